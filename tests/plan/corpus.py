@@ -1,4 +1,4 @@
-"""The plan files in `bad/` and `good/`, and what the head of a bad one says it must be told.
+"""The plan files in `bad/` and `good/`, and the problems that the head of a bad one expects.
 
 # expect: E104 5:5 did you mean "retries"     a finding: code, line:column, part of its text; one line each
 # stage: semantic                             only the meaning is wrong: the shape check must be content

@@ -82,7 +82,7 @@ BAD = {
         ),
         ("E206", 7, 18, "also depends on it as `completed`"),
     ),
-    "more handlers than anybody needs": (
+    "too many handlers": (
         steps("- {id: a, run: x}", *[f"- {{id: h{at}, run: x, recovers: [a]}}" for at in range(51)]),
         ("E207", 54, 34, 'more than 50 steps recover "a"'),
     ),
@@ -121,7 +121,7 @@ BAD = {
         steps("- id: a", "  run: echo ${{ github.sha }}"),
         ("E210", 4, 19, "unknown name `github`"),
     ),
-    "a parameter nobody declared": (
+    "an undeclared parameter": (
         HEAD + "params: {target: string}\nsteps:\n  - run: echo ${{ params.traget }}\n",
         ("E211", 4, 19, 'unknown parameter "traget"; did you mean "target"?'),
     ),
@@ -214,7 +214,7 @@ BAD = {
         + "finally:\n  - {id: z, run: \"echo ${{ default(steps.a.outputs.n, '') }}\"}\n",
         ("E213", 5, 36, "can read only the status of other steps"),
     ),
-    "an output nobody declared": (
+    "an undeclared output": (
         steps(
             "- {id: a, run: x, outputs: {sha: string}}",
             "- {id: b, depends_on: [a], run: 'echo ${{ steps.a.outputs.sah }}'}",

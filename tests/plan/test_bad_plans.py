@@ -1,4 +1,4 @@
-"""More than 500 kinds of bad plan file, each told what is wrong with it, where, and how to mend it."""
+"""More than 500 kinds of bad plan file: each problem is reported with its place and a fix."""
 
 from __future__ import annotations
 

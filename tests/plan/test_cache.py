@@ -133,7 +133,7 @@ def test_a_broken_entry_is_no_entry(folder: Path, name: str) -> None:
 
 
 def test_an_entry_that_a_checkout_brought_along_is_none(folder: Path) -> None:
-    """A cache that somebody committed, for a folder in the workspace, has other modes than what is written here."""
+    """A cache that was committed, for a folder in the workspace, has other modes than what is written here."""
     load_bytes(PLAN, "plan.yml")
     found = entry(folder)
     for mode in (0o644, 0o755, 0o640, 0o700):
@@ -144,7 +144,7 @@ def test_an_entry_that_a_checkout_brought_along_is_none(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_an_entry_or_folder_of_somebody_else_is_never_read(folder: Path) -> None:
+def test_an_entry_or_folder_of_another_user_is_never_read(folder: Path) -> None:
     """Marshal data of another user could do anything."""
     load_bytes(PLAN, "plan.yml")
     found = entry(folder)

@@ -22,7 +22,7 @@ def action(text: str) -> object:
 
 
 def test_a_plain_question_has_no_default_unless_it_is_written() -> None:
-    """Yes is never assumed: an answer that nobody wrote is not there."""
+    """Yes is never assumed: an answer that was not written does not exist."""
     assert action("ask: {question: Publish}") == Ask(question="Publish")
 
 
@@ -150,7 +150,7 @@ def test_a_policy_says_nothing_by_expressions() -> None:
         ("{rules: [{require: {step: a}}, {deny: {risk: high}}]}", False),
     ],
 )
-def test_rules_that_allow_what_is_allowed_are_told(policy: str, warned: bool) -> None:  # noqa: FBT001
-    """A rule that changes nothing is a warning: whoever wrote it believes something else."""
+def test_rules_that_change_nothing_are_reported(policy: str, warned: bool) -> None:  # noqa: FBT001
+    """A rule that changes nothing is a warning: its author expects another result."""
     data = f"version: 1\npolicy: {policy}\nsteps: [{{id: a, run: x}}]\n".encode()
     assert [each.code for each in check_bytes(data, "p").problems] == ["W303"] * warned

@@ -74,7 +74,7 @@ def test_a_cached_plan_compiles_nothing_and_reads_its_files_once(monkeypatch: py
 
 
 def test_a_file_is_read_once_however_often_it_is_used() -> None:
-    """Two steps that use a file get the same bytes, though somebody swaps it in between."""
+    """Two steps that use a file get the same bytes, although it is replaced in between."""
     read: list[str] = []
 
     def reader(path: str) -> bytes:
@@ -116,7 +116,7 @@ def test_copies_are_all_there_is() -> None:
     ],
 )
 def test_nothing_outside_of_the_root_is_opened(path: str, said: str) -> None:
-    """Ways out by dots, by links of files and folders, and what is no file, are told where they are written."""
+    """Paths out by dots, by links of files and folders, and non-files are reported where they are written."""
     write("../secret.yml", SUB)
     write("sub/ok.yml", SUB)
     os.symlink("../secret.yml", "link.yml")

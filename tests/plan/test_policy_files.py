@@ -1,4 +1,4 @@
-"""A policy file is read through the same door as a plan, and an empty or unknown thing in it is an error."""
+"""A policy file is read by the same reader as a plan, and an empty or unknown key in it is an error."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_whatever_is_wrong_is_told_with_its_place(tmp_path: Path, name: str) -> None:
+def test_every_error_is_reported_with_its_place(tmp_path: Path, name: str) -> None:
     """No file that is not fully understood is a policy; the error has the form of errors in plans, and exit code 2."""
     text, code, line, col, part = WRONG[name]
     path = written(tmp_path, text)

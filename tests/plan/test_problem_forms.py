@@ -125,7 +125,7 @@ def test_json_form() -> None:
     """The object says whether the plan is valid and lists every finding with its place."""
     assert json.loads(render_json([])) == {"valid": True, "problems": []}
     assert json.loads(render_json([problem(severity="warning")]))["valid"] is True
-    said = json.loads(render_json([problem(hint="mend it", related=((1, 2, "here"),))]))
+    said = json.loads(render_json([problem(hint="fix it", related=((1, 2, "here"),))]))
     assert said == {
         "valid": False,
         "problems": [
@@ -133,7 +133,7 @@ def test_json_form() -> None:
                 "code": "E104",
                 "severity": "error",
                 "message": "wrong",
-                "hint": "mend it",
+                "hint": "fix it",
                 "file": "plan.yml",
                 "line": 2,
                 "column": 1,

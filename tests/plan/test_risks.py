@@ -154,7 +154,7 @@ def test_a_step_cannot_declare_less_than_it_is(name: str) -> None:
 
 
 def test_a_declared_risk_is_checked_together_with_all_else() -> None:
-    """One pass tells it beside every other problem, also in a step that is wrong in another way."""
+    """One pass reports it beside every other problem, also in a step with another error."""
     text = (
         "steps:\n  - {id: a, run: 'x > /y', risk: low, depends_on: [q]}\n"
         "  - {id: b, run: x, shell: 'sh \"', risk: low}\n"
@@ -164,7 +164,7 @@ def test_a_declared_risk_is_checked_together_with_all_else() -> None:
 
 
 def test_what_a_failure_means_can_follow_from_the_risk() -> None:
-    """Tolerated where little can happen, the end otherwise; a step and `defaults` say more, and gates ask nobody."""
+    """Tolerated at low risk, fatal otherwise; a step and `defaults` override it, and gates ask no question."""
     policy = "policy: {on_failure: {read-only: continue, low: skip, otherwise: abort}}\n"
     steps = (
         "steps:\n  - {id: a, run: ls}\n  - {id: b, run: 'echo x > y'}\n  - {id: c, run: 'echo x > /etc/y'}\n"
@@ -229,7 +229,7 @@ def test_more_than_can_be_looked_into_is_high_until_it_starts(monkeypatch: pytes
 
 
 def test_a_plan_in_the_cache_needs_no_classifier(tmp_path: object) -> None:
-    """What was found is kept with the plan: a second start loads nothing of the room of risks."""
+    """The findings are cached with the plan: a second start loads nothing of the risk package."""
     program = (
         "import sys\nfrom planrun.plan import load\n"
         "steps = load.load_bytes(b'version: 1\\npolicy: {auto_approve: low}\\nsteps: [{run: ls}]', 'p').steps\n"
@@ -250,7 +250,7 @@ def test_a_plan_in_the_cache_needs_no_classifier(tmp_path: object) -> None:
 
 
 def test_no_text_makes_the_loader_fail() -> None:
-    """Whatever a step runs, it has a risk: what nobody understands is high."""
+    """Every step has a risk, whatever it runs: an unknown command is high."""
     for text in (
         "'",
         "$(",

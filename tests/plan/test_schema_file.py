@@ -112,7 +112,7 @@ def test_no_mapping_takes_other_keys(name: str) -> None:
 
 @pytest.mark.parametrize("path", good_plans(), ids=lambda path: path.stem)
 def test_good_files_are_accepted_by_both(path: Path) -> None:
-    """A good plan is good for the loader and for the schema."""
+    """A good plan is valid for the loader and for the schema."""
     assert shape.read(path.read_bytes(), path.name)[1] == []
     found = load.check_bytes(path.read_bytes(), path.name).problems
     assert [each for each in found if each.code != "W305"] == []  # a step without an action is legal

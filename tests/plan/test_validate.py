@@ -74,12 +74,12 @@ def test_the_same_text_is_read_by_the_grammar_of_its_place() -> None:
 
 
 def test_an_interpolation_that_is_not_closed_ends_the_search() -> None:
-    """What follows it cannot be told apart."""
+    """The rest of the text cannot be parsed."""
     text = steps("- id: a", "  run: echo ${{ params.x")
     assert [each[:3] for each in found(text)] == [("E210", 4, 15)]
 
 
-def test_a_misshapen_place_is_told_once() -> None:
+def test_a_misshapen_place_is_reported_once() -> None:
     """What the check of the shape has said about a place is not said again."""
     text = HEAD + "env: {PLANRUN_X-1: a}\nsteps: [run: x]\n"
     assert [each[1:3] for each in found(text)] == [(2, 7)]
@@ -114,7 +114,7 @@ def test_positions_inside_block_texts_are_exact() -> None:
     assert [each[1:3] for each in found(text)] == [(6, 16), (6, 32), (8, 17), (11, 17)]
 
 
-def test_thousands_of_unknown_steps_are_told_quickly_and_without_end() -> None:
+def test_thousands_of_unknown_steps_are_reported_quickly() -> None:
     """Looking for what was meant is bounded, and so are the findings that are kept."""
     lines = [
         f"- {{id: step-number-{index}, run: x, depends_on: [step-nmuber-{index}x]}}" for index in range(3000)
@@ -126,7 +126,7 @@ def test_thousands_of_unknown_steps_are_told_quickly_and_without_end() -> None:
 
 
 def test_no_number_of_warnings_hides_an_error() -> None:
-    """Behind more warnings than are told, whatever is wrong is found, whichever part of the check finds it."""
+    """With more warnings than are shown, every error is found, whichever part of the check finds it."""
     warned = "- {run: x, title: 'v${{ x }}'}"
     warnings = [warned.replace("}}'", f"}} {n}'") for n in range(1100)]
     for head, last, code in (
@@ -154,7 +154,7 @@ def test_one_mistake_behind_an_alias_is_one_finding() -> None:
 
 
 def test_long_cycles_are_shortened() -> None:
-    """A cycle of 1,000 steps is told in a line that people can read."""
+    """A cycle of 1,000 steps is reported in a line that people can read."""
     lines = [f"- {{id: s{index}, run: x, depends_on: [s{(index + 1) % 1000}]}}" for index in range(1000)]
     problems = found(steps(*lines))
     assert len(problems) == 1
