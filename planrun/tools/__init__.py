@@ -1,5 +1,5 @@
-"""The tools that plans call: a process for each call, started by its path and imported by nobody.
+"""The tools that plans call: a process for each call, started by its path and never imported.
 
-It looks at its arguments once more, works on the files of the workspace or asks git, and hands on what it found by
-$PLANRUN_OUTPUT. What planrun knows of it is the catalogue in `planrun.model.tools`.
+It validates its arguments again, works on the files of the workspace or runs git, and writes its outputs to
+$PLANRUN_OUTPUT. The catalogue in `planrun.model.tools` describes the tools to planrun.
 """

@@ -1,4 +1,4 @@
-"""One call: its arguments read and checked, the tool run, its outputs handed on."""
+"""One call: read and check its arguments, run the tool, write its outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from planrun.tools.ground import Ground
 
-# Tool -> the module that has it. Each is loaded for its own tools alone.
+# Tool -> its module, which is imported only for its own tools.
 _HOMES = {
     "git.status": "git",
     "git.diff": "git",
@@ -37,7 +37,7 @@ _FAILED = 1
 
 
 def main(argv: list[str]) -> int:
-    """Run the tool that the first word names, and return the exit code of the process."""
+    """Run the tool that the first argument names, and return the exit code of the process."""
     name = argv[0] if argv else ""
     try:
         outputs = _run(name, _arguments(argv[1:]))
@@ -74,7 +74,7 @@ def _ground() -> Ground:
 
 
 def _arguments(words: list[str]) -> dict[str, Any]:
-    """Return the arguments: a JSON text, or `--from FILE SHA256` of one."""
+    """Return the arguments from a JSON text, or from `--from FILE SHA256`."""
     text = words[0] if words else "{}"
     if text == "--from":
         with open(words[1], "rb") as file:
@@ -91,6 +91,6 @@ def _arguments(words: list[str]) -> dict[str, Any]:
 
 def _fail(name: str, message: str) -> int:
     sys.stdout.flush()
-    told = " ".join(message.split("\n"))
-    os.write(2, f"{name}: {told}\n".encode("utf-8", "backslashreplace"))
+    line = " ".join(message.split("\n"))
+    os.write(2, f"{name}: {line}\n".encode("utf-8", "backslashreplace"))
     return _FAILED

@@ -36,7 +36,7 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def move(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Give a file or folder another name; what stands there is replaced only when the call says so."""
+    """Rename a file or folder; an existing target is replaced only when the call requests it."""
     with ground.writable(args["path"]) as source, ground.writable(args["to"], "make") as place:
         if source.status() is None:
             raise Refusal(f"{source.path}: there is no such file")
@@ -50,7 +50,7 @@ def move(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def remove(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Remove files, and folders where the call says so."""
+    """Remove files, and folders if the call requests it."""
     removed = 0
     for path in each(args["paths"]):
         try:
@@ -102,14 +102,14 @@ def _remove_one(place: Place, args: dict[str, Any]) -> int:
 
 
 def _keep_whole(place: Place) -> None:
-    """Raise Refusal for a folder that holds a repository or planrun's records: they would go with it."""
+    """Raise Refusal for a folder that contains a repository or planrun's records, which would be removed too."""
     _look_below(place.name, place.fd, place.path)
 
 
 def _look_below(name: str, folder: int, path: str) -> None:
     try:
         fd = os.open(name, _LIST, dir_fd=folder)
-    except OSError:  # it is no folder, or none that can be looked into: removing it will tell
+    except OSError:  # no folder, or an unreadable one: removing it reports the error
         return
     try:
         for inner in os.listdir(fd):
@@ -121,7 +121,7 @@ def _look_below(name: str, folder: int, path: str) -> None:
 
 
 def _remove_below(name: str, folder: int, device: int) -> None:
-    """Remove a folder with all that is in it; nothing is followed out of it."""
+    """Remove a folder and its content; follows no links."""
     fd = os.open(name, _LIST, dir_fd=folder)
     try:
         if os.fstat(fd).st_dev != device:
@@ -138,7 +138,7 @@ def _remove_below(name: str, folder: int, device: int) -> None:
 
 
 def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Return the text of a file, which is printed as well."""
+    """Return the text of a file, and print it."""
     with ground.readable(args["path"]) as place:
         data = read_whole(place, args.get("max_bytes", 65_536))
         text = text_of(place, data)
@@ -147,7 +147,7 @@ def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Write, make or lengthen a file."""
+    """Write, create or append to a file."""
     data = encoded(args["content"])
     mode = args.get("mode", "overwrite")
     with ground.writable(args["path"], "make") as place:
@@ -170,8 +170,8 @@ def replace(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         found = text.count(old)
         if found == 0 or (wanted and found != wanted):
             times = "once" if wanted == 1 else f"{wanted:,} times"
-            told = f"stands there {found:,} times, not {times}" if found else "does not stand there"
-            raise Refusal(f"{place.path}: the text {told}")
+            problem = f"stands there {found:,} times, not {times}" if found else "does not stand there"
+            raise Refusal(f"{place.path}: the text {problem}")
         data = encoded(text.replace(old, new))
         _, digest = put(place, (data,), permissions(status, executable=False), replace=True)
         say(f"replaced {plural(found, 'place')} in {place.path}")
@@ -193,7 +193,7 @@ def copy(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_of(place: Place, data: bytes) -> str:
-    """Return bytes as text; raises Refusal for what is none."""
+    """Return bytes as text; raises Refusal for invalid UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -201,7 +201,7 @@ def text_of(place: Place, data: bytes) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as UTF-8; raises Refusal for one that is half a character."""
+    """Return a text as UTF-8; raises Refusal for a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -209,7 +209,7 @@ def encoded(text: str) -> bytes:
 
 
 def check_expected(place: Place, args: dict[str, Any]) -> None:
-    """Raise Refusal when a file is not the one that `expected` names."""
+    """Raise Refusal when a file differs from the hash that `expected` names."""
     wanted = args.get("expected")
     if wanted is not None:
         found = _hash(read_whole(place))
@@ -226,7 +226,7 @@ _ANY = "**"
 
 
 def glob(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """List the files that fit one of the patterns."""
+    """List the files that match one of the patterns."""
     search = _Search(args.get("max_files", 1000), hidden=args.get("hidden", False))
     root = os.open(ground.top, _LIST)
     try:
@@ -250,7 +250,7 @@ def glob(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Search:
-    """Files that fit, by their paths; nothing is found twice, links are listed and not followed."""
+    """Matching files by path, each once; links are listed and not followed."""
 
     def __init__(self, most: int, *, hidden: bool) -> None:
         self.found: set[str] = set()
@@ -259,7 +259,7 @@ class _Search:
         self._looked_at = 0
 
     def below(self, folder: int, pattern: list[str], path: str) -> None:
-        """Look for what fits the words of a pattern below an open folder."""
+        """Find matches of the components of a pattern below an open folder."""
         if len(pattern) == 1 and pattern[0] != _ANY:
             self._files(folder, pattern[0], path)
             return
@@ -271,7 +271,7 @@ class _Search:
                 continue
             try:
                 inner = os.open(name, _LIST, dir_fd=folder)
-            except OSError:  # no folder, a link, or closed to us
+            except OSError:  # no folder, a link, or not readable
                 continue
             try:
                 self.below(inner, pattern if word == _ANY else rest, f"{path}{name}/")

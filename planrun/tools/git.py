@@ -1,7 +1,7 @@
-"""git.status and git.diff, and how git is started: without anything of the repository's that is a program.
+"""git.status and git.diff, and how git is started: without programs that the repository configures.
 
-The configuration of the machine and the user counts; what the repository itself configures is whoever wrote it last,
-and the tools that only read must not run it.
+The configuration of the machine and the user applies. Any process may have written that of the repository, so the
+read-only tools must not run its programs.
 
 git.commit.
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from planrun.tools.ground import Ground
 
-# What of the environment reaches git: who commits, and where the configuration of user and machine is.
+# Environment variables passed to git: the committer, and where the configuration of user and machine is.
 _KEPT = (
     *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
     *("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"),
@@ -34,14 +34,14 @@ _KEPT = (
 _KEPT_STARTS = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _PLACED = {
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # status would write the index, and run a hook about it
+    "GIT_OPTIONAL_LOCKS": "0",  # otherwise status writes the index and runs a hook
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_EDITOR": "false",
     "GIT_PAGER": "cat",
     "LC_ALL": "C.UTF-8",
 }
-# Settings that run programs, whoever set them.
+# Settings that run programs, whatever file sets them.
 _OFF = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", os.devnull),
@@ -51,21 +51,21 @@ _OFF = (
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
 )
-# The last parts of settings that run a program on the content of files; their names hold that of a driver.
+# The last parts of settings that run a program on the content of files; their names contain a driver's name.
 _DRIVERS = {"filter": ("clean", "smudge", "process"), "diff": ("command", "textconv"), "merge": ("driver",)}
 _OWN = ("local", "worktree")  # the scopes that belong to a repository
 _BLOCK = 1 << 16
 
 
 class Answer(Record):
-    """How git ended, and what it printed."""
+    """The exit code and output of a git command."""
 
     code: int
     out: bytes
 
 
 class Git:
-    """git in one folder. `hooks`: as a flag, those of the repository run; `drivers`: its filters run."""
+    """git in one folder. Flags: `hooks` runs those of the repository, `drivers` its filters."""
 
     def __init__(self, folder: str, *flags: str) -> None:
         self._folder = folder
@@ -75,18 +75,18 @@ class Git:
             self._env = _environment([*off, *self._drivers()])
 
     def with_index(self, file: str) -> Git:
-        """Return the same git with another index."""
+        """Return the same git with a different index."""
         found = Git.__new__(Git)
         found._folder, found._env = self._folder, {**self._env, "GIT_INDEX_FILE": file}
         return found
 
     def ask(self, *words: str, given: bytes | None = None, quietly: object = False) -> Answer:
-        """Run a command of git and return its end; what it complains about goes to the log, unless `quietly`."""
+        """Run a git command and return its result; its stderr goes to the log, unless `quietly`."""
         argv = ("git", "--no-pager", "--literal-pathspecs", "-C", self._folder, *words)
         return _run(argv, self._env, given, quietly)
 
     def need(self, *words: str, given: bytes | None = None) -> bytes:
-        """Return what a command prints; raises Refusal when it fails."""
+        """Return the output of a command; raises Refusal when it fails."""
         answer = self.ask(*words, given=given)
         if answer.code:
             raise Refusal(f"git {words[0]} failed with exit code {answer.code}")
@@ -114,7 +114,7 @@ class Git:
 
 
 def repository(ground: Ground, *flags: str) -> tuple[Git, str]:
-    """Return git in the folder of the step, and the top of its repository; raises Refusal when that is elsewhere."""
+    """Return git in the folder of the step, and the top of its repository; raises Refusal if it is elsewhere."""
     git = Git(ground.cwd, "drivers", *flags)
     answer = git.ask("rev-parse", "--show-toplevel")
     if answer.code:
@@ -126,7 +126,7 @@ def repository(ground: Ground, *flags: str) -> tuple[Git, str]:
 
 
 def status(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Say what differs."""
+    """Report the changed files."""
     git, _ = repository(ground)
     untracked = "normal" if args.get("untracked", True) else "no"
     out = git.need(
@@ -172,7 +172,7 @@ def diff(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def revision(git: Git, name: str) -> str:
-    """Return the commit that a name stands for, in full; raises Refusal when it stands for none."""
+    """Return the full hash of the commit that a name resolves to; raises Refusal when it resolves to none."""
     found = git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     if not found:
         raise Refusal(f"{name}: there is no such commit")
@@ -180,12 +180,12 @@ def revision(git: Git, name: str) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Return what git printed as text; bytes that are none stand as escapes."""
+    """Return the output of git as text; invalid bytes become escapes."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def _parsed(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Return the head of a status, and each file with its two letters; a renamed one by its new name."""
+    """Return the branch line of a status, and each file with its two status letters; a renamed one by its new name."""
     head: dict[str, str] = {}
     files: list[tuple[str, str]] = []
     entries = iter(text.split("\0"))
@@ -200,12 +200,12 @@ def _parsed(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
             fields = rest.split(" ", {"1": 7, "2": 8, "u": 9}[kind])
             files.append((fields[0], fields[-1]))
             if kind == "2":
-                next(entries, "")  # the name before
+                next(entries, "")  # the old name
     return head, files
 
 
 def _environment(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the environment of git with further settings, which win over every file."""
+    """Return the environment of git with further settings, which override every file."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -220,7 +220,7 @@ def _environment(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def _run(argv: tuple[str, ...], env: dict[str, str], given: bytes | None, quietly: object) -> Answer:
-    """Run a program with a text as its input, and collect what it prints."""
+    """Run a program with a text as its input, and collect its output."""
     taken = _input(given)
     out, child = os.pipe()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, taken, 0), (os.POSIX_SPAWN_DUP2, child, 1)]
@@ -242,7 +242,7 @@ def _run(argv: tuple[str, ...], env: dict[str, str], given: bytes | None, quietl
 
 
 def _input(given: bytes | None) -> int:
-    """Return a descriptor from which a text can be read: a file without a name, so that nobody waits for a reader."""
+    """Return a descriptor to read a text from: an unnamed file, since writing to a pipe could block."""
     if given is None:
         return os.open(os.devnull, os.O_RDONLY)
     name = f"{os.environ.get('PLANRUN_OUTPUT') or './planrun'}.{os.urandom(6).hex()}.input"
@@ -264,7 +264,7 @@ def _below(path: str, folder: str) -> bool:
 
 
 def commit(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Make a commit; raises Refusal when there would be nothing in it."""
+    """Make a commit; raises Refusal when it would be empty."""
     hooks = args.get("hooks", False)
     git, _ = repository(ground, "drivers", *["hooks"] * bool(hooks))
     paths = ["/".join(words_of(path)) for path in each(args.get("paths", []))]
@@ -290,7 +290,7 @@ def commit(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(git: Git, paths: list[str], *, all_of_them: object) -> bool:
-    """Say whether a commit would hold a change."""
+    """Return whether a commit would contain a change."""
     against = "HEAD" if git.line("rev-parse", "--verify", "--quiet", "HEAD") else ""
     words = ["--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]
     if not all_of_them or not against:
@@ -338,7 +338,7 @@ def _text(ground: Ground, args: dict[str, Any]) -> bytes:
         with ground.readable(args["file"]) as place:
             return read_whole(place, MAX_PATCH)
     text = encoded(args["patch"])
-    return text if text.endswith(b"\n") else text + b"\n"  # YAML takes it away as easily as it leaves it
+    return text if text.endswith(b"\n") else text + b"\n"  # YAML block scalars may strip it
 
 
 def _place(ground: Ground) -> tuple[Git, str]:
@@ -356,7 +356,7 @@ def _do(git: Git, patch: bytes, words: list[str], complaint: str) -> None:
 
 
 def _names(git: Git, patch: bytes, words: list[str]) -> list[str]:
-    """Return the files that a patch changes, as seen from where it is applied."""
+    """Return the files that a patch changes, relative to where it is applied."""
     answer = git.ask("apply", *words, "--numstat", "-z", "-", given=patch)
     if answer.code:
         raise Refusal("it is no patch that git can read")
@@ -365,7 +365,7 @@ def _names(git: Git, patch: bytes, words: list[str]) -> list[str]:
 
 
 def _check(ground: Ground, top: str, patch: bytes, files: list[str]) -> None:
-    """Raise Refusal for files that are not for tools; git itself refuses links and what lies above."""
+    """Raise Refusal for files that tools must not touch; git itself refuses links and paths above."""
     for name in [*files, *_spelled(patch)]:
         parts = [part.lower() for part in name.split("/")]
         if RECORDS in parts or GIT in parts:
@@ -379,7 +379,7 @@ def _check(ground: Ground, top: str, patch: bytes, files: list[str]) -> None:
 
 
 def _spelled(patch: bytes) -> Iterator[str]:
-    """Yield every name that stands in the heads of a patch, old ones included; some of them twice."""
+    """Yield every file name in the headers of a patch, old ones included, with duplicates."""
     for line in patch.split(b"\n"):
         head = next((head for head in _HEADS if line.startswith(head)), b"")
         if not head:
@@ -394,7 +394,7 @@ def _spelled(patch: bytes) -> Iterator[str]:
 
 
 def _check_merge(git: Git, patch: bytes, words: list[str]) -> None:
-    """Raise Refusal when a merge would leave conflicts: it is tried on a copy of the index, without the files."""
+    """Raise Refusal when a merge would leave conflicts, tried on a copy of the index without the files."""
     index = git.line("rev-parse", "--path-format=absolute", "--git-path", "index")
     copy = f"{os.environ.get('PLANRUN_OUTPUT') or index}.{os.urandom(6).hex()}.index"
     try:

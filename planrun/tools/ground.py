@@ -1,14 +1,12 @@
-"""Why a call fails.
+"""Refusals of calls, and the files that a tool may touch: those below the workspace, where no link leads outside.
 
-The files that a tool may touch: those below the workspace, found so that no link leads anywhere else.
+A path is walked component by component, each folder opened relative to the previous one without following links. A
+link is read and its components are walked in turn; `..` is the previous folder. So an opened file is always below the
+workspace, even if other processes change folders and links meanwhile. planrun's records and `.git` are excluded.
 
-A path is walked folder by folder, each opened from the one before without following links; a link is read and its
-words walked in turn, `..` meaning the folder that was come from. So what is opened lies below the workspace, whatever
-others do to folders and links meanwhile. planrun's own records and the inside of git are nobody's files.
+Files are written atomically: a name refers to the old file or the new one, whenever the process ends.
 
-Files written as a whole: what stands under a name is the old file or the new one, whenever the process ends.
-
-What a call says: lines in its log, and outputs by $PLANRUN_OUTPUT.
+The results of a call are lines in its log, and outputs in $PLANRUN_OUTPUT.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Refusal(Exception):
-    """The call cannot do what it should; the message is one line for people."""
+    """The call is refused; the message is one line for the user."""
 
 
-MAX_LINKS = 40  # in one path, as Linux has it
+MAX_LINKS = 40  # in one path, the limit of Linux
 MAX_NAME = 255  # bytes
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -40,9 +38,9 @@ GIT = ".git"
 
 
 class Place:
-    """A name in an open folder; `path` is where that is as seen from the workspace, links resolved.
+    """A name in an open folder; `path` is relative to the workspace, links resolved.
 
-    It is to be closed, or used in a `with`.
+    Close it, or use it in a `with`.
     """
 
     __slots__ = ("fd", "name", "path")
@@ -59,14 +57,14 @@ class Place:
         os.close(self.fd)
 
     def status(self) -> os.stat_result | None:
-        """Return what stands there, a link not followed; None for nothing."""
+        """Return the status of the name, a link not followed; None if it does not exist."""
         try:
             return os.stat(self.name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def open_file(self) -> int:
-        """Return a descriptor of the regular file that stands there; raises Refusal for anything else."""
+        """Return a descriptor of the regular file; raises Refusal for anything else."""
         try:
             fd = os.open(self.name, _READ, dir_fd=self.fd)
         except FileNotFoundError:
@@ -95,17 +93,17 @@ class Ground:
         self._root = os.open(self.top, _FOLDER)
 
     def close(self) -> None:
-        """Let go of the workspace."""
+        """Close the workspace."""
         os.close(self._root)
 
     def readable(self, path: str) -> Place:
-        """Return the place of a file that is to be read, links followed as long as they stay in the workspace."""
+        """Return the place of a file to read; follows links inside the workspace."""
         return self._found(path, (RECORDS,), (), follow=path)
 
     def writable(self, path: str, *flags: str) -> Place:
-        """Return a place where a file is to be written or removed; `make` as a flag: folders on the way are made.
+        """Return the place of a file to write or remove; `make` creates missing folders.
 
-        The last component is not followed.
+        Does not follow the last component if it is a link.
         """
         return self._found(path, (RECORDS, GIT), flags, follow="")
 
@@ -142,7 +140,7 @@ class Ground:
 
 
 class _Walk:
-    """The folders that were gone through to where a walk is, each open; `path` is what is looked for."""
+    """The open folders from the workspace to the current one of a walk; `path` is the requested path."""
 
     def __init__(self, root: int, top: str, path: str) -> None:
         self._folders = [os.dup(root)]
@@ -157,11 +155,11 @@ class _Walk:
         self._folders.clear()
 
     def place(self, name: str) -> Place:
-        """Return a name in the folder where the walk is."""
+        """Return a name in the current folder."""
         return Place(os.dup(self._folders[-1]), name, "/".join([*self._names, name]))
 
     def here(self) -> Place:
-        """Return the folder where the walk is, as a name in the one above."""
+        """Return the current folder, as a name in its parent."""
         if not self._names:
             raise Refusal("the workspace itself is no file")
         os.close(self._folders.pop())
@@ -174,14 +172,14 @@ class _Walk:
         self._names.pop()
 
     def link(self, name: str) -> str | None:
-        """Return what a link says; None when it is none, or not there."""
+        """Return the target of a link; None when it is no link or does not exist."""
         try:
             return os.readlink(name, dir_fd=self._folders[-1])
         except OSError:
             return None
 
     def targets(self, target: str) -> list[str]:
-        """Return the words of a link, the first one last; one that begins at the root begins at the workspace."""
+        """Return the components of a link target in reverse order; an absolute one restarts at the workspace."""
         self._links += 1
         if self._links > MAX_LINKS:
             raise Refusal(f"{self._path}: too many links on the way")
@@ -194,14 +192,14 @@ class _Walk:
         return [word for word in reversed(target.split("/")) if word not in ("", ".")]
 
     def enter(self, name: str, flags: tuple[str, ...]) -> None:
-        """Go into a folder; `make` as a flag: one that is not there is made."""
+        """Enter a folder; `make` creates a missing one."""
         path = "/".join([*self._names, name])
         self._folders.append(_entered(name, self._folders[-1], path, flags))
         self._names.append(name)
 
 
 def _guard(words: list[str], guarded: tuple[str, ...]) -> None:
-    """Raise Refusal for a path with a name that is not for tools, in any spelling that a disk may take for it."""
+    """Raise Refusal for a path with an excluded name, in any spelling that a file system may treat as equal."""
     for name in words:
         if name.lower() in guarded:
             what = "the records of planrun are" if name.lower() == RECORDS else "the inside of git is"
@@ -209,7 +207,7 @@ def _guard(words: list[str], guarded: tuple[str, ...]) -> None:
 
 
 def words_of(path: str) -> list[str]:
-    """Return the components of a path as a plan may name it; raises Refusal for one that leads elsewhere."""
+    """Return the components of a path in a plan; raises Refusal for one that leaves the workspace."""
     if not path.isprintable():
         raise Refusal(f"{path!a}: a path with a character that cannot be seen")
     if path.startswith("/"):
@@ -225,7 +223,7 @@ def words_of(path: str) -> list[str]:
 
 
 def kind_of(mode: int) -> str:
-    """Return what a mode of stat(2) says, with its article."""
+    """Return the file type of a mode of stat(2), with its article."""
     for is_kind, what in (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISLNK, "a link"),
@@ -249,18 +247,18 @@ def _entered(name: str, folder: int, path: str, flags: tuple[str, ...]) -> int:
         raise Refusal(f"{path}: {error.strerror}") from None
     try:
         os.mkdir(name, 0o777, dir_fd=folder)
-    except FileExistsError:  # somebody was faster
+    except FileExistsError:  # another process was faster
         pass
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-MAX_READ = 64 << 20  # bytes of a file that is read as a whole
+MAX_READ = 64 << 20  # bytes of a file that is read at once
 _BLOCK = 1 << 20
 _NAMELESS = getattr(os, "O_TMPFILE", 0)
 
 
 def read_whole(place: Place, most: int = MAX_READ) -> bytes:
-    """Return the bytes of a file; raises Refusal when there are more than `most`."""
+    """Return the bytes of a file; raises Refusal for more than `most`."""
     fd = place.open_file()
     try:
         size = os.fstat(fd).st_size
@@ -275,7 +273,7 @@ def read_whole(place: Place, most: int = MAX_READ) -> bytes:
 
 
 def blocks(fd: int, most: int = 1 << 62) -> Iterable[bytes]:
-    """Yield what can be read from a descriptor, until about `most` bytes."""
+    """Yield blocks read from a descriptor, up to about `most` bytes."""
     left = most
     while left > 0 and (block := os.read(fd, min(_BLOCK, left))):
         left -= len(block)
@@ -283,7 +281,7 @@ def blocks(fd: int, most: int = 1 << 62) -> Iterable[bytes]:
 
 
 def existing(place: Place) -> os.stat_result | None:
-    """Return the regular file that is to be replaced; None when there is none. Raises Refusal for anything else."""
+    """Return the status of the regular file to replace; None when there is none. Raises Refusal for other types."""
     status = place.status()
     if status is None or stat.S_ISREG(status.st_mode):
         return status
@@ -292,9 +290,9 @@ def existing(place: Place) -> os.stat_result | None:
 
 
 def put(place: Place, data: Iterable[bytes], mode: int, *, replace: bool) -> tuple[int, str]:
-    """Write a file as a whole and return its size and sha256; `mode`: its permissions.
+    """Write a file atomically and return its size and sha256; `mode`: its permissions.
 
-    Without `replace` it is an error when something stands there already.
+    Without `replace` an existing file is an error.
     """
     fd, temporary = _begun(place, mode)
     try:
@@ -323,7 +321,7 @@ def put(place: Place, data: Iterable[bytes], mode: int, *, replace: bool) -> tup
 
 
 def permissions(status: os.stat_result | None, *, executable: bool) -> int:
-    """Return the permissions of a new file: those of the old one, else what the umask leaves."""
+    """Return the permissions of a new file: those of the old one, else the default of the umask."""
     if status is None:
         mask = os.umask(0)
         os.umask(mask)
@@ -334,12 +332,12 @@ def permissions(status: os.stat_result | None, *, executable: bool) -> int:
 
 
 def _begun(place: Place, mode: int) -> tuple[int, str]:
-    """Open a file without a name where the file system has such; returns it, and else its name for now."""
+    """Open an unnamed file if the file system supports it, else a temporary one; returns it and its temporary name."""
     if _NAMELESS:
         try:
             flags = os.O_WRONLY | _NAMELESS | os.O_CLOEXEC
             return os.open(".", flags, mode & 0o777 | 0o200, dir_fd=place.fd), ""
-        except OSError:  # a file system that has none, which only trying tells
+        except OSError:  # the file system does not support it
             pass
     name = _temporary(place)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -352,7 +350,7 @@ def _filled(fd: int, data: Iterable[bytes]) -> tuple[int, str]:
         digest.update(block)
         size += len(block)
         while block:
-            block = block[os.write(fd, block) :]  # noqa: PLW2901 - what is left of it
+            block = block[os.write(fd, block) :]  # noqa: PLW2901 - the remaining bytes
     return size, str(digest.hexdigest())
 
 
@@ -376,14 +374,14 @@ MOST_FILES = 1000  # names in one output
 
 
 def say(text: str) -> None:
-    """Print a line of the log; characters that a terminal obeys are escaped."""
+    """Print a line of the log; control characters are escaped."""
     shown = text if text.isprintable() else quote(text)[1:-1]
     sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def listed(files: list[str]) -> list[str]:
-    """Return as many names as an output has room for."""
+    """Return at most MOST_FILES names."""
     return files[:MOST_FILES]
 
 
@@ -393,7 +391,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def hand_on(path: str, outputs: dict[str, Any]) -> None:
-    """Append outputs to the file at `path`, as planrun reads it: each a block that keeps its lines as they are."""
+    """Append outputs to the file at `path` in planrun's format: one block each, lines unchanged."""
     if not path or not outputs:
         return
     text = "".join([_block(name, value) for name, value in outputs.items()])
@@ -404,6 +402,6 @@ def hand_on(path: str, outputs: dict[str, Any]) -> None:
 
 def _block(name: str, value: Any) -> str:
     text = value if isinstance(value, str) else dumps(value)
-    # No line of the text can be the word that ends the block: it holds the hash of the text.
+    # No line of the text can equal the end word of the block, which contains the hash of the text.
     word = f"end-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
     return f"{name}<<{word}\n{text}\n{word}\n"

@@ -1,6 +1,6 @@
-"""JSON files read so that they can be written as they were: numbers as written, keys in order, the same indentation.
+"""JSON files that keep their format when changed: numbers as written, keys in order, the same indentation.
 
-The operations of RFC 6902 on JSON data; nothing of a document is changed unless all of them can be done.
+The operations of RFC 6902 on JSON data; a document changes only if all of them succeed.
 
 json_patch.
 """
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Number(str):
-    """A number as it stands in a file."""
+    """A number as written in a file."""
 
     __slots__ = ()
 
 
 class Style(Record):
-    """How a file is written: `indent` of a level ("" for all on one line), and what follows a colon and a comma."""
+    """The style of a file: `indent` of a level ("" for all on one line), and what follows a colon and a comma."""
 
     indent: str
     colon: str
@@ -42,7 +42,7 @@ class Style(Record):
 
 
 def read(text: str) -> Any:
-    """Return the data of a JSON text; raises Refusal with the place of what is wrong."""
+    """Return the data of a JSON text; raises Refusal with the place of the error."""
     if text.startswith("\ufeff"):
         raise Refusal("it begins with a byte order mark, which is no JSON")
     try:
@@ -54,7 +54,7 @@ def read(text: str) -> Any:
 
 
 def style_of(text: str) -> Style:
-    """Return how a text is written, by its first lines; comments and other spaces between values are not kept."""
+    """Return the style of a text, by its first lines; comments and other spaces between values are lost."""
     body = text.strip()
     line_end = "\r\n" if "\r\n" in text else "\n"
     lines = body.splitlines()
@@ -77,7 +77,7 @@ def written(value: Any, style: Style) -> str:
 
 
 def _pieces(value: Any, style: Style, start: str) -> Iterator[str]:
-    """Yield the text of a value; `start` is what begins a line at its level, line end included."""
+    """Yield the text of a value; `start` is the newline and indentation of a line at its level."""
     if not isinstance(value, dict | list) or not value:
         yield _scalar(value, style)
         return
@@ -128,7 +128,7 @@ if TYPE_CHECKING:
 
 
 def patched(document: Any, operations: list[Operation]) -> Any:
-    """Return what operations make of a document, which stays as it is; raises Refusal naming the first that fails."""
+    """Return the result of operations on a document, which is not modified; raises Refusal naming the first failure."""
     root = [deepcopy(document)]
     for number, operation in enumerate(operations, 1):
         try:
@@ -141,7 +141,7 @@ def patched(document: Any, operations: list[Operation]) -> Any:
 
 
 def words(pointer: str) -> list[str]:
-    """Return the parts of a JSON Pointer (RFC 6901), escapes undone."""
+    """Return the parts of a JSON Pointer (RFC 6901), unescaped."""
     if not pointer:
         return []
     if not pointer.startswith("/"):
@@ -155,7 +155,7 @@ def words(pointer: str) -> list[str]:
 
 
 def _holder(root: list[Any], pointer: str) -> tuple[Any, Any]:
-    """Return what holds the value at a pointer, and its key or index there; an index may be the one after the last."""
+    """Return the container of the value at a pointer, and its key or index, which may be one past the last."""
     parts = words(pointer)
     holder: Any = root
     key: Any = 0
@@ -180,7 +180,7 @@ def _key(holder: Any, part: str) -> Any:
 
 
 def _at(holder: Any, key: Any) -> Any:
-    """Return a value that has to be there."""
+    """Return an existing value; raises Refusal for a missing one."""
     if isinstance(holder, dict):
         if key not in holder:
             raise Refusal(f"there is no {key!r}")
@@ -262,7 +262,7 @@ _OPERATIONS: dict[str, Callable[[list[Any], Operation], None]] = {
 
 
 def same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: numbers by what they are worth, true is no number, the order of keys says nothing."""
+    """Compare as JSON does: numbers by value, true is no number, the order of keys is ignored."""
     if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
         return one is other
     if _is_number(one) and _is_number(other):
@@ -282,7 +282,7 @@ MAX_FILE = 8 << 20  # bytes
 
 
 def json_patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Change a JSON file by operations; a file that says the same afterwards is not written."""
+    """Change a JSON file by operations; unchanged data is not written."""
     operations = args["operations"]
     with ground.writable(args["file"]) as place:
         if place.name.lower().endswith((".yml", ".yaml")):
@@ -306,7 +306,7 @@ def json_patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _order(value: Any) -> Any:
-    """Return the keys of data in their order, which a move may change."""
+    """Return the keys of data in order, which a move may change."""
     if isinstance(value, dict):
         return [(name, _order(part)) for name, part in value.items()]
     return [_order(part) for part in value] if isinstance(value, list) else None
