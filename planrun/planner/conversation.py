@@ -34,7 +34,7 @@ _LATE = ("late", "limited", "overloaded")
 
 
 def advised(answer: Answer) -> str:
-    """Return the message of a failed call, with advice where there is some."""
+    """Return the message of a failed call, with advice if available."""
     message = answer.message or answer.ending
     advice = _advice(answer)
     return f"{message}; {advice}" if advice else message
@@ -210,7 +210,7 @@ class Conversation:
         return answer
 
     def _reserve(self, request: Request, purse: Budget) -> Generator[ev.Event | None, None, Held | Result]:
-        """Wait for room in the budget while other calls may release some; returns why there is none."""
+        """Wait for free budget while other calls may release some; returns why there is none."""
         while True:
             yield from self._elapsed(purse)
             if self._left() <= 0:
@@ -262,7 +262,7 @@ _PAUSE = 0.02  # seconds between two polls for an answer that takes seconds
 
 
 def hold(talk: Conversation, asking: Exchange, on_event: Callable[[Event], None]) -> Result:
-    """Run the exchange `asking` of a conversation to its end; `on_event` gets each event.
+    """Run the exchange `asking` of a conversation to its end; calls `on_event` with each event.
 
     A KeyboardInterrupt ends it and is raised again.
     """

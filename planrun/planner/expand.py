@@ -1,7 +1,7 @@
 """Make abstract steps concrete: one question for each, in the order of the file.
 
 Each question shows the plan with the steps that were expanded before it. The loader reads each answer like any plan,
-and it is compared with what was reviewed. The new text exists only when all steps are done.
+and it is compared with the reviewed plan. The new text exists only when all steps are done.
 `planrun expand` writes it for review, with the difference.
 """
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 
 class ExpansionContext(Record):
-    """What questions are made from and answers are held against.
+    """The context of questions and of the checks of answers.
 
-    `inherited`: names of credentials that every step sees; `mask` hides secrets in what is asked.
+    `inherited`: names of credentials that every step sees; `mask` hides secrets in questions.
     """
 
     layers: Layers
@@ -69,8 +69,8 @@ class _Found(Record):
 class Expansion:
     """One plan whose abstract steps become concrete, one after the other.
 
-    `plan` is what it is by now; `pieces` are the ids of what each expanded step became, in their order, and `analyses`
-    what the model said of each.
+    `plan` is the current plan; `pieces` are the ids of the steps that replaced each expanded step, in order, and
+    `analyses` the explanation of the model for each.
     """
 
     def __init__(self, plan: Plan, ground: ExpansionContext) -> None:
@@ -156,7 +156,7 @@ class Expansion:
             for name in found.pieces.ids
         }
         commented = pieces_of(found.draft, whole, notes)
-        assert not isinstance(commented, list)  # it was checked
+        assert not isinstance(commented, list)  # already checked
         self.plan = self._with(whole, commented)
         self.pieces[whole.id] = found.pieces.ids
         self.analyses[whole.id] = found.draft.analysis
@@ -187,19 +187,19 @@ class Order(Record):
     file: str
     settings: Settings
     steps: tuple[str, ...] = ()
-    target: str = ""  # the file that is to be written; empty: none
-    offline: bool = False  # by planrun's own patterns, and without a model
+    target: str = ""  # the file to write; empty: none
+    offline: bool = False  # by planrun's own patterns, without a model
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The files that are not described to the model: the plan, which is sent apart, the target, and recordings."""
+        """The files that are not described to the model: the plan (sent separately), the target, and recordings."""
         return (self.file, self.target, self.settings.llm_record, self.settings.llm_replay)
 
 
 class Finished(Record):
     """The result of an order; `after` is set for `accepted`, `faults` and `refusals` say why not.
 
-    `pieces`: what each step became; `usage` and `usd` of all calls, usd None where it is not known.
+    `pieces`: the steps that replaced each step; `usage` and `usd` of all calls, usd None if unknown.
     """
 
     outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
@@ -224,24 +224,24 @@ class Finished(Record):
         return found
 
 
-def finish(order: Order, tell: Callable[[str], None]) -> Finished:
+def finish(order: Order, on_progress: Callable[[str], None]) -> Finished:
     """Carry out an order and return its result; writes nothing.
 
-    Raises InvalidPlan for a file that is none, InvalidInput for a step that is none, when no model can be asked, and
-    for a text that cannot be edited.
+    Raises InvalidPlan for an invalid file, InvalidInput for an unknown step, when no model can be asked, and for a text
+    that cannot be edited.
     """
     before, steps, expansion = _prepared(order)
     if not steps:
         return Finished(outcome="accepted", before=before, after=before)
     if order.offline:
-        return _by_pattern(order, before, steps, expansion, tell)
+        return _by_pattern(order, before, steps, expansion, on_progress)
     if why := why_no_model(order.settings, before.llm):
         raise InvalidInput(why)
-    return _asked(order, before, steps, expansion, tell)
+    return _asked(order, before, steps, expansion, on_progress)
 
 
 def request_texts(order: Order) -> list[tuple[str, ...]]:
-    """Return everything that would be sent for each step, while none of them is concrete."""
+    """Return the whole request for each step, while none of them is concrete."""
     before, steps, expansion = _prepared(order)
     found = [expansion.question(whole_of(before, step)) for step in steps]
     return [(*question.system, question.prompt) for question in found]
@@ -262,9 +262,9 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
 
 
 def _by_pattern(
-    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, on_progress: Callable[[str], None]
 ) -> Finished:
-    """Make concrete what planrun can without a model; the other steps stay, and are reported."""
+    """Expand the steps for which no model is needed; report the others and leave them unchanged."""
     repository = read_repository(without=[path for path in order.own if path])
     known = {step.id: step for step in before.steps}
     for name in steps:
@@ -272,7 +272,7 @@ def _by_pattern(
         about = f"{before.goal} {step.title} {step.description}"
         draft = expanded_of(name, step.title, about, repository)
         if draft is None:
-            tell(
+            on_progress(
                 f'"{name}" stays without an action: no pattern of planrun\'s own fits; a model or you can write it'
             )
         elif (found := expansion.take(draft, name)) is not None:
@@ -295,30 +295,32 @@ def _by_pattern(
 
 
 def _asked(
-    order: Order, before: Plan, steps: list[str], expansion: Expansion, tell: Callable[[str], None]
+    order: Order, before: Plan, steps: list[str], expansion: Expansion, on_progress: Callable[[str], None]
 ) -> Finished:
     llm = llm_of(order.settings, before.llm)
     is_bound = bool(order.settings.policy)
     spent = spending(before.limits, order.settings, is_bound=is_bound)
     spent.refuse_unpriced(llm.model)
     if warning := insecure(order.settings):
-        tell(warning)
+        on_progress(warning)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
 
     def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             at = min(len(expansion.pieces), len(steps) - 1)
-            tell(f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}')
+            on_progress(
+                f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}'
+            )
         elif isinstance(event, ev.ModelRepeated):
-            tell(repeat_line(event))
+            on_progress(repeat_line(event))
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
         elif isinstance(event, ev.BudgetCrossed):
-            tell(crossing_line(event, "this command"))
+            on_progress(crossing_line(event, "this command"))
 
     for note in spent.notes:
-        tell(note)
+        on_progress(note)
     try:
         talk = Conversation(model, llm, spent.budget(), SystemClock())
         result = hold(talk, expansion.talk(talk, steps), on_event)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 POLICY = Policy(auto_approve="medium", llm_auto_approve="low")
-"""The policy of a new plan: as from `planrun init`, and only low risk for steps of models."""
+"""The policy of a new plan: as from `planrun init`, with only low risk for steps of models."""
 _REASON = 200  # characters of a reason in a comment
 
 
@@ -81,7 +81,7 @@ def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
 
 
 def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
-    """Return the plan of a checked draft, with comments above each step; `heading`: more, above all."""
+    """Return the plan of a checked draft, with comments above each step; `heading`: comments at the top."""
     plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
@@ -165,8 +165,8 @@ def _first_looks(plan: Plan) -> Iterator[str]:
     for level in ("high", "medium"):
         found = [step for step in plan.steps if step.kind != "abstract" and step.risk == level]
         if found:
-            told = [f"{step.id} ({', '.join(step.effects)})" if step.effects else step.id for step in found]
-            yield f"look at: risk {level}: {', '.join(told)}"
+            names = [f"{step.id} ({', '.join(step.effects)})" if step.effects else step.id for step in found]
+            yield f"look at: risk {level}: {', '.join(names)}"
     todo = [step.id for step in plan.steps if step.kind == "abstract"]
     if todo:
         yield f"written without a script: {', '.join(todo)}"
@@ -185,7 +185,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
     Activity = Literal["reading", "analyzing", "planning", "synthesizing", "writing", "executing_plan"]
-    Tell = Callable[[Activity, str], None]
+    OnProgress = Callable[[Activity, str], None]
 
 FALLBACK = "template"
 
@@ -199,7 +199,7 @@ class Order(Record):
     settings: Settings
     llm: Llm = Llm()
     offline: bool = False
-    threshold: Level | None = "complex"  # from this complexity on a plan is suggested; None: not asked
+    threshold: Level | None = "complex"  # from this complexity on a plan is suggested; None: never
 
     @property
     def frame(self) -> Frame:
@@ -210,8 +210,8 @@ class Order(Record):
 class Generated(Record):
     """The result of an order; `text` and `plan` are set for `accepted`, `faults` and `refusals` say why not.
 
-    `source`: model, or template for planrun's own patterns; `cost`: usd of all calls, None where it is not known;
-    `estimate`: what the steps that a model still has to do may cost, from and to.
+    `source`: model, or template for planrun's own patterns; `cost`: usd of all calls, None if unknown;
+    `estimate`: the range of costs of the steps that a model still has to do.
     """
 
     outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
@@ -226,24 +226,24 @@ class Generated(Record):
     calls: tuple[ev.ModelAnswered, ...] = ()
     cost: float | None = None
     estimate: tuple[float, float] | None = None
-    prices: str = ""  # the day of the prices
+    prices: str = ""  # the date of the prices
 
 
-def generate(order: Order, tell: Tell) -> Generated:
+def generate(order: Order, on_progress: OnProgress) -> Generated:
     """Return the result of an order; writes nothing. Raises InvalidInput, also when no model can be called."""
     mask = masker(order.goal)
     if not order.offline and (why := why_no_model(order.settings, order.llm)):
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
     ceilings_of(order.settings)  # an unreadable policy is reported before any call
-    tell("reading", "reading the repository")
+    on_progress("reading", "reading the repository")
     repository = _repository(order)
-    tell("analyzing", "analyzing the goal")
+    on_progress("analyzing", "analyzing the goal")
     complexity = classify(order.goal, repository.paths)
     if order.offline:
-        return _by_pattern(order, repository, complexity, tell)
-    found = _by_model(order, _question(order, repository, mask), complexity, tell)
+        return _by_pattern(order, repository, complexity, on_progress)
+    found = _by_model(order, _question(order, repository, mask), complexity, on_progress)
     if order.llm.fallback == FALLBACK and found.outcome in ("invalid", "failed"):
-        instead = _by_pattern(order, repository, complexity, tell, found.message)
+        instead = _by_pattern(order, repository, complexity, on_progress, found.message)
         kept = {"message": found.message, "calls": found.calls, "cost": found.cost, "rounds": found.rounds}
         return instead.but(**kept, faults=found.faults)
     return found
@@ -260,13 +260,13 @@ def masker(goal: str) -> Callable[[str], str]:
 
 
 def request_text(order: Order) -> tuple[str, ...]:
-    """Return everything that would be sent: the stable beginning, then the question."""
+    """Return the whole request: the stable beginning, then the question."""
     found = _question(order, _repository(order), masker(order.goal))
     return (*found.system, found.prompt)
 
 
 def _repository(order: Order) -> Repository:
-    """Return the project without files that the order itself makes, so that a repeated order asks the same."""
+    """Return the project without files that the order itself writes, so that a repeated order asks the same."""
     made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
     return read_repository(without=[path for path in made if path])
 
@@ -282,17 +282,17 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
     )
 
 
-def _by_model(order: Order, question: Question, complexity: Complexity, tell: Tell) -> Generated:
+def _by_model(order: Order, question: Question, complexity: Complexity, on_progress: OnProgress) -> Generated:
     llm = llm_of(order.settings, order.llm)
     spent = spending(Limits(), order.settings)
     spent.refuse_unpriced(llm.model)
     if warning := insecure(order.settings):
-        tell("planning", warning)
+        on_progress("planning", warning)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
     try:
         talk = Conversation(model, llm, spent.budget(), SystemClock())
-        result = _result_of(talk, question, calls, tell)
+        result = _result_of(talk, question, calls, on_progress)
     finally:
         model.close()
     found = Generated(
@@ -315,30 +315,32 @@ def _by_model(order: Order, question: Question, complexity: Complexity, tell: Te
     return found.but(text=composed.text, plan=composed.plan)
 
 
-def _result_of(talk: Conversation, question: Question, calls: list[ev.ModelAnswered], tell: Tell) -> Result:
+def _result_of(
+    talk: Conversation, question: Question, calls: list[ev.ModelAnswered], on_progress: OnProgress
+) -> Result:
     """Run a conversation to its end; adds the answers to `calls`."""
 
     def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             again = f", call {event.call}" if event.call > 1 else ""
-            tell("planning", f"asking {event.model}{again}")
+            on_progress("planning", f"asking {event.model}{again}")
         elif isinstance(event, ev.ModelRepeated):
-            tell("planning", repeat_line(event))
+            on_progress("planning", repeat_line(event))
         elif isinstance(event, ev.ModelAnswered):
             calls.append(event)
             if event.ending == "answered":
-                tell("synthesizing", "checking the answer")
+                on_progress("synthesizing", "checking the answer")
         elif isinstance(event, ev.BudgetCrossed):
-            tell("planning", crossing_line(event, "this command"))
+            on_progress("planning", crossing_line(event, "this command"))
 
     return hold(talk, talk.ask(question), on_event)
 
 
 def _by_pattern(
-    order: Order, repository: Repository, complexity: Complexity, tell: Tell, why: str = ""
+    order: Order, repository: Repository, complexity: Complexity, on_progress: OnProgress, why: str = ""
 ) -> Generated:
     """Return planrun's own plan; `why`: the reason that no model wrote one."""
-    tell("planning", "following planrun's own pattern")
+    on_progress("planning", "following planrun's own pattern")
     draft = fallback_of(order.goal, repository) if why else draft_of(order.goal, repository)
     found = Generated(outcome="accepted", source="template", complexity=complexity)
     heading = list(_heading(order, draft, found))

@@ -1,7 +1,7 @@
 """Compare a plan that a model wrote with the reviewed one: nothing else changes, guards stay, ceilings hold.
 
 The loader has read the new plan like any file. Its text is compared with that of the previous plan, so that no value of
-a model can have become a key. Then every policy in force decides about each step that a model wrote or moved; values
+a model can become a key. Then every policy in force decides about each step that a model wrote or moved; values
 that are unknown before the step starts count as the riskiest.
 """
 
@@ -51,11 +51,11 @@ _LONGEST_REASON = 600  # characters
 
 
 class Bounds(Record):
-    """What a draft is compared with.
+    """The limits of a draft.
 
-    `before`: the plan that is in force. `failed`: steps whose failure is to be planned anew. `pending`: steps that have
-    not started; those that wait for an answer are among them. `made_of`: each new step's id to the abstract step that
-    it is made of. What is in none of them cannot be touched. `inherited`: names of credentials that every step sees.
+    `before`: the current plan. `failed`: steps whose failure is replanned. `pending`: steps that have not started,
+    including those that wait for an answer. `made_of`: maps each new step's id to the abstract step that it expands.
+    Steps in none of them cannot change. `inherited`: names of credentials that every step sees.
     """
 
     before: Plan
@@ -70,8 +70,8 @@ class Bounds(Record):
 def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fault] | None:
     """Return the objections to a plan with the steps `new`, in the order of the draft; None: there are none.
 
-    Refused is final. Faults are what a model can mend: there is no way around them either. The origins of its steps are
-    those that the plan would run with.
+    A refusal is final. A model can repair faults, but not skip them. The origins of the steps are those with which the
+    plan would run.
     """
     changed = list(_changes(plan, new, bounds))
     if changed:  # the written text contains more than the draft: refuse it in any case
@@ -87,19 +87,19 @@ def _refusal(step: str, rule: str, reason: str) -> dict[str, str]:
     return {"step": line(step, 100), "rule": rule, "reason": line(reason, _LONGEST_REASON)}
 
 
-# What was reviewed stays as it is.
+# Reviewed steps do not change.
 
 
 def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str, str]]:
     """Yield a refusal for each difference from the previous plan besides new steps."""
-    head, steps = _told(plan)
-    head_before, steps_before = _told(bounds.before)
+    head, steps = _keys_of(plan)
+    head_before, steps_before = _keys_of(bounds.before)
     if head != head_before:
         keys = ", ".join([key for key in {**head_before, **head} if head.get(key) != head_before.get(key)])
         yield _refusal("", "bounds:plan", f"what is reviewed for the whole plan would change: {keys}")
     fresh, made = set(new), set(bounds.made_of.values())
-    for name, told in steps_before.items():
-        if name not in made and steps.get(name) != told:
+    for name, keys_before in steps_before.items():
+        if name not in made and steps.get(name) != keys_before:
             yield _refusal(name, "bounds:reviewed", "a step that was reviewed would change")
     for name in steps.keys() - steps_before.keys() - fresh:
         yield _refusal(name, "bounds:new", "a step that nobody wrote would be added")
@@ -108,46 +108,46 @@ def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[st
 
 
 def _added(
-    name: str, told: Keys | None, before: Mapping[str, Keys], bounds: Bounds
+    name: str, new: Keys | None, before: Mapping[str, Keys], bounds: Bounds
 ) -> Iterator[dict[str, str]]:
     """Yield the keys of a new step that neither a model may write nor the replaced step had."""
     origin = bounds.made_of.get(name, "")
     given = before.get(origin, {}) if origin else {"": "steps"}
-    if told is None or (name in before and name != origin):
+    if new is None or (name in before and name != origin):
         yield _refusal(name, "bounds:new", "a new step has the id of another one, or is not there")
         return
-    extra = [key for key, value in told.items() if key not in WRITTEN and given.get(key) != value]
-    missing = [key for key in given if key not in WRITTEN and key not in told]
+    extra = [key for key, value in new.items() if key not in WRITTEN and given.get(key) != value]
+    missing = [key for key in given if key not in WRITTEN and key not in new]
     if (
         name != origin and "recovers" in missing
-    ):  # only the last of them has done what comes to another one's help
+    ):  # only the last of them completes the recovery of another step
         missing.remove("recovers")
-    if "condition" in given and given["condition"] not in (told.get("condition"), _inner(told, given)):
+    if "condition" in given and given["condition"] not in (new.get("condition"), _inner(new, given)):
         missing.append("condition")
     if extra or missing:
         keys = ", ".join(key or "section" for key in [*extra, *missing])
         yield _refusal(name, "bounds:keys", f"it would have other values than a reviewer gave: {keys}")
 
 
-def _inner(told: Keys, given: Keys) -> Any:
-    """Return the condition of a reviewer where a new one begins with it and can only be stricter, else None."""
-    theirs, ours = given["condition"], told.get("condition")
+def _inner(new: Keys, given: Keys) -> Any:
+    """Return the reviewed condition if the new one begins with it and can only be stricter, else None."""
+    theirs, ours = given["condition"], new.get("condition")
     begin, end = f"({theirs[0]}) and (", ")"
     if not (isinstance(ours, tuple) and ours[0].startswith(begin) and ours[0].endswith(end)):
         return None
     try:
         parse_expression(
             ours[0][len(begin) : -len(end)]
-        )  # alone: `a) or (b` would lift what stands before it
+        )  # separately: `a) or (b` would cancel the part before it
     except ExpressionError:
         return None
     return theirs
 
 
-def _told(plan: Plan) -> tuple[Keys, dict[str, Keys]]:
+def _keys_of(plan: Plan) -> tuple[Keys, dict[str, Keys]]:
     """Return the head of a plan's text, and the keys of each step, with its section under the empty name."""
     root, _ = parse(plan.source, plan.file)
-    assert root is not None  # it was loaded
+    assert root is not None  # it has been loaded
     drafts = Outline(root, plan.file, plan.source).steps
     head = {key: _data(node) for key, node in root.value.items() if key not in ("steps", "finally")}
     # The position of a step without an id depends on the steps before it; the resulting `id` is compared.
@@ -171,7 +171,7 @@ def _data(node: Node) -> Any:
 
 
 def _misplaced(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
-    """Yield faults of what is replaced, and of steps without an action; the loader checks ids."""
+    """Yield faults of replaced steps, and of steps without an action; the loader checks ids."""
     steps = {step.id: step for step in plan.steps}
     for at, name in enumerate(new):
         if steps[name].kind == "abstract":
@@ -279,7 +279,7 @@ def _guards_of(plan: Plan, guards: set[str]) -> dict[str, frozenset[str]]:
 
 
 def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:
-    """Return the new steps and, where some replace others, the remaining steps after them."""
+    """Return the new steps and, if some replace others, the remaining steps after them."""
     names = set(new)
     if bounds.failed:
         waits = graph.waits(plan.main())
@@ -304,7 +304,7 @@ def _denied(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[str
     for step in plan.steps:
         if step.id in arranged:
             found = {**as_written(step, bounds.layers), "inherited": bounds.inherited}
-            if step.open_risk:  # where values are missing, rules are matched against the text, too
+            if step.open_risk:  # if values are missing, rules are also matched against the text
                 found["is_understood"] = False
             decision = decide(facts_of(step, bounds.context, found), bounds.layers)
             if decision.answer == "deny":

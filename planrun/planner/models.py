@@ -60,8 +60,8 @@ class Spending(Record):
     def budget(self, planning: Planning | None = None) -> Budget:
         """Return the budget of a run; `planning` has what it spent, None: nothing yet."""
         used = {name: planning.used(name) for name in RESOURCES} if planning else {}
-        told = planning.crossed if planning else ()
-        return Budget(PER_RUN, self.limits, used, told, self.prices)
+        crossed = planning.crossed if planning else ()
+        return Budget(PER_RUN, self.limits, used, crossed, self.prices)
 
     def refuse_unpriced(self, model: str) -> None:
         """Raise InvalidInput when US dollars are limited and the price of the model is unknown."""
@@ -79,8 +79,8 @@ def spending(
 ) -> Spending:
     """Return the limits of a run from those of its plan.
 
-    `kept`: what the run recorded when it was last started; `is_bound`: what was reviewed is not to be exceeded.
-    Raises InvalidInput, InvalidPlan for the table of prices, which is not to be another one than before unless named.
+    `kept`: what the run recorded when it was last started; `is_bound`: the reviewed limits cannot be exceeded.
+    Raises InvalidInput, and InvalidPlan for the table of prices, which must be the recorded one unless named.
     """
     kept = kept or {}
     asked = {**kept.get("given", {}), **_given(settings)}
@@ -111,7 +111,7 @@ def spending_on_record(options: Mapping[str, Any]) -> Spending:
 def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
     """Return the prices that a run used; raises InvalidInput when their file has changed.
 
-    Steps can write to it: cheaper prices would lift the limit in dollars unseen.
+    Steps can write to it: lower prices would raise the limit in dollars unnoticed.
     """
     kept = known.get("prices") or {}
     table = open_prices(kept.get("file", ""))
@@ -124,7 +124,7 @@ def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
 
 
 def _given(settings: Settings) -> dict[str, float]:
-    """Return what the command line limits, by resource."""
+    """Return the limits of the command line, by resource."""
     values = {"tokens": settings.max_tokens, "usd": settings.max_usd, "turns": settings.max_turns}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -141,10 +141,10 @@ if TYPE_CHECKING:
 
 
 class RecordingOptions(Record):
-    """What a recording or a replay needs of a run.
+    """The data of a run for a recording or a replay.
 
-    `mask` hides its secrets in what is recorded; credentials of the environment are hidden anyway. `planning`: what it
-    asked before, which a replay does not answer again.
+    `mask` hides its secrets in recordings; credentials of the environment are always hidden. `planning`: its previous
+    calls, which a replay does not answer again.
     """
 
     mask: Mask | None = None
@@ -166,7 +166,7 @@ _OWN_FIELDS = frozenset(
     )
 )
 NO_RECORDING_OPTIONS = RecordingOptions()
-"""Outside of a run."""
+"""The options outside of a run."""
 
 
 def llm_of(settings: Settings, llm: Llm | None) -> Llm:
@@ -195,13 +195,13 @@ def open_model(
     environ: Mapping[str, str] = os.environ,
     *,
     wake: int = -1,
-    taping: RecordingOptions = NO_RECORDING_OPTIONS,
+    recording: RecordingOptions = NO_RECORDING_OPTIONS,
 ) -> Model:
-    """Return the model to ask; its process is started here and loads what it needs while the question is written.
+    """Return the model to ask; its process starts here and loads its libraries while the question is written.
 
-    With a replay there is none. `wake`: a descriptor that ends a wait for an answer when it can be read. Without
+    A replay has no process. `wake`: a descriptor that ends a wait for an answer when it becomes readable. Without
     credentials every answer is `unauthorized`; see `why_no_model`. Raises InvalidInput when no model may be asked or
-    none is named, for an address that is none and a recording that cannot be read, RecordsLost for one that cannot be
+    none is named, for an invalid address and an unreadable recording, RecordsLost for a recording that cannot be
     written.
     """
     if unnamed := _unnamed(settings, llm_of(settings, llm)):
@@ -210,8 +210,8 @@ def open_model(
     if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
         raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
     if settings.llm_replay:
-        return ReplayModel(settings.llm_replay, _hiding(taping.mask, environ), _served(taping.planning))
-    mask = _hiding(taping.mask, environ)
+        return ReplayModel(settings.llm_replay, _hiding(recording.mask, environ), _served(recording.planning))
+    mask = _hiding(recording.mask, environ)
     model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
     opened: Model = model
     if settings.llm_record:
@@ -221,7 +221,7 @@ def open_model(
 
 
 def insecure(settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
-    """Return a warning, in one line, where credentials and questions cross a network unencrypted; else nothing."""
+    """Return a warning, in one line, if credentials and questions cross a network unencrypted; else nothing."""
     if settings.llm_replay:
         return ""
     address = _endpoint(settings, environ).base_url
@@ -231,7 +231,7 @@ def insecure(settings: Settings, environ: Mapping[str, str] = os.environ) -> str
 
 
 def check_recording(settings: Settings) -> None:
-    """Raise what `open_model` would of a recording, before anything starts: InvalidInput, RecordsLost."""
+    """Raise the errors of `open_model` about a recording before anything starts: InvalidInput, RecordsLost."""
     _refuse_both(settings)
     if settings.llm_replay:
         entries(settings.llm_replay)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
     OnEvent = Callable[[Event, RunState], None]
-    Ready = Callable[[str, int], None]  # of the file that the plan was read from, and the version to come
+    Ready = Callable[[str, int], None]  # the file that the plan was read from, and the next version
     Asking = Generator[Event | None, None, Result]
 
 _PAUSE = 0.02  # seconds between two polls for an answer that takes seconds
@@ -43,19 +43,19 @@ class Proposal(Record):
 
     result: Result
     version: int = 0
-    file: str = ""  # that the run's plan was read from
+    file: str = ""  # the source of the run's plan
     text: bytes = b""
     difference: str = ""
-    about: str = ""  # what the model says
+    about: str = ""  # the explanation of the model
 
 
 def propose(
     run: str, settings: Settings, wanted: tuple[str, ...], on_event: OnEvent, ready: Ready
 ) -> Proposal:
-    """Ask a model for the next version of the plan of an inactive run; `on_event` gets each event.
+    """Ask a model for the next version of the plan of an inactive run; calls `on_event` with each event.
 
-    `ready` raises where the result could not be kept: before anybody is asked, and paid. Raises InvalidInput for a run
-    that is unknown or goes on, and where no model may be asked; Denied; Interrupted.
+    `ready` raises if the result could not be stored, before a model is called and paid. Raises InvalidInput for a run
+    that is unknown or active, and when no model may be asked; Denied; Interrupted.
     """
     with Session(settings, current_folder()) as session:
         rundir = find(run, session.workspace)

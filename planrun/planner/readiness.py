@@ -1,7 +1,7 @@
-"""What a run needs of models that plan: the functions of the port `Planner` of `planrun.app.session`.
+"""The functions of the port `Planner` of `planrun.app.session`, for runs whose plans a model expands or replans.
 
 They decide which model a run may call and within which limits, record this before anything starts, and make abstract
-steps concrete (`execute --expand`). That run has started by then, with the file as the first version of its plan, so
+steps concrete (`execute --expand`). That run has already started, with the file as the first version of its plan, so
 each call, answer and refusal is recorded. It continues with the second version, or ends without having run a step.
 """
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 STOP_WITHIN = 0.7
-"""Seconds that a stopped model has to end; then its answer is dropped."""
+"""Seconds until a stopped model must have ended; then its answer is dropped."""
 _LOOK = 0.05  # seconds between two polls for an answer, where no descriptor reports it
 _LONGEST_MESSAGE = 1000  # characters
 _MOST_PROBLEMS = 20
@@ -105,7 +105,7 @@ class RunExpansion:
         self._ledger = ledger
         self._steps = steps
         self.console: Console = console(state, steps.place.rundir, session.settings, masks=session.masks)
-        self._signal = 0  # the one that ends it
+        self._signal = 0  # the signal that ends it
         self._until: float | None = None  # the deadline of the run
 
     def make_concrete(self, opening: dict[str, Any]) -> int | None:
@@ -157,8 +157,10 @@ class RunExpansion:
         if limit is not None:
             budget.until = self._until = session.clock.monotonic() + limit
         redactor = session.secrets.redactor if session.secrets else None
-        taping = RecordingOptions(mask=redactor.mask_text if redactor else None, planning=state.planning)
-        model = models.open_model(session.settings, state.plan.llm, wake=session.inbox.fd, taping=taping)
+        recording = RecordingOptions(mask=redactor.mask_text if redactor else None, planning=state.planning)
+        model = models.open_model(
+            session.settings, state.plan.llm, wake=session.inbox.fd, recording=recording
+        )
         asked = max([call.asked.call for call in state.planning.calls], default=0) if state.planning else 0
         talk = Conversation(model, llm, budget, session.clock, asked)
         try:
@@ -218,7 +220,7 @@ class RunExpansion:
         self._ledger.sync()
 
     def _give_up(self, step: str, result: Result) -> int:
-        """End a run that has run nothing, or pause it where it can be resumed."""
+        """End a run that has run no step, or pause it if it can be resumed."""
         if self._state.status == "awaiting_approval":
             self._move("approved")
         self._move("executing")
@@ -306,7 +308,7 @@ __all__ = [
 def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Settings) -> tuple[str, ...]:
     """Return the failed steps to replan: those in `wanted`, or all that count when it is empty.
 
-    Raises InvalidInput for steps that did not fail and where no model may be asked, Denied after a refusal.
+    Raises InvalidInput for steps that did not fail and when no model may be asked, Denied after a refusal.
     """
     if why := why_no_replan(state.plan, settings):
         raise InvalidInput(f"no model can replan: {why}")
@@ -333,7 +335,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
 
 
 def suggestion(state: RunState, settings: Settings) -> str:
-    """Return in one line how a model may help a failed run; empty where none may, or for failures of class logic."""
+    """Return in one line how a model may help a failed run; empty if none may, or for failures of class logic."""
     try:
         failed = failures_to_replan(state, (), settings)
     except PlanrunError:
@@ -373,9 +375,9 @@ def limits_on_record(
 ) -> dict[str, Any]:
     """Return the option `budget` as the ledger has it, empty for a run that asks no model.
 
-    `before`: the options that the run recorded so far. Raises InvalidInput when dollars are limited and nobody knows
-    what the model costs, for a table of prices and a recording that cannot be read,
-    RecordsLost for a recording that cannot be written.
+    `before`: the options that the run recorded so far. Raises InvalidInput when dollars are limited and the price of
+    the model is unknown, and for an unreadable table of prices or recording; RecordsLost for a recording that cannot
+    be written.
     """
     model = model_of(plan, settings)
     if not model:
@@ -393,10 +395,10 @@ def limits_on_record(
 def replan_option(
     plan: Plan, settings: Settings, layers: Layers, failed: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return the option `replan` as the first event of a run has it; empty where no failure asks for a planning.
+    """Return the option `replan` as the first event of a run has it; empty if no failure can start a replan.
 
-    `failed`: steps that somebody asked to have planned anew. Keys: model (empty: none plans anew), most (plannings in
-    the run), told (a line for the user).
+    `failed`: steps that the user asked to replan. Keys: model (empty: none replans), most (replans in the run), told (a
+    line for the user).
     """
     llm = plan.llm
     named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
@@ -409,8 +411,8 @@ def replan_option(
     most = plan.limits.max_replans
     model = llm_of(settings, llm).model
     times = "once" if most == 1 else f"up to {most} times"
-    told = f"{model} may replan {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
-    return {"replan": {"model": model, "most": most, "told": told}}
+    text = f"{model} may replan {times}, {_when(by_class, named)}; what it writes {_how_far(layers)}"
+    return {"replan": {"model": model, "most": most, "told": text}}
 
 
 def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = os.environ) -> str:
@@ -423,7 +425,7 @@ def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = o
 
 
 def _when(by_class: str, named: list[str]) -> str:
-    """Return after which failures."""
+    """Return in words after which failures a model may replan."""
     if by_class == "any":
         return "after any failure that counts"
     shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
@@ -434,7 +436,7 @@ def _when(by_class: str, named: list[str]) -> str:
 
 
 def _how_far(layers: Layers) -> str:
-    """Return which of its steps run without approval, and what happens to the others."""
+    """Return in words which of a model's steps run without approval, and what happens to the others."""
     levels = ("none", "read-only", "low", "medium", "high")
     policies = [layers.plan.llm_auto_approve] if layers.plan else ["low"]
     ceilings = [ceiling.policy.llm_auto_approve for ceiling in layers.ceilings]
@@ -449,7 +451,7 @@ def _how_far(layers: Layers) -> str:
 def replanner(
     session: Session, state: RunState, steps: Steps, gates: PolicyGates | None, opening: Mapping[str, Any]
 ) -> Replanner | None:
-    """Return what replans failures in a run that starts, or goes on, with the event whose fields `opening` has."""
+    """Return the replanner of a run that starts or resumes with the event whose fields `opening` has."""
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
@@ -457,7 +459,7 @@ def replanner(
 
     def opened() -> Model:
         return models.open_model(
-            settings, state.plan.llm, taping=RecordingOptions(mask=mask, planning=state.planning)
+            settings, state.plan.llm, recording=RecordingOptions(mask=mask, planning=state.planning)
         )
 
     context = ReplanContext(llm, session.admission.layers, opened, session.clock)
@@ -468,7 +470,7 @@ def replanner(
 
 
 def require_actions(plan: Plan, settings: Settings, names: Collection[str]) -> None:
-    """Raise InvalidInput for abstract steps, by `names`, that would be executed and are not expanded."""
+    """Raise InvalidInput for abstract steps, by `names`, that would run without being expanded."""
     if settings.expand:
         require_expandable(plan, settings)
         return

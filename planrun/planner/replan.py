@@ -4,8 +4,8 @@
 reads it like any file, it is compared with what was reviewed, and it is kept in the run's folder before an event names
 it. Each step that has not started is kept or replaced; ended steps stay, and only planrun numbers steps.
 
-Scripts of which the run keeps copies are not read again, since an earlier step may have changed them; only scripts that
-the new version names first are read.
+Scripts that the run has copied are not read again, since an earlier step may have changed them; only scripts that only
+the new version names are read.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class Adoption:
     ) -> Plan:
         """Return the plan in `data` as the next version of the run's plan; raises InvalidPlan.
 
-        A step that says what it said before, or whose place is taken, keeps its origin; all others, and those in
-        `rewritten`, have `origin`.
+        An unchanged or replaced step keeps its origin; all others, and those in `rewritten`, have `origin`.
         """
         plan = load_bytes(data, state.plan.file, cache=False, read=copies(state.plan.files))
         version = int(state.named.get("version", state.plan.version)) + 1
@@ -85,8 +84,8 @@ class Adoption:
     def adopt(self, plan: Plan, state: RunState) -> dict[str, Any]:
         """Prepare the run for a version of `next_version`; returns the `plan` of PlanningEnded.
 
-        The copies are on disk when this returns; only the event itself has the state go over. Nothing may run
-        meanwhile. Raises RecordsLost, InvalidInput for a script that is none and for a secret in a name.
+        The copies are on disk when this returns; only the event itself changes the state. No step may run
+        meanwhile. Raises RecordsLost, InvalidInput for an invalid script and for a secret in a name.
         """
         secrets = self._session.secrets
         if secrets:
@@ -96,7 +95,7 @@ class Adoption:
         if reviewed.contents:
             for path in inputs.add_scripts(place.rundir, reviewed.contents):
                 sync_path(path)
-        inputs.add_plan(place.rundir, plan.version, plan.source)  # it includes no new file
+        inputs.add_plan(place.rundir, plan.version, plan.source)  # the new version includes no new file
         shown = secrets.masked(plan) if secrets else plan
         state.versions = {**state.versions, plan.version: shown}
         self._steps.place = place.but(scripts=reviewed.scripts)
@@ -111,7 +110,7 @@ class Adoption:
         scripts = {
             path: kept.get(path, digest) for path, digest in found.scripts.items() if path not in open_before
         }
-        # A script that a step has removed since was reviewed, too: its copy runs.
+        # A script that a step has removed since was also reviewed: its copy runs.
         scripts |= {path: digest for path, digest in kept.items() if path in found.uncovered}
         uncovered = {path: why for path, why in found.uncovered.items() if path not in scripts}
         uncovered |= {path: why for path, why in open_before.items() if path in found.scripts}
@@ -131,7 +130,7 @@ _NEVER_OK = ("failed", "blocked", "cancelled")  # statuses on which no step can 
 class Revision:
     """The next version of a run's plan from one draft; `failed` are the steps of the planning.
 
-    `text`: the exact bytes of the plan that the run has.
+    `text`: the exact bytes of the run's current plan.
     """
 
     def __init__(self, state: RunState, failed: tuple[str, ...], text: bytes) -> None:
@@ -261,7 +260,7 @@ class Revision:
     # The next version.
 
     def _complete(self, draft: Draft) -> list[DraftStep]:
-        """Return the new steps with their final ids, and the last one replaces what the draft did not keep."""
+        """Return the new steps with their final ids; the last one replaces the steps that the draft did not keep."""
         steps = list(draft.steps)
         if self.first:
             names = {step.id: str(self.first + at) for at, step in enumerate(steps)}
@@ -303,7 +302,7 @@ def _step_at(lines: list[str], number: int) -> str:
 
 
 def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
-    """Give a step its number, and every reference to a new step that of its own."""
+    """Number a step and its references to other new steps."""
 
     def of(name: str) -> str:
         return names.get(name, name)
@@ -350,7 +349,7 @@ if TYPE_CHECKING:
     Events = Generator["ev.Event | None", None, None]
 
 _LONGEST_MESSAGE = 1000  # characters of an analysis, and of the message of an end
-_LONGEST_TEXT = 600  # characters of what a step runs, in the table
+_LONGEST_TEXT = 600  # characters of a step's command, in the table
 _MOST_PROBLEMS = 20
 
 
@@ -366,7 +365,7 @@ class ReplanContext:
 
 
 class Replanner:
-    """Replans failures of one run. `budget` returns its budget, less what was spent."""
+    """Replans failures of one run. `budget` returns its remaining budget."""
 
     def __init__(
         self,
@@ -399,7 +398,7 @@ class Replanner:
     def events(self, state: RunState) -> list[ev.Event]:  # noqa: ARG002 - the state is that of `begin`
         """Return the events since the last call, without waiting.
 
-        A list ends with an event that has to be on record before anything leaves this machine.
+        A list ends with an event that must be recorded before any data leaves this machine.
         """
         result: list[ev.Event] = []
         for event in self._events or ():
@@ -448,7 +447,7 @@ class Replanner:
     def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
         """Yield the events until the model has answered, None while waiting; nothing of the answer is kept.
 
-        The value of what is accepted is the plan and what the model says about it.
+        The value of an accepted answer is the plan and the explanation of the model.
         """
         self._model = self._model or self._context.open_model()
         calls = len(state.planning.calls) if state.planning else 0
@@ -521,7 +520,7 @@ class Replanner:
 
 
 def wants(step: Step, state: RunState) -> bool:
-    """Return whether a failure is one that a model is asked about: the step says so, or the plan does for its class."""
+    """Return whether a failure is replanned: the step requests it, or the plan does for its class."""
     step_state = state.steps[step.id]
     if step.section != "steps" or step_state.reason == "denied" or left_over(state) < 1:
         return False
@@ -531,12 +530,12 @@ def wants(step: Step, state: RunState) -> bool:
         return False
     if step.replan != "fatal" or step_state.error is None:
         return step.replan == "any"
-    # No call on a guess: a class inferred from a text alone triggers no replan.
+    # No call for a guess: a class inferred from a text alone triggers no replan.
     return step_state.error["class"] == "fatal" and is_typed(step_state.error)
 
 
 def left_over(state: RunState) -> int:
-    """Return how many plannings a run has left: those that a budget or an end kept from their own count not."""
+    """Return how many plannings a run has left: those that a budget or the end of the run prevented do not count."""
     used = 0
     for event in state.planning.ended if state.planning else ():
         used += event.purpose == "replan" and event.outcome not in ("budget", "stopped")

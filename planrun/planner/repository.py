@@ -1,4 +1,4 @@
-"""Read the repository of a plan: runs nothing of it, follows no link, and opens no private file."""
+"""Read the repository of a plan: runs none of its code, follows no link, and opens no private file."""
 
 from __future__ import annotations
 
