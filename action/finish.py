@@ -1,7 +1,7 @@
-"""Do what the run that this action started still owes, when it was killed or cancelled: `planrun finalize`.
+"""Finish the pending cleanup of the run that this action started, after it was killed or cancelled: `planrun finalize`.
 
-It is a step of its own, which runs in any case. It touches no run but the one that the step before it started: what
-else lies in the workspace may have been put there by somebody else.
+It is a separate step that always runs. It touches only the run that the step before it started: other files in the
+workspace may have another origin.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True  # where this file lies may be the checkout
+    sys.dont_write_bytecode = True  # the folder of this file may be the checkout
     sys.path.append(str(Path(__file__).resolve().parents[1]))  # -I leaves it out
 
 from action.origin import Origin, origin_of
 from action.start import Inputs, become, enter, known_runs, run, shared
 
 OPTIONS = ("--report-dir=", "--policy=")
-"""What of the words of a run holds for its end, too."""
+"""The options of a run that `finalize` also takes."""
 
 
 def command(inputs: Inputs, origin: Origin, runs: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Where the plan of a job comes from: which event, whose repository, and which commit was there before it.
 
-Everything is read from what the runner wrote about the event, and nothing from what is checked out: a pull request
-decides nothing about its own review.
+All data come from the event file that the runner wrote, none from the checkout: a pull request cannot change its own
+review.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ _NOWHERE = "0" * 40  # what was before the first push of a branch
 
 
 class UnusableInputError(Exception):
-    """An input or an event that planrun cannot go on with; the text is for the person who wrote the workflow."""
+    """An input or an event that planrun cannot use; the text addresses the author of the workflow."""
 
 
 class Origin(NamedTuple):
     """What an event says: `base` is the commit before the change; empty when the event does not know one.
 
     `proposed`: the change is not merged, so policy and approvals count as they are at `base`. `fork`: the repository
-    that it comes from, when that is another one. `heads`: commits that hold the change. `doubtful`: why nobody can tell
-    whether what is checked out is merged; empty when one can.
+    that it comes from, when that is another one. `heads`: commits that hold the change. `doubtful`: why it
+    is unknown whether the checkout is merged; empty when it is known.
     """
 
     base: str = ""

@@ -1,7 +1,7 @@
-"""Turn the inputs of action.yml into `planrun execute …` or `planrun review …` and become it.
+"""Convert the inputs of action.yml to `planrun execute …` or `planrun review …` and replace this process by it.
 
-The inputs come as environment variables, never as text inside a script, so that no input can be more
-than one word of the command. Exit code 2 for an input that cannot be used, 3 for a plan of a fork that is to run.
+The inputs are environment variables, never text inside a script, so an input is at most one word of the command.
+Exit code 2 for an input that cannot be used, 3 for a plan of a fork that is to run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True  # where this file lies may be the checkout
+    sys.dont_write_bytecode = True  # the folder of this file may be the checkout
     sys.path.append(str(Path(__file__).resolve().parents[1]))  # -I leaves it out
 
 from action import commits
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PREFIX = "PLANRUN_INPUT_"
 YES = frozenset({"true", "True", "TRUE"})
 NO = frozenset({"", "false", "False", "FALSE"})
-"""What GitHub's own toolkit takes for a boolean, and nothing for an input that was left out."""
+"""The booleans of GitHub's own toolkit, and the empty text for an input that was left out."""
 
 
 MODES = ("execute", "review")
@@ -36,7 +36,7 @@ NO_RUN = "-"  # sorts before every run
 
 
 class RefusedError(Exception):
-    """A job that does not get what it asks for; the text says why."""
+    """A job that is refused; the text says why."""
 
 
 class Inputs:
@@ -159,7 +159,7 @@ def _before(origin: Origin) -> str:
     if origin.base:
         try:
             return commits.ensure(origin.base)
-        except UnusableInputError:  # a forced push took it away
+        except UnusableInputError:  # a forced push removed it
             return commits.parent()
     return commits.parent()
 
@@ -173,14 +173,14 @@ def tell_upload(environment: dict[str, str], folder: Path, reports: str) -> None
 
 
 def tell_newest(environment: dict[str, str], folder: Path) -> None:
-    """Write to $GITHUB_OUTPUT which run is the newest before this one, so that another step knows this one by that."""
+    """Write the id of the newest earlier run to $GITHUB_OUTPUT, so that another step can identify this run."""
     newest = max(known_runs(folder), default=NO_RUN)
     with open(environment["GITHUB_OUTPUT"], "a", encoding="utf-8") as output:
         output.write(f"newest-run={newest}\n")
 
 
 def known_runs(folder: Path) -> list[str]:
-    """Return the ids of the runs in a folder; names that are none are left out."""
+    """Return the ids of the runs in a folder; other names are left out."""
     runs = folder / ".planrun" / "runs"
     return [path.name for path in runs.iterdir() if RUN.fullmatch(path.name)] if runs.is_dir() else []
 
@@ -214,12 +214,12 @@ def become(environment: dict[str, str], words: list[str]) -> NoReturn:
 
 
 def main() -> int:
-    """Become planrun, or say what stands in the way."""
+    """Replace this process by planrun, or report why that fails."""
     return run(become_planrun)
 
 
 def run(act: Callable[[dict[str, str]], object]) -> int:
-    """Do something with the environment of this process; returns an exit code and says why where it cannot be done."""
+    """Call a function with the environment of this process; return an exit code and print why it failed."""
     try:
         act(dict(os.environ))
     except (UnusableInputError, RefusedError) as error:

@@ -1,4 +1,4 @@
-"""What a row of the goals came to: figures and targets, the medians behind them, how calm it was."""
+"""The result of one row of the goals: figures and targets, the medians behind them, how calm it was."""
 
 from __future__ import annotations
 

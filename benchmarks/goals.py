@@ -101,9 +101,9 @@ def _usual(bench: Bench, command: dags.Command) -> tuple[dags.Dag, dags.Dag]:
 
 
 def _graph(bench: Bench, row: Row, dag: dags.Dag, work: str, limit: float | None) -> None:
-    everyone = bench.against(dag, (*PEERS, peers.C_LOGS))
-    everyone += [bench.contender(bench.planrun, dag), bench.new_plan(dag)]
-    ran = bench.compare(everyone, bench.size.long_rounds)
+    contenders = bench.against(dag, (*PEERS, peers.C_LOGS))
+    contenders += [bench.contender(bench.planrun, dag), bench.new_plan(dag)]
+    ran = bench.compare(contenders, bench.size.long_rounds)
     loop = ran[peers.C_LOOP]
     row.ratio(f"{work}, seen before", ran[SEEN], loop, limit)
     row.ratio(f"{work}, never seen", ran[NEW], loop, limit)
@@ -218,7 +218,7 @@ def _printers(bench: Bench, amount: int) -> tuple[Contender, Contender]:
 
 
 def schedules(bench: Bench) -> Row:
-    """P9: how near `dag` comes to the lower bound, by the real loop in no time, and for real with steps that sleep."""
+    """P9: how close `dag` is to the lower bound, on a virtual clock, and in real time with steps that sleep."""
     row = Row("P9")
     found = works(bench.size.graphs)
     for way, spans in planned(found).items():

@@ -1,6 +1,6 @@
 """How fast masks let output through: `python -m benchmarks.masks`. One process, pieces of 64 KiB, best of five.
 
-P7 promises 150 MB/s with twenty secrets, reading and writing included; the masks must leave room for both.
+P7 promises 150 MB/s with twenty secrets, reading and writing included; the masks must leave time for both.
 """
 
 from __future__ import annotations

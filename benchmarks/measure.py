@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.calm import CALM, Load, wait_for_calm
 
 MIB_IN_KIB = 1024
-TRIES = 3  # for a run during which nobody else works
+TRIES = 3  # for a run on an otherwise idle machine
 
 
 class MeasureError(Exception):

@@ -1,7 +1,7 @@
-"""How near a schedule comes to the best there can be: random graphs with known durations, in no time and in real time.
+"""How close a schedule is to the optimum: random graphs with known durations, on a virtual clock and in real time.
 
-A makespan is held against three numbers. The *bound*, max(longest path, sum / jobs), is what the goal names; it
-may be out of reach. The *tight bound* also counts what has to come before and after any set of steps, so it is larger.
+A makespan is compared with three numbers. The *bound*, max(longest path, sum / jobs), is what the goal names; it
+may be out of reach. The *tight bound* also counts what must run before and after any set of steps, so it is larger.
 The *best* is the shortest makespan of many orders that are drawn at random, and of the schedules themselves.
 """
 
@@ -164,7 +164,7 @@ def works(count: int = GRAPHS, seed: int = SEED) -> list[Work]:
         needs = shape(draw, draw.randint(20, 120))
         seconds = {name: round(length(draw), 1) for name in needs}
         names = list(needs)
-        if number % 2:  # nobody writes a file in the order of the graph only
+        if number % 2:  # files are rarely written in the order of the graph
             draw.shuffle(names)
         needs = {name: needs[name] for name in names}
         found.append(Work(f"{shape.__name__} {number}", needs, seconds, draw.choice((2, 3, 4, 8))))
@@ -215,12 +215,12 @@ def makespan(work: Work, schedule: Schedule, recorded: Mapping[str, float]) -> f
     state = RunState(work.plan())
     for status in ("awaiting_approval", "approved"):
         state.apply(ev.PlanMoved(at=clock.stamp(), status=status))
-    rooms = Dependencies(
+    dependencies = Dependencies(
         executor=executor, steps=player, journal=player, sinks=(), clock=clock, inbox=player,
         holds=lambda _step, _state: True,
     )  # fmt: skip
     options = Options(jobs=work.jobs, schedule=schedule, seconds=recorded)
-    if Scheduler(state, rooms, options).run() != 0:
+    if Scheduler(state, dependencies, options).run() != 0:
         raise RuntimeError(f"{work.shape} did not end well")
     return clock.now
 
