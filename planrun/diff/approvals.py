@@ -85,7 +85,7 @@ class Approvals(Record):
 
 
 def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
-    """Return what the new plan needs, as far as its text tells; None when there is no new plan.
+    """Return what the new plan needs, as far as its text shows it; None when there is no new plan.
 
     Raises InvalidInput, InvalidPlan for a policy or an approval that is none.
     """
@@ -94,7 +94,7 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
         return None
     ceilings = (ceiling_in(read_given(terms.policy, "policy")),) if terms.policy else ()
     layers = Layers(plan=plan.policy, file=new.name, option=terms.auto_approve, ceilings=ceilings)
-    found = _foreseen(plan, new, terms)
+    found = _preview(plan, new, terms)
     known = ApprovalsOfRuns(read_approvals(terms.approvals), os.path.join(current_folder(), HOME), run="")
     gates = tuple([_with_approval(gate, known, found.digest) for gate in _gates(old.plan, plan, layers)])
     asks = any(policy and policy.ask_for == "plan" for policy in (plan.policy, *_policies(layers)))
@@ -112,11 +112,11 @@ def approvals(old: Side, new: Side, terms: Terms) -> Approvals | None:
     )
 
 
-def _foreseen(plan: Plan, new: Side, terms: Terms) -> Approvals:
+def _preview(plan: Plan, new: Side, terms: Terms) -> Approvals:
     """Return the parameters that must be given, and the digest of a run without further ones."""
     try:
         found = digest_preview(plan, terms.params, current_folder())
-    except InvalidInput as error:  # whoever approves the plan is told, too
+    except InvalidInput as error:  # also shown to the approver of the plan
         return Approvals(policy="", unknown=str(error))
     known = not found.missing and not new.commit
     return Approvals(policy="", missing=found.missing, digest=found.reviewed.digest if known else "")

@@ -120,9 +120,9 @@ def summary(proposal: Proposal) -> str:
         return _problems(proposal)
     text = markdown(proposal.report)
     head, _, rest = text.partition("\n\n")
-    told = [f"Compared with commit {code(proposal.base[:12])}."] if proposal.base else []
-    told += [inline(note, 1_000) for note in proposal.notes]
-    notes = "\n".join([f"> {text}" for text in told])
+    lines = [f"Compared with commit {code(proposal.base[:12])}."] if proposal.base else []
+    lines += [inline(note, 1_000) for note in proposal.notes]
+    notes = "\n".join([f"> {text}" for text in lines])
     return str(masked(proposal.report, f"{head}\n\n{notes}\n\n{rest}" if notes else text))
 
 
@@ -232,9 +232,9 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
     return 1 if exit_code and report.differs else 0
 
 
-def _coloured(wish: str) -> bool:
+def _coloured(requested: str) -> bool:
     out = sys.stdout
-    return coloured(os.environ, wish, terminal=out is not None and out.isatty())
+    return coloured(os.environ, requested, terminal=out is not None and out.isatty())
 
 
 def rows_of(report: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above

@@ -1,4 +1,4 @@
-"""The difference of two plans, as records: every form in which it is told is made of these.
+"""The difference of two plans, as records: every output format is made of these.
 
 The difference of two values of plain data, as changes with the path that leads to each.
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Sign = Literal["+", "-", "~"]
 
-# What is said about a plan or a step for people alone: it changes nothing that happens.
+# Keys of a plan or a step for people only: they change nothing that runs.
 PROSE = frozenset((*fields_for("people"), *fields_for("people", table=PLAN_FIELDS)))
 
 
@@ -52,11 +52,11 @@ class Change(Record):
 
 
 class StepChange(Record):
-    """A step that is new, gone, or there in both plans and not the same: then `changes` tell what is different.
+    """A step that is new, gone, or there in both plans and not the same: then `changes` list what is different.
 
-    `renamed`: it has another id and is the same otherwise, as far as `changes` do not tell. `after`: the step that it
+    `renamed`: it has another id and is the same except for `changes`. `after`: the step that it
     follows now, where its place among those that stayed is another; "" for the first place; None where it kept its
-    place. Of a step that is new or gone, `changes` are all that it says.
+    place. For a step that is new or gone, `changes` are all its keys.
     """
 
     old: Step | None
@@ -73,7 +73,7 @@ class StepChange(Record):
 
     @property
     def kind(self) -> Literal["added", "removed", "renamed", "changed"]:
-        """In one word what became of the step."""
+        """The kind of change in one word."""
         if self.old is None:
             return "added"
         if self.new is None:
@@ -82,7 +82,7 @@ class StepChange(Record):
 
     @property
     def matters(self) -> bool:
-        """Whether more has changed than what is said about the step for people."""
+        """Whether more has changed than the texts for people."""
         return self.kind != "changed" or any(change.path[0] not in PROSE for change in self.changes)
 
     @property
@@ -113,7 +113,7 @@ class Difference(Record):
 
 
 ORDER = "another order"
-# Whose entries are told one by one, also where there were none before.
+# Keys whose entries are listed one by one, also where there were none before.
 _PARTS = frozenset(
     (key,)
     for key in (
@@ -209,13 +209,13 @@ def renamed(old: Plan, new: Plan) -> dict[str, str]:
     offers: dict[tuple[str, str], list[Step]] = {}
     for step in old.steps:
         if step.id not in after or _moved_on(step, after[step.id]):
-            offers.setdefault((_deed(step), ascii(edges_of(step, {}))), []).append(step)
+            offers.setdefault((_action_text(step), ascii(edges_of(step, {}))), []).append(step)
     wanted = {name for name, step in after.items() if name not in before or _moved_on(before[name], step)}
     names: dict[str, str] = dict.fromkeys(wanted, "")
     # What a step waits for may have another id, too: that is known before.
     for name in order(new) if wanted and offers else ():
         step = after[name]
-        fitting = offers.get((_deed(step), ascii(edges_of(step, names))), ()) if name in wanted else ()
+        fitting = offers.get((_action_text(step), ascii(edges_of(step, names))), ()) if name in wanted else ()
         if fitting:
             match = next((one for one in fitting if one.title == step.title), fitting[0])
             fitting.remove(match)
@@ -239,13 +239,13 @@ def old_names(was: Mapping[str, str]) -> dict[str, str]:
 
 
 def _moved_on(old: Step, new: Step) -> bool:
-    return new.id.isdigit() and _deed(old) != _deed(new)
+    return new.id.isdigit() and _action_text(old) != _action_text(new)
 
 
-def _deed(step: Step) -> str:
-    """Return what a step does as a text; a step that does nothing yet is known by what it is called."""
-    told = (step.title, step.description) if step.kind == "abstract" else ()
-    return ascii((step.section, step.kind, plain(step)["action"], told))
+def _action_text(step: Step) -> str:
+    """Return what a step does as a text; an abstract step has only its title and description."""
+    texts = (step.title, step.description) if step.kind == "abstract" else ()
+    return ascii((step.section, step.kind, plain(step)["action"], texts))
 
 
 def moved(ids: list[str], was: list[str]) -> dict[str, str]:

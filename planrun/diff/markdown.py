@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.diff.report import Report
     from planrun.plan.revisions import Side
 
-BUDGET = 60_000  # bytes, so that it holds in characters, too, with room for what a bot adds
+BUDGET = 60_000  # bytes, so that it holds in characters, too, with space for what a bot adds
 _TABLE = "| Step | What changed | Risk |\n| --- | --- | --- |\n"
 _SHARES = {"table": 20_000, "gates": 8_000}  # bytes that one part may take at most
 _MORE = "- and {} more\n"
@@ -64,12 +64,12 @@ def _marker(name: str) -> str:
 
 def _head(report: Report) -> str:
     found = report.difference
-    told = f"{_digest(report.old)} → {_digest(report.new)} · {inline(phrases.summary(report))}\n"
+    text = f"{_digest(report.old)} → {_digest(report.new)} · {inline(phrases.summary(report))}\n"
     highest = phrases.highest_changed(found)
     if highest:
         risk = phrases.plan_risk(report.old.plan, report.new.plan)
-        told += f"\nHighest risk of the changes: **{highest}** · of the plan: {risk}\n"
-    return told
+        text += f"\nHighest risk of the changes: **{highest}** · of the plan: {risk}\n"
+    return text
 
 
 def _digest(side: Side) -> str:
@@ -104,12 +104,12 @@ def _gate(gate: Gate) -> str:
 def _table_row(step: StepChange, own: Sequence[Change]) -> str:
     title = f" {inline(step.step.title, 100)}" if step.step.title else ""
     if step.kind == "changed":
-        told = ", ".join(dict.fromkeys([_key(change) for change in own]))
+        cell = ", ".join(dict.fromkeys([_key(change) for change in own]))
     else:
         was = step.old.id if step.old else ""
-        told = {"added": "**new**", "removed": "**gone**", "renamed": f"was {code(was)}"}[step.kind]
-    told = ", ".join(filter(None, (told, inline(phrases.place(step)))))
-    return f"| {code(step.step.id)}{title} | {told} | {_risk(step)} |\n"
+        cell = {"added": "**new**", "removed": "**gone**", "renamed": f"was {code(was)}"}[step.kind]
+    cell = ", ".join(filter(None, (cell, inline(phrases.place(step)))))
+    return f"| {code(step.step.id)}{title} | {cell} | {_risk(step)} |\n"
 
 
 def _key(change: Change) -> str:
@@ -123,7 +123,7 @@ def _risk(step: StepChange) -> str:
 
 def _details(
     report: Report,
-    told: Sequence[tuple[StepChange, list[Change]]],
+    steps: Sequence[tuple[StepChange, list[Change]]],
     common: Sequence[tuple[Change, list[str]]],
     budget: int,
 ) -> list[str]:
@@ -132,7 +132,7 @@ def _details(
     head = [*found.plan, *found.policy]
     blocks: list[tuple[str, list[Change], list[str]]] = [("plan and policy", head, [])] if head else []
     blocks += [(f"the same in {len(ids)} steps", [change], ids) for change, ids in common]
-    blocks += [(f"{step.kind}: {step.step.id}", own, []) for step, own in told if own]
+    blocks += [(f"{step.kind}: {step.step.id}", own, []) for step, own in steps if own]
     texts = Texts()
     parts = ["\n"]
     left = budget - 200

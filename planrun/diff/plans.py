@@ -1,13 +1,13 @@
-"""Steps and plans as plain data in the words of the plan language, defaults that say nothing left out.
+"""Steps and plans as plain data in the terms of the plan language, without defaults.
 
 Where a new policy allows more than the old one, in sentences.
 
-What two plans do not have in common, step by step and key by key: the one place where it is found.
+Compares two plans step by step and key by key; no other module does.
 
-It begins with the canonical form, so that whatever moves the digest is found, and what does not is none. Only then
-it is put into the words of the plan language.
+It compares the canonical forms, so a difference is exactly what changes the digest. Then it converts the difference to
+the terms of the plan language.
 
-A difference in one line for each step and part of the head: what a run says that goes on with an edited plan.
+A difference in one line for each step and part of the head: the output of a run that is resumed with an edited plan.
 """
 
 from __future__ import annotations
