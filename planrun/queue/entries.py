@@ -48,7 +48,7 @@ class QueueRequest(Record):
     folder: str = ""
     priority: int = 0
     after: tuple[int, ...] = ()
-    track: bool = False  # run what the file holds when its turn comes
+    track: bool = False  # run the content of the file at its start
 
 
 def add(file: QueueFile, request: QueueRequest) -> EntryAdded:

@@ -70,9 +70,9 @@ def as_queued(plan: Plan, settings: Settings) -> Settings:
     return settings.but(run=run)
 
 
-# The shell becomes planrun and keeps number and moment of birth; at the end of its input it ends.
+# The shell replaces itself by planrun and keeps its pid and start time; at the end of its input it ends.
 _GATE = 'read -r word && test "$word" = go && exec "$@" </dev/null'
-# Without -P Python would take a planrun.py in the folder of the plan for planrun.
+# Without -P Python would import a planrun.py in the folder of the plan.
 _PLANRUN = (sys.executable, "-P", "-m", "planrun")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -114,7 +114,7 @@ class Gated:
 
 def worker_of(pid: int) -> Worker:
     """Return the identity of a process of this machine."""
-    return Worker(pid=pid, born=_born(pid), boot=_boot(), host=os.uname().nodename)
+    return Worker(pid=pid, born=_start_time(pid), boot=_boot(), host=os.uname().nodename)
 
 
 def lives(worker: Worker, run: str, folder: str) -> bool:
@@ -122,12 +122,12 @@ def lives(worker: Worker, run: str, folder: str) -> bool:
     if worker.host != os.uname().nodename:
         held = holder(folder)
         return held is not None and held.run == run
-    return worker.boot == _boot() and _born(worker.pid) == worker.born
+    return worker.boot == _boot() and _start_time(worker.pid) == worker.born
 
 
 def send_signal(worker: Worker, signum: int) -> None:
-    """Signal this process, and no other that got its number since; one of another machine is out of reach."""
-    if worker.host != os.uname().nodename or worker.boot != _boot() or _born(worker.pid) != worker.born:
+    """Signal this process, and no later one with its pid; a process on another machine is not signalled."""
+    if worker.host != os.uname().nodename or worker.boot != _boot() or _start_time(worker.pid) != worker.born:
         return
     if HAS_PROC:
         signal_exactly(worker.pid, int(worker.born), signum)
@@ -146,7 +146,7 @@ def _boot() -> str:
         return ""
 
 
-def _born(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """When a living process began; empty for none, and for one that ended and was not reaped."""
     if HAS_PROC:
         ticks = start_time(pid)

@@ -1,10 +1,9 @@
-"""Locks of this user on this host, for steps and for whole runs: tickets, served in their order, that die with us.
+"""Locks of this user on this host, for steps and for whole runs: tickets, served in order, that end with the process.
 
-A ticket is a file with a number, which names the locks that are wanted and how many may have each at once; its process
-keeps a flock on it as long as it lives, and no other process ever has that descriptor. A ticket is served when of
-each of its locks fewer than that many stand before it. So there is nothing that decides, nothing that could be
-left behind, and nobody overtakes: who was first is first. Tickets are made and looked at behind one door, which
-is held for moments.
+A ticket is a numbered file that names the requested locks and the capacity of each. Its process holds a flock on it
+until it ends, and no other process ever has that descriptor. A ticket is served when for each of its locks fewer
+earlier tickets exist than its capacity. So there is no server and no stale state, and the order is first come, first
+served. One mutex, held briefly, guards the creation and the check of tickets.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _FOLDER = "locks"
-_DOOR = "door"
+_MUTEX = "door"
 _ENDING = ".ticket"
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two checks, longer for later tickets
 
@@ -64,14 +63,14 @@ class HostLocks:
     def claim(self, step: str, names: tuple[str, ...], kind: str = "lock") -> str:
         """Return "" when a step gets all these locks, otherwise why it must wait.
 
-        The first call takes a ticket, the next ones ask whether it is served; asked too often it repeats itself.
+        The first call takes a ticket, later ones check whether it is served; rapid calls repeat the answer.
         """
         ticket = self._tickets.get(step)
         now = time.monotonic()
         if ticket is not None and (ticket.served or now - ticket.looked < ticket.pause):
             return ticket.message
         try:
-            with _Door(self._folder):
+            with _Mutex(self._folder):
                 if ticket is None:
                     slots = {f"{kind} {name}": self._slots.get(name, 1) for name in names}
                     ticket = self._tickets[step] = self._draw(slots, step)
@@ -142,11 +141,11 @@ class HostLocks:
         ticket.served, ticket.message = True, ""
 
 
-class _Door:
-    """One process at a time behind it; the descriptor is closed in whatever is started meanwhile."""
+class _Mutex:
+    """A mutex between processes; programs started meanwhile do not inherit the descriptor."""
 
     def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, _DOOR)
+        self._path = os.path.join(folder, _MUTEX)
         self._fd = -1
 
     def __enter__(self) -> None:
@@ -175,7 +174,7 @@ def _living(folder: str, below: int) -> Iterator[Other]:
             return
         try:
             fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:  # given back at this moment: that needs no door
+        except FileNotFoundError:  # released at this moment: that needs no mutex
             continue
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,8 +200,8 @@ def _read(fd: int, number: int) -> Other | None:
 def _own_folder() -> str:
     """Return the folder of this user's tickets, created with mode 0700; raises RecordsLost.
 
-    It is beside the compiled plans and not in $XDG_RUNTIME_DIR: that is taken away when a person logs out, and
-    what CI systems start often has none.
+    It is beside the compiled plans and not in $XDG_RUNTIME_DIR: that is removed at logout, and
+    processes of CI systems often have none.
     """
     plans = plans_folder()
     if not plans:

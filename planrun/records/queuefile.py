@@ -162,7 +162,7 @@ class Change:
 
 
 def _stays(event: QueueEvent, gone: Collection[int]) -> bool:
-    """Whether an event is about an entry that stays; what a queue is as a whole is told anew."""
+    """Whether an event is about an entry that stays; the state of the queue as a whole is written anew."""
     return getattr(event, "entry", None) not in (*gone, None)
 
 

@@ -81,7 +81,7 @@ class Difference(Record):
 class RecordedEvents:
     """What was recorded of one process; `first` is the line of the ledger on which it begins.
 
-    `whole`: whether the process came to its end; a replay of another one ends with what is on record.
+    `whole`: whether the process ended; otherwise the replay ends with the last recorded event.
     """
 
     def __init__(self, events: Sequence[ev.Event], first: int, *, whole: bool) -> None:
@@ -294,7 +294,7 @@ class Player:
         event = self._about(step.id, ev.AttemptStarted)
         if (
             event is None or event.n != attempt
-        ):  # it is to come to a gate, or the record shows that it never started
+        ):  # a gate comes first, or the record shows that it never started
             return Prepared(fingerprint="", job=job)
         if event.log:
             if step.service is not None and step.verify:

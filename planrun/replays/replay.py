@@ -133,7 +133,7 @@ def _to_plan(process: Process) -> tuple[str, ...]:
 
 
 def _loop(state: RunState, player: Player, locks: RecordedLocks, options: Options) -> Scheduler:
-    rooms = Dependencies(
+    dependencies = Dependencies(
         executor=player,
         steps=player,
         journal=player,
@@ -147,7 +147,7 @@ def _loop(state: RunState, player: Player, locks: RecordedLocks, options: Option
         due=player.due,
     )
     if "policy" not in state.options:
-        return Scheduler(state, rooms, options)
+        return Scheduler(state, dependencies, options)
     if "replan" in state.options:
-        return ReplanningScheduler(state, rooms, options, player, Planning(player))
-    return GatedScheduler(state, rooms, options, player)
+        return ReplanningScheduler(state, dependencies, options, player, Planning(player))
+    return GatedScheduler(state, dependencies, options, player)

@@ -440,7 +440,7 @@ def _took(before: RunState) -> dict[str, float]:
 
 def _loop(state: RunState, what_if_ports: WhatIf, case: Case, clock: VirtualClock) -> Scheduler:
     known = case.before.options
-    rooms = Dependencies(
+    dependencies = Dependencies(
         executor=VirtualExecutor(clock, what_if_ports.play),
         steps=what_if_ports,
         journal=what_if_ports,
@@ -464,8 +464,8 @@ def _loop(state: RunState, what_if_ports: WhatIf, case: Case, clock: VirtualCloc
     )
     asks = any(step.action.asks or step.on_failure == "ask" for step in case.plan.steps)
     if case.layers is None and not asks:
-        return Scheduler(state, rooms, options)
-    return GatedScheduler(state, rooms, options, what_if_ports)
+        return Scheduler(state, dependencies, options)
+    return GatedScheduler(state, dependencies, options, what_if_ports)
 
 
 def _unknown(state: RunState, what_if_ports: WhatIf) -> set[str]:

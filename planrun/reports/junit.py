@@ -56,7 +56,7 @@ def write_junit(
 
 
 class _Writer:
-    """One file being written: the dialect, and how much room is left for logs."""
+    """One file being written: the dialect, and how many bytes are left for logs."""
 
     def __init__(self, state: RunState, rundir: str, out: BinaryIO, dialect: Dialect) -> None:
         self.state = state
@@ -64,7 +64,7 @@ class _Writer:
         self.out = out
         self.dialect = dialect
         self.parts = parts_of(state)
-        self.room = TOTAL_BYTES
+        self.left = TOTAL_BYTES
         # A group that failed before it had members is a case: nothing else would show why the run failed.
         self.cases = [
             step
@@ -259,19 +259,19 @@ class _Writer:
         return tag, f"<{tag} {attributes}><stackTrace>{escape(self._trace(attempt))}</stackTrace></{tag}>\n"
 
     def _log(self, attempt: AttemptState, limit: int = 0, *, failed: bool, head: bool = False) -> str:
-        """The end of a log, or of both its ends (`head`), in the room that is left; failures own half of it.
+        """The end of a log, or of both its ends (`head`), in the bytes that are left; failures own half of it.
 
         `limit`: how many bytes of it at most; 0: as many as every report shows.
         """
         log = attempt.started.log
         if not log or (attempt.ended is not None and not attempt.ended.log_bytes):
             return ""
-        if self.room <= (0 if failed else TOTAL_BYTES // 2):
+        if self.left <= (0 if failed else TOTAL_BYTES // 2):
             return f"log left out, this file holds enough of them: {log}\n"
         text = excerpt(self.rundir, log) if head else tail(self.rundir, log, limit or TAIL_BYTES)
         # GitLab would attach any file of the job that a step names in this way.
         text = text.replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
-        self.room -= len(escape(text).encode())
+        self.left -= len(escape(text).encode())
         return text
 
 

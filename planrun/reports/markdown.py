@@ -104,7 +104,7 @@ class _Page:
                 self.missing += 1
 
     def close(self) -> None:
-        """State how much did not fit; a page without room for anything stays empty."""
+        """State how much did not fit; a page with no space left stays empty."""
         if self.missing and self.started:
             self.left = None
             self.add(f"\n{self.missing} more entries left out: the report ends at its size limit.\n")

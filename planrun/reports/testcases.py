@@ -2,7 +2,7 @@
 
 Nothing is copied from the files that steps wrote: what was kept of them is written anew, element by element. Loaded
 for runs in which a step reported any. Counts are those of the cases in the file; of a run with more than fit, the
-suite says how many were left out, and those that passed make room first.
+suite says how many were left out, and passed cases are left out first.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def reported(step: StepState) -> dict[str, Any]:
 
 
 class _Writing:
-    """Cases being turned into elements, and how much room there is left for them."""
+    """Cases being turned into elements, and how many bytes are left for them."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.passed = PASSED_BYTES
-        self.room = ALL_BYTES
+        self.left = ALL_BYTES
 
     def suites(self, state: RunState, step: StepState, rundir: str, file: str) -> list[Suite]:
         """Return the suites of a step."""
@@ -113,9 +113,9 @@ class _Writing:
 
     def _fits(self, size: int, kind: str) -> bool:
         is_bad = kind in ("failure", "error")
-        if size > (self.room if is_bad else min(self.room, self.passed)):
+        if size > (self.left if is_bad else min(self.left, self.passed)):
             return False
-        self.room -= size
+        self.left -= size
         if not is_bad:
             self.passed -= size
         return True

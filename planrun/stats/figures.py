@@ -33,7 +33,7 @@ MOST_PLANS = 64  # whose edges are kept while runs are read
 class Stretch(Record):
     """One step on a path; `waited`: seconds between the end of the step before and its own start.
 
-    It waited for a free place, for somebody's answer, or for nothing but planrun.
+    It waited for a free place, for an answer, or only for planrun.
     """
 
     step: str
@@ -63,7 +63,7 @@ class Plans:
 
 
 def _with_members(waits: Waits, trace: Trace) -> Waits:
-    """Add the members that a group got while the run went on: they wait as it does, and it waits for them."""
+    """Add the members that a group got during the run: they wait as it does, and it waits for them."""
     added = [name for name in trace.steps if name not in waits and name.rpartition("[")[0] in waits]
     if not added:
         return waits
