@@ -1,1 +1,1 @@
-"""The wiring: the only room that knows every other one, one file per thing the command line can ask for."""
+"""The wiring: the only package that imports all layers, with one module per use case of the command line."""

@@ -100,12 +100,16 @@ class Admission:
 
 
 def scheduler(
-    state: RunState, rooms: Dependencies, options: Options, gates: PolicyGates, replanner: Replanner | None
+    state: RunState,
+    dependencies: Dependencies,
+    options: Options,
+    gates: PolicyGates,
+    replanner: Replanner | None,
 ) -> GatedScheduler:
     """Return the scheduler of a run with gates."""
     if replanner is not None:
-        return ReplanningScheduler(state, rooms, options, gates, replanner)
-    return GatedScheduler(state, rooms, options, gates)
+        return ReplanningScheduler(state, dependencies, options, gates, replanner)
+    return GatedScheduler(state, dependencies, options, gates)
 
 
 def approve_or_ask(

@@ -241,13 +241,13 @@ class StepCache:
             return outcome
         if due is None:  # a later attempt
             because = "it was tried more than once"
-            told: dict[str, Any] = {"kept": False, "because": because}
-            return outcome.but(cache=told) if outcome.status == "completed" else outcome
-        told = {"key": due.key, "why": due.why}
+            record: dict[str, Any] = {"kept": False, "because": because}
+            return outcome.but(cache=record) if outcome.status == "completed" else outcome
+        record = {"key": due.key, "why": due.why}
         if outcome.status == "completed":
             because = self._kept(step, due.key, known, found, outcome)
-            told |= {"kept": not because, **({"because": because} if because else {})}
-        return outcome.but(cache=told)
+            record |= {"kept": not because, **({"because": because} if because else {})}
+        return outcome.but(cache=record)
 
     def _kept(self, step: Step, key: str, known: Before, found: After, outcome: Outcome) -> str:
         """Keep a result; returns why that was not possible."""

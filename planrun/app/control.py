@@ -110,7 +110,7 @@ def worker(run: str) -> Holder | None:
 
 def _send(process: Holder, signum: int) -> None:
     """Signal the process, but no other that may have got its pid, and none that has released the run."""
-    born = start_time(process.pid)
+    started = start_time(process.pid)
     if holder("") != process:
         return
     try:
@@ -119,7 +119,7 @@ def _send(process: Holder, signum: int) -> None:
         raise InvalidInput(f"process {process.pid} of the run belongs to another user") from None
     except ProcessLookupError:
         return
-    signal_exactly(process.pid, born, signum)
+    signal_exactly(process.pid, started, signum)
 
 
 def _wait(process: Holder, over: Callable[[], bool] = lambda: False) -> None:

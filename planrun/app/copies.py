@@ -123,7 +123,7 @@ def read_last(state: RunState) -> str:
 
 
 def added_by_models(state: RunState) -> set[str]:
-    """Return the steps that plannings added to the plan of a run: nobody could select or leave them out by name."""
+    """Return the steps that plannings added to the plan of a run; no option could select or exclude them by name."""
     result: set[str] = set()
     for event in state.planning.ended if state.planning else ():
         later = state.versions.get(event.plan.get("version", 0)) if event.plan else None

@@ -1,4 +1,4 @@
-"""Do what a run that was cut short still owes: undo what it did, run its `finally` steps, give it an end."""
+"""Finish the pending cleanup of an interrupted run: roll it back, run its `finally` steps, record its end."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 
 def finalize(run: str, settings: Settings) -> Result | None:
-    """Catch up with a run; None when it owes nothing, and its reports are written again.
+    """Finish the pending cleanup of a run; None when there is none, and its reports are written again.
 
-    Its steps start no more. Raises InvalidInput for an unknown run, an altered ledger, or a workspace that a run holds.
+    Its other steps do not start. Raises InvalidInput for an unknown run, an altered ledger, or a workspace that
+    another run holds.
     """
     with Session(settings, current_folder()) as session:
         rundir, reading, state = reopen(session, run)

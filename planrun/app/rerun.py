@@ -199,11 +199,11 @@ class RerunPlan:
         if not shared:
             return {}
         states = self._after.steps
-        rooms = {name: shared_name(states[name].step) for name in shared}
-        due = {rooms[name] for name in shared if name in self._again or not states[name].ended}
+        containers = {name: shared_name(states[name].step) for name in shared}
+        due = {containers[name] for name in shared if name in self._again or not states[name].ended}
         result = {}
         for name, container in shared.items():
-            if rooms[name] in due and states[name].status == "completed" and name not in self._again:
+            if containers[name] in due and states[name].status == "completed" and name not in self._again:
                 if container.setup:
                     result[name] = f'the container "{container.shared}" is new'
                 else:

@@ -198,8 +198,8 @@ class Resumption:
         if unfinished:
             request.planner().require_actions(self.plan, session.settings, unfinished)
         if session.secrets:
-            told = session.secrets.notice(self.plan, self.selected)
-            self.opening["options"]["secrets"] = {**told, "missing": {}}  # what runs has them all
+            notice = session.secrets.notice(self.plan, self.selected)
+            self.opening["options"]["secrets"] = {**notice, "missing": {}}  # none is missing
         session.load_durations(self.plan, self.opening)
         options = scheduler_options(session, self.plan, self.selected)
         self.options = options.but(replan=self.failed, cleanup_only=self.finishes)

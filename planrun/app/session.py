@@ -413,13 +413,13 @@ class Session:
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
     def _scheduler(
-        self, state: RunState, rooms: Dependencies, options: Options, gates: PolicyGates | None
+        self, state: RunState, dependencies: Dependencies, options: Options, gates: PolicyGates | None
     ) -> Scheduler:
         if gates is None:
-            return Scheduler(state, rooms, options)
+            return Scheduler(state, dependencies, options)
         from planrun.app.admission import scheduler  # few runs have gates
 
-        return scheduler(state, rooms, options, gates, self.replanner)
+        return scheduler(state, dependencies, options, gates, self.replanner)
 
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan

@@ -3,7 +3,7 @@
 An answer is True or False to a yes-or-no question, a value that fits the schema of a typed one, the value of an option
 of a decision, and a list of them, in the order of the options, for `multi_select`.
 
-What was answered before a run starts or goes on: `--decide`, `--decisions FILE` and the policies' `decisions`.
+Answers given before a run starts or continues: `--decide`, `--decisions FILE` and the policies' `decisions`.
 
 Loaded for plans with steps that ask, and when such an option is given.
 """

@@ -1,6 +1,6 @@
 """Approval files in a run: which of them covers a step, why the others do not, and how often each was used.
 
-Approvals of plans that do not run yet: what somebody approves, and the file that says so.
+Approvals of plans before they run: what a reviewer approves, and the approval file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def without_effect(files: Iterable[str]) -> tuple[str, ...]:
 class Approvals:
     """The approvals that a run was given; `home`: its `.planrun`, whose lock it holds.
 
-    An approval is used up by runs, not by steps: one that goes on uses what it has used before.
+    Runs use up an approval, not steps: a resumed run uses what it has used before.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
     """Return the facts with a higher risk where more than the text decides, and the job as it may start."""
     if job.inside:  # what is around it is the image's
         return found, job
-    # Only steps that are let in for their class pay for it.
+    # Only steps that are allowed for their class cost this check.
     ground = Ground(workspace)
     above = raised(risk.commands, job, workspace, ground)
     if above is not None and rank(above[0]) > rank(found["risk"]):

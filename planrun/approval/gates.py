@@ -108,7 +108,7 @@ class Questions:
         why = self._clean(error.get("message") or step_state.reason)
         question = f"{step.label} failed ({why}). What should planrun do?"
         options = tuple(
-            [{"label": word, "value": word, "description": told} for word, told in CHOICES.items()]
+            [{"label": word, "value": word, "description": text} for word, text in CHOICES.items()]
         )
         return ev.GateOpened(
             at=self._clock.stamp(),

@@ -119,10 +119,10 @@ def drift(
     if lock["digest"] == now["digest"]:
         return
     found = [
-        *_entries("step", lock["steps"], now["steps"], told=False),
-        *_entries("plan", lock["head"], now["head"], told=False),
-        *_entries("parameter", lock["params"], now["params"], told=True),
-        *_entries("script", lock["scripts"], now["scripts"], told=False),
+        *_entries("step", lock["steps"], now["steps"], with_values=False),
+        *_entries("plan", lock["head"], now["head"], with_values=False),
+        *_entries("parameter", lock["params"], now["params"], with_values=True),
+        *_entries("script", lock["scripts"], now["scripts"], with_values=False),
     ]
     yield from found
     if not found:
@@ -140,14 +140,16 @@ def _policy(lock: Mapping[str, Any], policies: Sequence[Mapping[str, Any]]) -> s
     return f"~ policy {os.path.basename(path_of(policies[-1]['file']))} is not what {was.get('file')} was"
 
 
-def _entries(what: str, was: Mapping[str, Any], now: Mapping[str, Any], *, told: bool) -> Iterator[str]:
+def _entries(
+    what: str, was: Mapping[str, Any], now: Mapping[str, Any], *, with_values: bool
+) -> Iterator[str]:
     for name in {**was, **now}:
         if name not in now:
             yield f"- {what} {name} is gone"
         elif name not in was:
             yield f"+ {what} {name} is new"
         elif was[name] != now[name] or type(was[name]) is not type(now[name]):
-            values = f": {json.dumps(was[name])}, now {json.dumps(now[name])}" if told else ""
+            values = f": {json.dumps(was[name])}, now {json.dumps(now[name])}" if with_values else ""
             yield f"~ {what} {name} changed{values}"
 
 

@@ -2,8 +2,8 @@
 
 Policy and approval files as a command line names them: files of this checkout, or of a commit (`COMMIT:PATH`).
 
-What is read from a commit cannot be changed by what is checked out, as a pull request has it changed; a file of the
-checkout that says something else is named, since somebody may believe that it counts.
+The checkout, which a pull request may have changed, cannot alter what is read from a commit. A warning names a file of
+the checkout that differs, since a reader may believe that it counts.
 
 The policies in force: the plan's, the ceilings of the command line, and those that the run recorded.
 """

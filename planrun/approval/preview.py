@@ -1,6 +1,6 @@
 """Preview the digest and the policy decisions of a plan, before all its parameters are known.
 
-What the policies in force will say of a plan's steps, as far as its text and its parameters tell.
+The decisions of the policies in force on a plan's steps, as far as its text and its parameters determine them.
 """
 
 from __future__ import annotations
@@ -153,11 +153,11 @@ class PolicyPreview:
         }
         if risk:
             fields |= facts_of_commands(risk)
-        if known.open_risk:  # where values are missing, rules are looked for in the text besides
+        if known.open_risk:  # where values are missing, rules also match in the text
             fields["is_understood"] = False
         facts = facts_of(known, self._context, fields)
         found = decide(facts, self.layers)
-        if known.action.asks and found.answer == "ask":  # it asks somebody anyway
+        if known.action.asks and found.answer == "ask":  # the step itself asks a person anyway
             found = found.but(answer="allow")
         return StepPreview(
             step=known,
@@ -280,19 +280,19 @@ def missing(preview: StepPreview, layers: Layers) -> str:
     return f"an approval of {step.id}" if preview.decision.answer == "ask" else ""
 
 
-def plan_data(foresight: PolicyPreview) -> dict[str, Any]:
+def plan_data(preview: PolicyPreview) -> dict[str, Any]:
     """Return policy, risks and steps of a plan as JSON data: what `show --json` adds to the plan itself."""
-    steps = foresight.steps()
+    steps = preview.steps()
     return {
-        "policy": foresight.policy_data(),
-        "risk": totals([*steps, *foresight.undoing()]),
+        "policy": preview.policy_data(),
+        "risk": totals([*steps, *preview.undoing()]),
         "steps": [
             {
                 **step_data(one.step),
                 "action": original.action.written(),
-                "decision": as_data(one, foresight.layers),
+                "decision": as_data(one, preview.layers),
             }
-            for one, original in zip(steps, foresight.plan.steps, strict=True)
+            for one, original in zip(steps, preview.plan.steps, strict=True)
         ],
     }
 

@@ -84,7 +84,7 @@ def _approved(reply: Reply, state: RunState) -> dict[str, Any]:
     asked = [gate.step for gate in open_gates(state) if gate.kind == "approval"]
     if not asked and not reply.skip:
         raise InvalidInput(f"no approval is asked for in the run {_run(state)}: {waiting(state)}")
-    # The steps that wait have it on record, too: nobody is told that they wait still.
+    # Record the answer for the waiting steps, too, so that no report shows them as waiting.
     return {**dict.fromkeys(["", *asked], "approved"), **found} if asked else found
 
 

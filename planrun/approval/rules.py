@@ -64,7 +64,7 @@ def in_command(pattern: str, words: Sequence[str | None]) -> bool:
     known = [None if word is not None and _GLOBS.intersection(word) else word for word in words]
     places = [at for at, word in enumerate(known) if (head in word if word is not None else not at)]
     if len(places) > _MOST:
-        return True  # nobody writes a program so often, but who wants it not to be found
+        return True  # no ordinary command repeats a program so often; one that does tries to avoid the match
     adds = next((at for at, word in enumerate(known) if word and _name(word) in _ADDERS), len(known))
     return any(_from_here(pattern, _added_to(known[at:]) if at > adds else known[at:]) for at in places)
 
@@ -104,7 +104,7 @@ def _behind_options(pattern: str, words: Sequence[str]) -> bool:
 
 
 def in_text(pattern: str, text: str) -> bool:
-    """Return whether a command that a pattern means may stand anywhere in a text, whoever is to read it as one.
+    """Return whether a command that a pattern means may stand anywhere in a text, whichever program reads it as one.
 
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
@@ -378,7 +378,7 @@ def _command_fits(rule: Rule, facts: Facts) -> bool:
         )
     if any(in_command(pattern, words) for pattern in patterns for words in facts.commands):
         return True
-    if facts.is_understood and facts.risk != "high":  # such a text hands no code to anybody
+    if facts.is_understood and facts.risk != "high":  # such a text passes no code to another interpreter
         return False
     return any(in_text(pattern, facts.text) for pattern in patterns)
 
@@ -393,18 +393,18 @@ def in_force(layers: Layers) -> str:
     """Return the policies in force in one line."""
     policy = layers.plan or Policy()
     level = layers.option or policy.auto_approve
-    told = f"auto-approve {level}, model-written {policy.llm_auto_approve}{_more(policy)}"
+    line = f"auto-approve {level}, model-written {policy.llm_auto_approve}{_more(policy)}"
     if layers.option:
-        told += " (--auto-approve)"
+        line += " (--auto-approve)"
     elif layers.plan is None:
-        told += " (no policy: all steps run without approval)"
+        line += " (no policy: all steps run without approval)"
     else:
-        told += f" ({layers.file}:{policy.line})" if policy.line else ""
+        line += f" ({layers.file}:{policy.line})" if policy.line else ""
     for ceiling in layers.ceilings:
         found = ceiling.policy
-        told += f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{_more(found)}"
-        told += f" ({_named(ceiling)})" + (f"; {ceiling.ignored}" if ceiling.ignored else "")
-    return told
+        line += f"; at most {found.auto_approve}, model-written {found.llm_auto_approve}{_more(found)}"
+        line += f" ({_named(ceiling)})" + (f"; {ceiling.ignored}" if ceiling.ignored else "")
+    return line
 
 
 def _more(policy: Policy) -> str:

@@ -145,7 +145,7 @@ def decoded(line: str) -> str:
 
 
 def _escape(line: str, at: int) -> tuple[str, int]:
-    """Return the character that an escape stands for, and where the text goes on."""
+    """Return the character that an escape stands for, and where the text continues."""
     letter = line[at + 1 : at + 2]
     if letter in _SIGNS:
         return _SIGNS[letter], at + 2

@@ -79,7 +79,7 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: Run
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
     """Return the plan in a file and what there is to warn of."""
     warnings: list[Problem] = []
-    # What is bound to a digest is compiled from the file itself: a cache tells the digest of its own plans.
+    # A plan bound to a digest is compiled from the file itself: a cached plan brings its own digest.
     cache = settings.cache and not (settings.locked or settings.approvals)
     return load(file, cache=cache, warnings=warnings), warnings
 

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
 LIBRARIES = ("click", "PyYAML", "jsonschema", "pydantic", "Jinja2", "junit-xml")
-"""What planrun cannot do without; anthropic is needed only where a model is asked."""
+"""The libraries that planrun requires; anthropic is needed only to ask a model."""
 LEAST_SPACE = 1 << 30
-"""Bytes. Below this a log, a report or the cache of a usual build may not find room."""
+"""Bytes. Below this a log, a report or the cache of a usual build may not fit."""
 LEAST_FILES = 1024
 """Open files: each running step takes a few, and a run with many steps at once needs more than 256."""
 SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0), or --policy COMMIT:PATH and review find no base"

@@ -1,9 +1,9 @@
 """Claims: locks, `conflicts` and `max_parallel`. Loaded when a plan has any.
 
 A claim is a name with a capacity. A step gets all its claims at once or none, so no step holds one claim while it
-waits for another. Locks are also shared by all runs on this host: a step takes a ticket when its run has room for it,
-and tickets are served in order. A step that waits takes no job slot and no time of its timeout, and others may start
-before it.
+waits for another. Locks are also shared by all runs on this host: a step takes a ticket when its run has a free place,
+and tickets are served in order. A step that waits takes no job slot and no time of its timeout, and others may
+start before it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-# Kills the steps of a planrun that died without a word (kill -9, no memory).
+# Kills the steps of a planrun that died without cleanup (kill -9, no memory).
 #
-# It reads a pipe whose other end that planrun alone has: a line means that all is well, the pipe's end without one
-# that planrun is dead.
+# It reads a pipe whose other end only that planrun holds: a line means a normal end; the pipe's end without a line
+# means that planrun is dead.
 # $1: the run, as its processes have it in their environment; $2: how their marks begin, empty without marks;
 # $3: the program that runs its containers, empty when it has none.
 run=$1
 mark=$2
 engine=$3
 
-# What ends planrun may be meant for its whole group, session or tree: none of these is to end the guardian first.
+# A signal that ends planrun may go to its whole group, session or tree; none may end the guardian first.
 trap '' HUP INT TERM
 cd / || exit
 exec 3<&0
@@ -21,7 +21,7 @@ suspects() {
     fi
 }
 
-# Zombies do not count: whoever has to reap them may never do so.
+# Zombies do not count: their parent may never reap them.
 living() {
     statuses=
     for path in $(suspects); do
@@ -34,14 +34,14 @@ living() {
     done
 }
 
-# Without /proc: the groups of those who have the run in their environment.
+# Without /proc: the groups of the processes that have the run in their environment.
 families() {
     for group in $(ps -axEww -o pgid= -o command= | sed -n "s/^ *\([0-9]*\) .* PLANRUN_RUN=$run.*/\1/p"); do
         echo "-$group"
     done
 }
 
-# A container goes on when its client is killed, and one may still come to be that a client had asked for.
+# A container survives its client, and the engine may still create one that a killed client requested.
 boxes() {
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
         # shellcheck disable=SC2046 # they are words

@@ -94,8 +94,8 @@ class ProcessTree:
             return False
         if not self._mark:
             return True
-        born = self._spawned_pids.since(self.leader, self._number) if self._spawned_pids else None
-        return is_any_marked(range(self._mark, self._mark + 1), born)
+        spawned = self._spawned_pids.since(self.leader, self._number) if self._spawned_pids else None
+        return is_any_marked(range(self._mark, self._mark + 1), spawned)
 
     def has_group(self) -> bool:
         """Whether a process is left in the group; one system call.

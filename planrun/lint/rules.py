@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Action, Step
     from planrun.plan.problems import Problem
 
-LONG = 1800.0  # seconds that a step may run before anybody wants to know how far it is
+LONG = 1800.0  # seconds that a step may run before a reader expects progress
 _DONE = {
     "destroys": "destroys something",
     "publishes": "publishes something",

@@ -40,11 +40,11 @@ class EntryAdded(Record):
 
 
 class Worker(Record):
-    """A process that works on an entry: number, machine and moment of its start together are never used twice."""
+    """A process that works on an entry; pid, host and start time together identify it for good."""
 
     pid: int
-    born: str  # when it began, in the words of the system
-    boot: str  # which start of the machine that was; empty where it has no name
+    born: str  # its start time, as the system reports it
+    boot: str  # the id of the boot; empty where the system has none
     host: str
 
 
