@@ -1,16 +1,16 @@
-"""What actions do when their step starts: each kind has a module here, beside what all of them share.
+"""What actions do when their step starts: one module for each kind, and the modules that they share.
 
 A kind that starts a process has two functions:
 - `recipe(step, scope, shell)` returns the `Recipe` of an attempt, without environment and folder;
-- `command(step, recipe, file)` returns the argv of its process, and the call of a tool that it is, if any; it may write
-  what is too long for an argument into `file`.
+- `command(step, recipe, file)` returns the argv of its process, and the tool call if it is one; it may
+  write a script or arguments that are too long for one argument to `file`.
 
-A kind that starts none has two others; `steps` is a `StepContext`:
+A kind that starts no process has two others; `steps` is a `StepContext`:
 - `prepare(steps, step, state, scope)` returns the `Prepared` with the outcome of the attempt;
-- `fingerprint(steps, step, state, scope)` returns what decides that outcome.
+- `fingerprint(steps, step, state, scope)` returns a digest of the inputs of that outcome.
 
-All raise EvaluationError for what cannot be rendered. What a plan needs to know of a kind is in
-`planrun.plan.kinds`, in a module of the same name, and so is the table of all kinds.
+All raise EvaluationError for values that cannot be rendered. `planrun.plan.kinds` has the table of all kinds, and a
+module of the same name for the keys of each.
 """
 
 from __future__ import annotations

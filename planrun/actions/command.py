@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BASH = ("bash", "-euo", "pipefail", "-c")
 SH = ("sh", "-eu", "-c")
-# How the programs that are no shells take a program text.
+# The options by which other programs than shells take a program text.
 _INLINE = {"node": "-e", "perl": "-e", "ruby": "-e", "pwsh": "-Command", "powershell": "-Command"}
 # One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN); longer scripts go through a file.
 MAX_ARGUMENT = 100_000
@@ -38,7 +38,7 @@ def shell_words(declared: tuple[str, ...], default: tuple[str, ...]) -> tuple[st
 
 
 def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
-    """Return what a script or program is with all values filled in; raises EvaluationError."""
+    """Return the recipe of a script or program with all values filled in; raises EvaluationError."""
     action = step.action
     if not action.is_script:
         return Recipe(argv=tuple([render_word(word, scope) for word in action.argv]), env={}, workdir="")
@@ -47,9 +47,9 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
 
 
 def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the argv of the process, and the call that a script is if it is one of the tool `shell`.
+    """Return the argv of the process, and the tool call if the script calls the tool `shell`.
 
-    A script that may be too long for one argument is written to `file`, and `-c` and its like go away.
+    A script that may be too long for one argument is written to `file`, and `-c` and similar options are dropped.
     """
     name, script = step.action.name, recipe.script
     call = {"name": name, "args": {"command": script}} if name else {}
@@ -57,13 +57,13 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
         return recipe.argv, call
     fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as out:
-        out.write(os.fsencode(script))  # bytes that are no text stay what they were
+        out.write(os.fsencode(script))  # invalid UTF-8 stays unchanged
     return (*recipe.argv[:-2], file), call
 
 
 def _script(value: Text, scope: dict[str, Any]) -> str:
     if isinstance(value, str):
         return value
-    from planrun.expressions.render import render_script  # only templates pay for it
+    from planrun.expressions.render import render_script  # loaded for templates only
 
     return render_script(value, scope)

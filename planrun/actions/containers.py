@@ -1,8 +1,8 @@
-"""Jobs in containers: the command line of Docker or Podman around a step's own, and what is told of both.
+"""Jobs in containers: the command line of Docker or Podman around a step's own, and the records of both.
 
-Values of variables are never part of a command line: they are named there, and stand in the client's environment.
+Values of variables are never part of a command line, which only names them; the client's environment contains them.
 
-Steps that run in containers: their jobs, the part of their fingerprints, and what is on record of them.
+Steps that run in containers: their jobs, their part of the fingerprint, and their records.
 
 Jobs in a container that several steps share: the first starts it, and the end of the run removes it.
 """
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 ENGINES = ("docker", "podman")
 CHOSEN = "PLANRUN_CONTAINER_ENGINE"
-"""The variable of planrun's environment that names the program; left out: the first of ENGINES on its PATH."""
+"""The variable of planrun's environment that names the program; default: the first of ENGINES on its PATH."""
 LABEL = "planrun.run"
 COVER = "cover"
-"""The folder of a run that stands in place of its records in containers: empty but for places to mount at."""
-_PATIENCE = 10.0  # seconds for a question to the engine
-# What the client itself goes by: with such a name a variable is given by its value, unless it is a secret.
+"""The folder of a run that hides its records in containers: empty except for mount points."""
+_PATIENCE = 10.0  # seconds for a query to the engine
+# Variables that the client itself reads: they are passed by value, unless they are secrets.
 _OF_CLIENT = ("PATH", "HOME", "LD_PRELOAD", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "TMPDIR")
 _OF_ENGINES = ("DOCKER_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "BUILDKIT_")
 _NONE_MADE = 125  # the exit code of a client whose engine made no container
@@ -44,11 +44,11 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 class NoEngine(Exception):
-    """There is nothing to run containers with; the text is one line for people."""
+    """No container engine is available; the text is one line for the user."""
 
 
 def engine_of() -> str:
-    """Return the program that runs containers, absolute, by planrun's own environment; raises NoEngine."""
+    """Return the program that runs containers, as an absolute path, by planrun's own environment; raises NoEngine."""
     env = os.environ
     named = env.get(CHOSEN, "")
     for name in (named,) if named else ENGINES:
@@ -64,7 +64,7 @@ def engine_of() -> str:
 
 
 def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return what a plan says of a container with every value filled in; raises EvaluationError."""
+    """Return the container settings of a plan with every value filled in; raises EvaluationError."""
 
     def text(value: Any) -> str:
         found = value if isinstance(value, str) else render_text(value, scope)
@@ -90,7 +90,7 @@ def rendered(container: Container, scope: dict[str, Any]) -> dict[str, Any]:
 def contained(
     job: Job, container: Mapping[str, Any], added: Mapping[str, str], secrets: Sequence[str]
 ) -> Job:
-    """Return a job that runs in a container; `added`: what the plan adds to the environment. Raises NoEngine."""
+    """Return a job that runs in a container; `added`: the variables that the plan adds. Raises NoEngine."""
     engine = engine_of()
     workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
@@ -107,13 +107,13 @@ def contained(
     for path in (output, output + PROGRESS):
         with open(path, "ab"):
             pass
-    outputs: list[str] = []  # not for what verifies the step: they are read and gone by then
+    outputs: list[str] = []  # none for post-checks: the outputs were read and deleted before
     mounts = ((output, "", outputs), (output + PROGRESS, "", outputs), (output + SCRIPT, ":ro", options))
     for path, mode, words in (*mounts, (job.private, "", options)):
         if path and os.path.exists(path):
             if container.get(
                 "user"
-            ):  # another user writes it; outside, nobody else gets through the records' folder
+            ):  # another user writes it; outside, the closed records' folder keeps other users out
                 os.chmod(path, 0o777 if os.path.isdir(path) else 0o666)
             mount_point(cover, os.path.relpath(path, records), is_folder=os.path.isdir(path))
             words += ["-v", f"{path}:{path}{mode}"]
@@ -134,16 +134,16 @@ def contained(
 
 
 def mount_point(cover: str, path: str, *, is_folder: bool) -> None:
-    """Make an empty place for a mount in what covers the records, with folders that every user may walk through.
+    """Make an empty mount point in the folder that hides the records, with folders that every user may traverse.
 
-    A tmpfs is no cover: runc 1.1 gives it the mode of the folder below, which is closed to all but its owner.
+    A tmpfs does not work: runc 1.1 gives it the mode of the folder below, which only its owner may enter.
     """
     place = cover
     for name in ("", *path.split("/")[: None if is_folder else -1]):
         place = os.path.join(place, name).rstrip("/")
         if not os.path.isdir(place):
             os.mkdir(place, 0o700)
-            os.chmod(place, 0o755)  # noqa: S103 - whatever the umask; nothing but empty files stands there
+            os.chmod(place, 0o755)  # noqa: S103 - independent of the umask; it has only empty files
     if not is_folder:
         with open(os.path.join(cover, path), "ab"):
             pass
@@ -165,9 +165,9 @@ def variables(
 
 
 def in_container(job: Job, box: dict[str, Any], name: str) -> Job:
-    """Return a job whose words run in a container of this name; what it runs is told as before by `inside`."""
+    """Return a job whose words run in a container of this name; `inside` still has the words of the step."""
     before = [box["engine"], "run", "--rm", "-i=false", "--name", name, *box["options"]]
-    # A program of the image's own may stand before the words of a command; it is not what the plan says.
+    # An entrypoint of the image could precede the words of a command; the plan does not name it.
     before += ["--entrypoint", job.argv[0], box["image"]]
     return job.but(
         argv=(*before, *job.argv[1:]),
@@ -178,29 +178,29 @@ def in_container(job: Job, box: dict[str, Any], name: str) -> Job:
 
 
 def beside(job: Job, box: Mapping[str, Any]) -> Job:
-    """Return a job that runs in the container of a service while that goes on."""
+    """Return a job that runs in the container of a running service."""
     before = (box["engine"], "exec", "-w", job.cwd, box["name"])
     return job.but(argv=(*before, *job.argv), inside=job.argv)
 
 
 def _moved(script: Script, by: int) -> Script:
-    # The program itself stands before the image, with the word that names it.
+    # The program itself precedes the image, with its option.
     return script.but(words=tuple([(at + by - 1 if at else by - 2, *rest) for at, *rest in script.words]))
 
 
 def name_of(run: str, step: str, attempt: int) -> str:
-    """Return the name of a container, which engines allow few letters for."""
+    """Return the name of a container, in the few characters that engines allow."""
     plain = "".join([letter if letter in _SAFE else "_" for letter in folder_of(step)])
     return f"planrun-{run}-{plain}-{attempt}"
 
 
 def image_id(engine: str, image: str, env: Mapping[str, str]) -> str:
-    """Return the id of an image as the engine has it, `sha256:…`; empty when it does not have it."""
+    """Return the id of an image in the engine, `sha256:…`; empty when the engine lacks it."""
     return _asked((engine, "image", "inspect", "--format", "{{.Id}}", image), env)
 
 
 def client_environment() -> dict[str, str]:
-    """Return what says where an engine is, and what its client may do there; steps may see less."""
+    """Return the variables that configure the client of an engine; steps may inherit fewer."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -220,10 +220,10 @@ def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    told = found.stdout.decode("utf-8", "replace").strip()
-    if found.returncode or not told:
+    answer = found.stdout.decode("utf-8", "replace").strip()
+    if found.returncode or not answer:
         return ""
-    return told if told.startswith("sha256:") else f"sha256:{told}"
+    return answer if answer.startswith("sha256:") else f"sha256:{answer}"
 
 
 def with_container(job: Job, outcome: Outcome, known: str) -> Outcome:
@@ -249,10 +249,10 @@ class ContainerJobs:
     def __init__(self, place: RunEnvironment) -> None:
         self._place = place
         self._images: dict[str, str] = {}
-        self._shared: dict[str, dict[str, Any]] = {}  # as they were rendered first
+        self._shared: dict[str, dict[str, Any]] = {}  # as first rendered
 
     def prepare(self, step: Step, scope: dict[str, Any], recipe: Recipe, prepared: Prepared) -> Prepared:
-        """Return the same job in a container, or how the attempt ended when there can be none."""
+        """Return the same job in a container, or the outcome of the attempt if there can be none."""
         assert step.container is not None
         assert prepared.job is not None
         try:
@@ -278,7 +278,7 @@ class ContainerJobs:
         return sharing(job, found, recipe.env, step, self._place.rundir)
 
     def _keep_to(self, step: Step, found: dict[str, Any]) -> None:
-        """Raise EvaluationError for a shared container that would be another one than its first step started."""
+        """Raise EvaluationError for a shared container whose settings differ from those that its first step used."""
         if "shared" not in found:
             return
 
@@ -291,17 +291,17 @@ class ContainerJobs:
             )
 
     def take_over(self, step: Step, job: Job, output: str) -> None:
-        """Have the files of an attempt where they belong, which a step in a shared container may have replaced."""
+        """Restore the files of an attempt, which a step in a shared container may have replaced."""
         if job.container and not job.part:
             bring_back(self._place.rundir, step, output)
 
     def is_wanted(self, step: Step, scope: dict[str, Any]) -> bool:
-        """Say whether a step runs in a container: an empty image means none. Raises EvaluationError."""
+        """Return whether a step runs in a container: an empty image means none. Raises EvaluationError."""
         assert step.container is not None
         return bool(isinstance(step.container.image, str) or rendered(step.container, scope)["image"])
 
     def part(self, step: Step, scope: dict[str, Any]) -> str:
-        """Return the parts of a fingerprint that stand for container and image; raises EvaluationError."""
+        """Return the parts of a fingerprint for container and image; raises EvaluationError."""
         assert step.container is not None
         found = rendered(step.container, scope)
         if not found["image"]:
@@ -322,7 +322,7 @@ class ContainerJobs:
         return f" container:{brief(plain)}" + (f" image:{brief(image)}" if image else "")
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
-        """Return an outcome with what was used, created and deleted for it."""
+        """Return an outcome with the resources that were used, created and deleted."""
         return (
             with_container(job, outcome, self._images.get(step.id, ""))
             if job.container and not job.part
@@ -332,7 +332,7 @@ class ContainerJobs:
 
 _SHELL = "/bin/sh"
 _SCRIPT = os.path.join(os.path.dirname(__file__), "shared.sh")
-_STARTED = os.getpid()  # a container is of one process of planrun: a resumed run starts a new one
+_STARTED = os.getpid()  # a container belongs to one planrun process: a resumed run starts a new one
 # Below a folder that only the caller can enter; the user of an image may be any other.
 _OPEN_FOLDER, _OPEN_FILE = 0o777, 0o666
 
@@ -341,28 +341,30 @@ def shared_name(step: Step) -> str:
     """Return the name of the container of a step, unique in the run and usable as the name of a folder."""
     container = step.container
     assert container is not None
-    outer = step.id[: step.id.rindex("/") + 1] if "/" in step.id else ""  # a plan that is used twice has two
+    outer = (
+        step.id[: step.id.rindex("/") + 1] if "/" in step.id else ""
+    )  # a plan that is included twice has two
     instance = f"[{step.instance}]" if container.per == "instance" and step.instance else ""
     return f"box.{folder_of(f'{outer}{container.shared}{instance}')}"
 
 
 def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], step: Step, rundir: str) -> Job:
-    """Return a job that runs in a shared container; `added`: what the plan adds to the environment.
+    """Return a job that runs in a shared container; `added`: the variables that the plan adds.
 
     Raises NoEngine, OSError.
     """
-    room, run = shared_name(step), job.env["PLANRUN_RUN"]
-    output = _share(rundir, room, job)
+    shared, run = shared_name(step), job.env["PLANRUN_RUN"]
+    output = _share(rundir, shared, job)
     own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_")}
     own |= {"PLANRUN_OUTPUT": output, "PLANRUN_PROGRESS": output + PROGRESS, "PLANRUN_EXEC": ""}
     secrets = {name: job.env[name] for name in step.secrets if name in job.env}
     client, named = variables(job, {**added, **container.get("env", {}), **secrets, **own}, step.secrets)
     box = {
         "engine": engine_of(),
-        "name": name_of(run, room, _STARTED),
+        "name": name_of(run, shared, _STARTED),
         "image": container["image"],
-        "options": _options(container, rundir, room, job),
-        "room": room,
+        "options": _options(container, rundir, shared, job),
+        "room": shared,
         "exec": ["-w", job.cwd, *named],
         "workspace": job.env["PLANRUN_WORKSPACE"] if os.getuid() else "",
         "own": os.path.dirname(output),
@@ -373,7 +375,7 @@ def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], st
 
 
 def in_shared_container(job: Job, box: dict[str, Any]) -> Job:
-    """Return a job whose words run in a shared container, and which can be found there by its processes."""
+    """Return a job whose words run in a shared container, with a mark that identifies its processes there."""
     mark = f"{name_of(job.env['PLANRUN_RUN'], job.step, job.attempt)}-{job.part}."
     before = [_SHELL, _SCRIPT, box["engine"], box["name"], mark, box["own"], box["workspace"], box["image"]]
     before += [str(len(box["options"])), *box["options"], *box["exec"], box["name"]]
@@ -391,13 +393,13 @@ def in_shared_container(job: Job, box: dict[str, Any]) -> Job:
     )
 
 
-def _options(container: Mapping[str, Any], rundir: str, room: str, job: Job) -> list[str]:
+def _options(container: Mapping[str, Any], rundir: str, shared: str, job: Job) -> list[str]:
     workspace = job.env["PLANRUN_WORKSPACE"]
     options = ["--init", "--label", f"{LABEL}={job.env['PLANRUN_RUN']}"]
     records, cover = f"{workspace}/.planrun", os.path.join(rundir, COVER)
     options += ["-v", f"{workspace}:{workspace}", "-v", f"{cover}:{records}:ro"]
     for folder in ("outputs", "work"):
-        path = os.path.join(rundir, folder, room)
+        path = os.path.join(rundir, folder, shared)
         mount_point(cover, os.path.relpath(path, records), is_folder=True)
         options += ["-v", f"{path}:{path}"]
     for volume in container.get("volumes", ()):
@@ -406,19 +408,19 @@ def _options(container: Mapping[str, Any], rundir: str, room: str, job: Job) -> 
     return options + (["--network", container["network"]] if "network" in container else [])
 
 
-def _share(rundir: str, room: str, job: Job) -> str:
+def _share(rundir: str, shared: str, job: Job) -> str:
     """Make the files of an attempt reachable in its container; returns the path of its outputs there.
 
-    The container gets two folders of the run, in which each file is a second name of the one that planrun reads.
+    The container gets two folders of the run, in which each file is a hard link to the one that planrun reads.
     """
     for folder in ("outputs", "work"):
-        path = os.path.join(rundir, folder, room)
+        path = os.path.join(rundir, folder, shared)
         os.makedirs(path, 0o700, exist_ok=True)
         os.chmod(path, _OPEN_FOLDER)
     if job.private:
         os.chmod(job.private, _OPEN_FOLDER)
     output = job.env["PLANRUN_OUTPUT"]
-    there = os.path.join(rundir, "outputs", room, os.path.basename(output))
+    there = os.path.join(rundir, "outputs", shared, os.path.basename(output))
     for ending in ("", PROGRESS, SCRIPT):
         path = output + ending
         if ending != SCRIPT:
@@ -429,18 +431,18 @@ def _share(rundir: str, room: str, job: Job) -> str:
         else:
             continue
         if os.path.lexists(there + ending):
-            os.unlink(there + ending)  # of an attempt that was cut short and is made again
+            os.unlink(there + ending)  # of an interrupted attempt that is repeated
         os.link(path, there + ending)
     return there
 
 
 def bring_back(rundir: str, step: Step, output: str) -> None:
-    """Put an attempt's files, as the container has them, into their place; the step may have replaced them."""
+    """Copy the files of an attempt back from the container's folder; the step may have replaced them."""
     there = os.path.join(rundir, "outputs", shared_name(step), os.path.basename(output))
     for ending in ("", PROGRESS):
         try:
             os.replace(there + ending, output + ending)
-        except OSError:  # it took the file away
+        except OSError:  # the step deleted the file
             continue
     try:
         os.unlink(there + SCRIPT)

@@ -1,4 +1,4 @@
-"""What the modules of action kinds may ask of `Steps`, for the type checker alone."""
+"""The methods of `Steps` that the modules of action kinds use, for type checking only."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
         place: RunEnvironment
 
         def layers(self, step: Step, state: RunState, scope: dict[str, Any]) -> Layers:
-            """Return what sets variables for a step, from the plan inwards."""
+            """Return the layers of variables of a step, the plan first."""
 
         def secrets(self, step: Step) -> dict[str, str]:
             """Return the values of the secrets that a step lists."""
 
         def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
-            """Return the shell of a script that names none."""
+            """Return the default shell of a script."""
 
         def redacted(self, step: Step, recipe: Recipe) -> Recipe:
-            """Return the recipe that a fingerprint is made of, without values of secrets."""
+            """Return the recipe for the fingerprint, without values of secrets."""
 
         def copying(self, step: Step, recipe: Recipe) -> Copying | None:
             """Return the reviewed scripts that a step runs from copies; None when it names none."""

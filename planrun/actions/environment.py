@@ -1,4 +1,4 @@
-"""The environment of a step: what it may see of the caller's, and what the plan adds."""
+"""The environment of a step: the inherited variables, and those that the plan adds."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     # Files and variables, each with the names that their templates read.
     Layers = tuple[tuple[tuple[Text, ...], dict[str, Text], dict[str, Any]], ...]
 
-# What looks like a credential stays with planrun unless a step asks for it by name: a word of the name, wherever it
-# stands and whatever joins it to others (`SYSTEM_ACCESSTOKEN`, `npm_config__authToken`), or the value.
+# Variables that look like credentials reach only steps that name them. A word of the name shows it,
+# at any place and with any separator (`SYSTEM_ACCESSTOKEN`, `npm_config__authToken`), or the value.
 _HINTS = (
     *(
         "TOKEN",
@@ -40,7 +40,7 @@ _HINTS = (
     ),
     *("HEADER", "WEBHOOK", "P12", "PFX", "MNEMONIC", "KUBE", "NETRC"),
 )
-"""One of these is in every name that is named like a credential: most names have none and are not cut into words."""
+"""Each name of a credential contains one of these: most names have none and are not split into words."""
 _WORDS = frozenset(
     {
         "TOKEN",
@@ -61,7 +61,7 @@ _WORDS = frozenset(
 )
 _LAST_WORDS = frozenset(
     {"AUTH", "OAUTH", "PASS", "PWD"}
-)  # say so at the end only, or before what holds the value
+)  # count only at the end, or before a word for the storage of the value
 _HOLDERS = frozenset(
     {"CONFIG", "FILE", "PATH", "JSON", "BASE64", "B64", "DATA", "HEADER", "STRING", "VALUE", "IDENT"}
 )
@@ -80,7 +80,7 @@ _ENDS_OF_WORDS = (
     *("MASTERKEY", "SSHKEY", "SHAREDKEY", "LICENSEKEY", "CONNSTR", "CONNECTIONSTRING"),
 )
 _PAIRS = frozenset({("CONNECTION", "STRING"), ("CONNECTION", "STRINGS"), ("KUBE", "CONFIG")})
-# What a name is about that ends so is no credential: `MAX_TOKENS`, `SECRET_NAME`, `CACHE_KEY`, `TOKEN_TTL`.
+# A name that ends in one of these is no credential: `MAX_TOKENS`, `SECRET_NAME`, `CACHE_KEY`, `TOKEN_TTL`.
 _ABOUT = frozenset(
     {
         "NAME",
@@ -114,14 +114,14 @@ _NO_SECRETS = frozenset(
 _COUNTED = frozenset({"MAX", "MIN", "NUM", "LIMIT", "BUDGET"})  # tokens of language models
 _EXEMPT = frozenset({"PWD", "OLDPWD", "JENKINS_NODE_COOKIE", "JENKINS_SERVER_COOKIE"})
 _NAMES = frozenset({"SSHPASS", "PGPASSFILE", "NETRC", "SSH_AUTH_SOCK"})
-_PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # where credentials are to be had
-_FOUND: dict[str, bool] = {}  # by name: the environments of steps are much the same
+_PLACES = frozenset({"PGPASSFILE", "NETRC", "KUBECONFIG", "SSH_AUTH_SOCK"})  # paths to credentials
+_FOUND: dict[str, bool] = {}  # cache by name: the environments of steps are similar
 MODEL_CREDENTIALS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"),
     *("ANTHROPIC_IDENTITY_TOKEN_FILE", "ANTHROPIC_CUSTOM_HEADERS"),
 )
-"""What no step gets unasked while planrun itself may ask a model; a path to a token is as good as the token."""
-# Beginnings of `model.keyshapes`, one of each shape, and assignments inside of connection strings.
+"""Not passed to steps by default while planrun itself may call a model; a path to a token gives access to it."""
+# Beginnings of `model.keyshapes`, one of each shape, and assignments inside connection strings.
 _HEADS = (
     *(
         "sk-",
@@ -204,12 +204,12 @@ class RunEnvironment(Record):
 
 
 def looks_secret(name: str, value: str = "") -> bool:
-    """Whether an environment variable is, by its name or its value, a credential or a place where one is to be had."""
+    """Whether an environment variable is a credential or leads to one, by its name or its value."""
     return bool(credentials_in({name: value}))
 
 
 def holds_credential(name: str, value: str = "") -> bool:
-    """Whether the value itself is a credential, and not the place of one."""
+    """Whether the value itself is a credential, not a path to one."""
     upper = name.upper()
     is_path = value.startswith("/") and upper.endswith(("_FILE", "_PATH"))
     return not is_path and upper not in _PLACES and looks_secret(name, value)
@@ -218,7 +218,7 @@ def holds_credential(name: str, value: str = "") -> bool:
 def credentials_in(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the variables that are credentials or lead to some.
 
-    Signs are looked for in all names and all values at once: most are in none.
+    It searches for the signs in all names and values at once: most occur in none.
     """
     names, values = "\n".join(environ).upper(), "\n".join(environ.values())
     hints = [hint for hint in _HINTS if hint in names]
@@ -236,8 +236,8 @@ def credentials_in(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_shaped_so(value: str) -> bool:
-    """Whether a value has the shape of some service's credential."""
-    from planrun.model.keyshapes import find  # loads `re`, which most environments need not
+    """Whether a value has the format of a known service's credential."""
+    from planrun.model.keyshapes import find  # loads `re`, which most environments do not need
 
     return bool(find(value))
 
@@ -256,7 +256,7 @@ def _is_named_so(name: str) -> bool:
 
 
 def _is_word(words: list[str], at: int) -> bool:
-    """Whether the word at a place of a name, with what stands around it, means a credential."""
+    """Whether the word at an index of a name, with its neighbours, means a credential."""
     word, before = words[at], words[at - 1] if at else ""
     follows = words[at + 1] if at + 1 < len(words) else ""
     if (word in ("KEY", "KEYS") and (before in _NO_SECRETS or follows == "VAULT")) or (
@@ -273,7 +273,7 @@ def _is_word(words: list[str], at: int) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """Cut a name where anything but a letter or digit stands, and where a small letter is followed by a capital."""
+    """Split a name at characters other than letters and digits, and between a small letter and a capital."""
     parts: list[str] = []
     last = "_"
     for letter in name:
@@ -304,7 +304,7 @@ def caller_environment(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return what steps inherit under `inherit` (safe, all or none), and the names that were left out.
 
-    `secrets` are in neither: only a step that lists one gets it.
+    `secrets` are in neither: only steps that list one receive it.
     """
     if secrets:
         environ = {name: value for name, value in environ.items() if name not in secrets}
@@ -321,7 +321,7 @@ def caller_environment(
 def withheld(
     environ: Mapping[str, str], inherited: Mapping[str, str], secrets: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the names of the credentials and declared secrets in `environ` that not every step gets."""
+    """Return the names of the credentials and declared secrets in `environ` that steps do not all receive."""
     found = {*secrets, *credentials_in(environ)}
     return tuple([name for name in environ if name not in inherited and name in found])
 
@@ -332,7 +332,7 @@ def parse_env_file(text: str) -> dict[str, str]:
     Values are data: nothing in them is expanded. Raises ValueError naming the line.
     """
     found: dict[str, str] = {}
-    # Not splitlines(): a value may hold other characters that Python takes for line ends.
+    # Not splitlines(): a value may contain other characters that Python treats as line ends.
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.strip(" \t\r")
         if not line or line.startswith("#"):
@@ -353,7 +353,7 @@ def is_name(name: str) -> bool:
 def read_env_file(path: str) -> str:
     """Return the text of an env file.
 
-    Raises OSError when it cannot be opened, ValueError when it is no regular file (a pipe would keep us waiting),
+    Raises OSError when it cannot be opened, ValueError when it is no regular file (a pipe would block),
     larger than 1 MiB or not UTF-8.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -369,7 +369,7 @@ def read_env_file(path: str) -> str:
 
 
 def _unquote(value: str, number: int) -> str:
-    r"""Return what a value stands for; `\n`, `\"` and `\\` mean something between double quotes only."""
+    r"""Return the unquoted value; `\n`, `\"` and `\\` are escapes between double quotes only."""
     quote = value[:1]
     if quote not in ("'", '"'):
         return value.split(" #", 1)[0].rstrip()
@@ -391,7 +391,7 @@ def _unescape(text: str) -> str:
 
 
 def layers_of(step: Step, state: RunState, scope: dict[str, Any], fixed: Mapping[str, Any]) -> Layers:
-    """Return what sets variables for a step: the plan, plans around it that are used, the step itself.
+    """Return the layers of variables of a step: the plan, the included plans around it, the step itself.
 
     `scope`: the names that the step reads, `fixed`: those that are the same in the whole run.
     """

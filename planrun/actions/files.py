@@ -387,12 +387,12 @@ def digest(rows: Iterable[Mapping[str, Any]]) -> str:
     from planrun.sha256 import sha256
 
     nothing = sha256().hexdigest()  # of what is not listed, where that is about other files
-    told = [
+    lines = [
         f"{row.get('path', '')}\0{row['sha256']}\n"
         for row in rows
         if row["op"] in (*MADE, "more") and "key" not in row and row["sha256"] != nothing
     ]
-    return str(sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest())
+    return str(sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def _look(root: str, wanted: Patterns, hidden: Sequence[str]) -> Mapping[str, Seen]:
@@ -487,13 +487,13 @@ class Tracking:
             rows.append({"op": "more", "count": left, "bytes": 0, "sha256": "", "key": KEY})
         return outcome.but(files=(*outcome.files, *rows)) if rows else outcome
 
-    def _row(self, path: str, old: State | None, new: State | None, room: int) -> dict[str, Any]:
+    def _row(self, path: str, old: State | None, new: State | None, budget: int) -> dict[str, Any]:
         """Return one row; `room`: how many bytes may still be hashed. An empty hash is one that is not known."""
         state, sha256 = self._hashes.pop(path, (None, ""))
         before = {"before": sha256} if sha256 and state == old else {}
         if new is None:
             return {"path": path, "op": "deleted", "sha256": "", "bytes": 0, **before}
-        found = self._hash(path) if new[1] <= min(MAX_HASHED, room) else ""
+        found = self._hash(path) if new[1] <= min(MAX_HASHED, budget) else ""
         if found:
             self._hashes[path] = new, found
         op = "created" if old is None else "changed"

@@ -1,8 +1,8 @@
-"""Git's configuration files: what they say, and which of it runs a program.
+"""Git's configuration files: their settings, and which of them run a program.
 
-The syntax is that of `git_parse_source` in git's config.c, and nothing is taken for good that git would refuse.
+The syntax is that of `git_parse_source` in git's config.c, and a file that git would refuse is refused.
 
-Which files configure git in a folder: of its repository, what they include, and of the repositories inside it.
+The files that configure git in a folder: those of its repository, their includes, and those of nested repositories.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IN_NAMES = _LETTERS + b"0123456789-"
 _ESCAPES = {b"t": b"\t", b"b": b"\b", b"n": b"\n", b"\\": b"\\", b'"': b'"'}
 
 # Keys that run something during commands that stay in the repository; first and last part, in lower case.
-# "" stands for any section, since tools and new versions of git bring sections of their own.
+# "" stands for any section, since tools and new versions of git add sections.
 _RUNS = {
     "core": ("alternaterefscommand",),
     "diff": ("textconv", "command", "external"),
@@ -38,8 +38,8 @@ _RUNS = {
     "extensions": ("partialclone",),
     "remote": ("promisor",),
 }
-_RUNS_ANYWHERE = ("command", "cmd", "program", "hook")  # how the last part ends
-# What the environment switches off, or what only a connection to elsewhere would run: there is none.
+_RUNS_ANYWHERE = ("command", "cmd", "program", "hook")  # endings of the last part
+# Settings that the environment overrides, or that only a network connection would run: there is none.
 _OFF = frozenset(
     (
         *("core.fsmonitor", "core.hookspath", "core.pager", "core.editor", "core.askpass", "core.gitproxy"),
@@ -49,7 +49,7 @@ _OFF = frozenset(
 _NAMES_ONLY = names_in(
     "rev-parse show-ref ls-tree merge-base symbolic-ref branch tag rev-list for-each-ref remote"
 )
-# What never looks at files of the working tree, and what never shows a difference.
+# Subcommands that never read files of the working tree, and those that never show a diff.
 _WITHOUT = {
     "filter": _NAMES_ONLY | {"log", "shortlog", "reflog"},
     "diff": _NAMES_ONLY | {"ls-files", "describe"},
@@ -58,10 +58,10 @@ _WRITES = frozenset(("core.worktree", "format.outputdirectory"))  # values: fold
 
 
 def settings(data: bytes) -> list[tuple[str, str | None]]:
-    """Return what a file sets as pairs of full name and value; None: the name stands alone, which means true.
+    """Return the settings of a file as pairs of full name and value; None: a name without a value, which means true.
 
     Section and key are in lower case, a subsection is as written. White space within a value stays as written (git
-    before 2.45 has a blank for each). Raises ValueError for what git refuses, and for NUL characters.
+    before 2.45 has a blank for each). Raises ValueError for files that git refuses, and for NUL characters.
     """
     if b"\0" in data:
         raise ValueError("a NUL character")
@@ -88,7 +88,7 @@ def settings(data: bytes) -> list[tuple[str, str | None]]:
 def runs_program(name: str, value: str | None, subcommand: str = "") -> bool:
     """Whether a setting runs a program in commands that only read or change the repository itself.
 
-    `subcommand`: of git, where it is known; "": any.
+    `subcommand`: of git, if known; "": any.
     """
     if name in _OFF or name.startswith("advice."):
         return False
@@ -114,7 +114,7 @@ def included(name: str) -> bool:
 
 
 def alias(name: str) -> str:
-    """Return the command that a setting gives another meaning; empty for other settings."""
+    """Return the command that a setting redefines; empty for other settings."""
     section, _, rest = name.partition(".")
     return rest.removesuffix(".command").lower() if section == "alias" else ""
 
@@ -125,7 +125,7 @@ def _line_end(data: bytes, at: int) -> int:
 
 
 def _section(data: bytes, at: int) -> tuple[bytes, int]:
-    """Read behind `[`; returns the section with its dot, and where it ended."""
+    """Read a section after `[`; returns it with its dot, and its end."""
     start = at
     while data[at : at + 1] and data[at : at + 1] in _IN_NAMES + b".":
         at += 1
@@ -161,7 +161,7 @@ def _quoted(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _setting(data: bytes, at: int) -> tuple[bytes, bytes | None, int]:
-    """Read a name and perhaps a value; returns where the line ended."""
+    """Read a name and an optional value; returns the end of the line."""
     start = at
     while data[at : at + 1] and data[at : at + 1] in _IN_NAMES:
         at += 1
@@ -206,7 +206,7 @@ def _value(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _escaped(data: bytes, at: int) -> bytes:
-    """Return what stands for the character behind a backslash; nothing for the end of a line."""
+    """Return the character of an escape sequence; nothing for the end of a line."""
     char = data[at : at + 1]
     if char in (b"", b"\n"):
         return b""
@@ -228,26 +228,26 @@ MAX_DEPTH = 10  # of includes, as in git
 MAX_FILES = 200  # of configuration that one command may read
 MAX_INDEX = 64 << 20  # bytes
 _MAX_POINTER = 4096  # bytes of a file that only names a folder
-_GITLINK, _LONG_NAME = 0o16, 0xFFF  # of an entry of the index: kind of file; names that are longer than that
+_GITLINK, _LONG_NAME = 0o16, 0xFFF  # of an index entry: file type; the limit of its name length field
 _ENTRY = (62, 74)  # bytes before the name of an entry, with hashes of 20 and 32 bytes
-_BEFORE_HASH = 42  # of these, what is not the hash
+_BEFORE_HASH = 42  # of these, the bytes before the hash
 
 
 class Unsure(Exception):
-    """What configures git cannot be told; the text says why."""
+    """The configuration of git cannot be determined; the text gives the reason."""
 
 
 class GitFiles:
-    """The files of configuration, each read once as long as it does not change."""
+    """The files of configuration, each read once until it changes."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[int, ...], list[tuple[str, str | None]]]] = {}
         self._links: dict[str, tuple[tuple[int, ...], list[str]]] = {}
 
     def read(self, path: str) -> list[tuple[str, str | None]]:
-        """Return what a file sets; nothing when there is none. Raises Unsure when it cannot be read as git does."""
+        """Return the settings of a file; none if it is missing. Raises Unsure when it cannot be read as git does."""
         state = _state(path)
-        if state is None or path == os.devnull:  # the latter is how one says that there is to be no file
+        if state is None or path == os.devnull:  # os.devnull disables the file
             self._kept.pop(path, None)
             return []
         known = self._kept.get(path)
@@ -259,7 +259,7 @@ class GitFiles:
         return known[1]
 
     def gitlinks(self, path: str) -> list[str]:
-        """Return the paths of the repositories that an index names. Raises Unsure when it is not understood."""
+        """Return the paths of the repositories that an index names. Raises Unsure for an unknown format."""
         state = _state(path)
         if state is None:
             return []
@@ -273,7 +273,7 @@ class GitFiles:
 
 
 class Found(Record):
-    """One setting, the file it stands in, and the repository and the top of the working tree that it is about."""
+    """One setting, its file, and the repository and the top of the working tree that it applies to."""
 
     file: str
     top: str
@@ -283,9 +283,9 @@ class Found(Record):
 
 
 def effective(files: GitFiles, folder: str, own: list[str], home: str) -> Iterator[Found]:
-    """Yield what is set for a command in a folder, under whatever condition.
+    """Yield the settings for a command in a folder, conditional ones included.
 
-    `own`: further files that count, of the person who runs it; `home`: what `~` stands for. Raises Unsure and OSError.
+    `own`: further files of the user who runs it; `home`: the value of `~`. Raises Unsure and OSError.
     """
     budget = [MAX_FILES]
     for path in own:
@@ -300,14 +300,14 @@ def effective(files: GitFiles, folder: str, own: list[str], home: str) -> Iterat
 
 
 class Root(Record):
-    """A repository: the top of its working tree, and the folder that git keeps it in."""
+    """A repository: the top of its working tree, and its git folder."""
 
     top: str
     gitdir: str
 
 
 def roots(folder: str) -> list[Root]:
-    """Return the repository that git finds from a folder upwards, and such below it as it might take instead."""
+    """Return the repository that git finds from a folder upwards, and those below it that it might use instead."""
     found = []
     while True:
         here, certain = _root_at(folder)
@@ -319,7 +319,7 @@ def roots(folder: str) -> list[Root]:
 
 
 def _root_at(folder: str) -> tuple[list[Root], bool]:
-    """Return what git might take for a repository right there, and whether it certainly does."""
+    """Return the possible repository in a folder, and whether git certainly uses it."""
     marker = os.path.join(folder, ".git")
     if os.path.isfile(marker):
         return [Root(top=folder, gitdir=_pointed(marker, b"gitdir: "))], True
@@ -333,7 +333,7 @@ def _root_at(folder: str) -> tuple[list[Root], bool]:
 
 
 def _is_sound(gitdir: str) -> bool:
-    """Whether git certainly takes a folder with a HEAD for a repository."""
+    """Whether git certainly treats a folder with a HEAD as a repository."""
     try:
         head = _bytes(os.path.join(gitdir, "HEAD"), _MAX_POINTER)
     except (OSError, ValueError):
@@ -351,7 +351,7 @@ def gitlinks(data: bytes) -> list[str]:
         raise ValueError(f"an index of version {version}")
     found: set[str] = set()
     sound = 0
-    for fixed in _ENTRY:  # the index does not say which it is; what it is not hardly ever comes out even
+    for fixed in _ENTRY:  # the index does not name its hash size; a wrong one almost never parses
         try:
             found.update(_walk(data, count, fixed, is_short=version == 4))
             sound += 1
@@ -363,7 +363,7 @@ def gitlinks(data: bytes) -> list[str]:
 
 
 def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
-    """Walk over the entries; `is_short`: each name is given as what differs from the one before."""
+    """Walk over the entries; `is_short`: each name is compressed against the previous one."""
     found, at, end, name = [], 12, len(data), b""
     for _ in range(count):
         flags = int.from_bytes(data[at + fixed - 2 : at + fixed], "big")
@@ -382,7 +382,7 @@ def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
         if data[at + 26] >> 4 == _GITLINK:
             found.append(os.fsdecode(name if is_short else data[start:stop]))
         at = following
-    while end - at > fixed - _BEFORE_HASH:  # extensions, until only the hash of all is left
+    while end - at > fixed - _BEFORE_HASH:  # extensions, until only the final hash remains
         at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
     if end - at != fixed - _BEFORE_HASH:
         raise ValueError("an index that does not come out even")
@@ -405,7 +405,7 @@ def _of_root(files: GitFiles, root: Root, home: str, budget: list[int]) -> Itera
 
 
 def _inner(files: GitFiles, root: Root) -> list[Root]:
-    """Return the repositories inside a working tree that git looks into as well, since its index names them."""
+    """Return the nested repositories that git also reads, since the index of the working tree names them."""
     names = os.listdir(root.gitdir) if os.path.isdir(root.gitdir) else []
     indexes = [name for name in names if name == "index" or name.startswith("sharedindex.")]
     found = []
@@ -429,7 +429,7 @@ def _with_includes(files: GitFiles, path: str, root: Root, home: str, budget: li
 
 
 def _place(value: str, path: str, home: str) -> str:
-    """Return the path that an include means."""
+    """Return the path of an include."""
     if any(char in value for char in "\t\r\n") or value.startswith("%("):
         raise Unsure(f"{path}: includes a file with an odd name")
     if value == "~" or value.startswith("~/"):
@@ -440,7 +440,7 @@ def _place(value: str, path: str, home: str) -> str:
 
 
 def _pointed(path: str, prefix: bytes) -> str:
-    """Return the folder that a file names, relative to where it lies."""
+    """Return the folder that a file names, relative to its own folder."""
     try:
         data = _bytes(path, _MAX_POINTER)
     except (OSError, ValueError) as error:

@@ -359,12 +359,12 @@ class Steps:
         return f"{self._outputs}/{step.folder or step.id}.{attempt}"
 
     def _private(self, step: Step, attempt: int) -> str:
-        room = ""
+        shared = ""
         if step.container is not None and step.container.shared:
             from planrun.actions.containers import shared_name  # few steps share one
 
-            room = f"{shared_name(step)}/"
-        return f"{self.place.rundir}/work/{room}{step.folder or step.id}/{attempt}"
+            shared = f"{shared_name(step)}/"
+        return f"{self.place.rundir}/work/{shared}{step.folder or step.id}/{attempt}"
 
 
 def last_errors(path: str, stderr: tuple[int, ...]) -> str:

@@ -239,10 +239,10 @@ _UNSEEN = b"\\u"  # with which TOML spells any letter otherwise
 _TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path", _UNSEEN)))
 
 
-def _python(own: str, *needles: bytes) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
+def _python(own: str, *patterns: bytes) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
     """The files that may configure a tool of Python, and what in them has it load code."""
     return tuple(
-        (name, (*needles, _UNSEEN)) for name in (*own.split(), "setup.cfg", "tox.ini", "pyproject.toml")
+        (name, (*patterns, _UNSEEN)) for name in (*own.split(), "setup.cfg", "tox.ini", "pyproject.toml")
     )
 
 
@@ -325,9 +325,9 @@ def doubt(words: Sequence[str | None]) -> str:
 def telling(files: Sequence[tuple[str, tuple[bytes, ...]]], folder: str) -> str:
     """Return the first of such files that is there and counts, from a folder upwards; "" when there is none."""
     while files:
-        for name, needles in files:
+        for name, patterns in files:
             path = os.path.join(folder, name)
-            if holds(path, needles):
+            if holds(path, patterns):
                 return path
         above = os.path.dirname(folder)
         if above == folder:
@@ -336,7 +336,7 @@ def telling(files: Sequence[tuple[str, tuple[bytes, ...]]], folder: str) -> str:
     return ""
 
 
-def holds(path: str, needles: tuple[bytes, ...]) -> bool:
+def holds(path: str, patterns: tuple[bytes, ...]) -> bool:
     """Whether a file is there and holds one of the words, or is too long to be looked at."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -344,7 +344,7 @@ def holds(path: str, needles: tuple[bytes, ...]) -> bool:
             data = file.read(_MAX_FILE).lower()
     except OSError:
         return os.path.lexists(path)
-    return not needles or len(data) == _MAX_FILE or any(needle in data for needle in needles)
+    return not patterns or len(data) == _MAX_FILE or any(pattern in data for pattern in patterns)
 
 
 def _is_number(word: str) -> bool:
