@@ -46,7 +46,7 @@ def test_a_bad_plan_is_exit_2_with_every_place(say: Callable[..., Said], tmp_pat
 
 @pytest.mark.parametrize("words", [["show"], ["explain"]])
 def test_verbs_that_look_refuse_the_same_way(say: Callable[..., Said], words: list[str]) -> None:
-    """`show` and `explain` of a bad plan say what `execute` says."""
+    """`show` and `explain` of a bad plan report the same as `execute`."""
     bad = BAD[0]
     said = say(words[0], bad.path, *(["a"] if words == ["explain"] else []))
     assert (said.code, said.out, said.err) == (2, "", say("execute", bad.path).err)

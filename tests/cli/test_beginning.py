@@ -98,7 +98,7 @@ def test_init_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> None
     assert not (tmp_path / "elsewhere.yml").exists()
 
 
-def test_init_says_why_it_cannot_write(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_init_reports_why_it_cannot_write(say: Callable[..., Said], tmp_path: Path) -> None:
     """A folder that cannot be made is exit 2 with its reason."""
     (tmp_path / "file").write_text("")
     said = say("init", "file/plan.yml")

@@ -51,7 +51,7 @@ def test_a_result_is_used_again_under_any_umask(tmp_path: Path, umask: int) -> N
     assert len(folders) > 5
 
 
-def test_a_store_that_others_can_write_is_refused_and_the_run_says_so(tmp_path: Path) -> None:
+def test_a_store_that_others_can_write_is_refused_and_reported(tmp_path: Path) -> None:
     """It names the folder and what to do, and the step runs."""
     execute(tmp_path)
     store = tmp_path / "xdg" / "planrun" / "store"

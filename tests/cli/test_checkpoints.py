@@ -44,7 +44,7 @@ def _waiting(folder: Path, policy: str, steps: list[dict[str, Any]]) -> dict[str
 
 
 def _asks(folder: Path, policy: str, commands: list[str]) -> list[str]:
-    """Return those of some commands that are asked about, without starting any: they would do what they say."""
+    """Return the commands that require approval, without starting any of them."""
     steps: list[dict[str, Any]] = [
         {"id": f"s{number}", "run": command} for number, command in enumerate(commands)
     ]
@@ -109,7 +109,7 @@ def test_nothing_is_destroyed_unasked(tmp_path: Path) -> None:
 
 
 @pytest.mark.shows("V-42")
-def test_what_loses_nothing_runs(tmp_path: Path) -> None:
+def test_harmless_commands_run(tmp_path: Path) -> None:
     """A new file, an empty one, a longer one: nothing is lost."""
     (tmp_path / "source").write_text("precious\n")
     (tmp_path / "empty").write_text("")
@@ -276,7 +276,7 @@ def test_undoing_is_asked_about_by_the_preset(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_there_is_not_is_a_problem(tmp_path: Path) -> None:
-    """With its place, and with what there is."""
+    """The error names its place and the topics."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\npolicy: {rules: [{require: {topic: strategies}}]}\nsteps:\n  - run: 'true'\n"
     )
@@ -287,7 +287,7 @@ def test_a_topic_that_there_is_not_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_too_many_rules_are_a_problem(tmp_path: Path) -> None:
-    """A policy is held against every step: its size has an end, which is said at the first rule too many."""
+    """A policy is held against every step: its size is limited, and the problem is at the first rule too many."""
     rules = "".join(f"    - require: {{words: w{number}}}\n" for number in range(1001))
     (tmp_path / "plan.yml").write_text(f"version: 1\npolicy:\n  rules:\n{rules}steps:\n  - run: 'true'\n")
     done = _run(tmp_path, "validate", "plan.yml")

@@ -55,7 +55,7 @@ def test_reasons_name_rule_and_words(say: Callable[..., Said], tmp_path: Path) -
 
 
 @pytest.mark.shows("D-37", "D-39")
-def test_a_threshold_says_from_where_on_a_plan_is_suggested(
+def test_a_threshold_sets_when_a_plan_is_suggested(
     say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The option or its variable; the same text gets the same advice each time."""
@@ -68,7 +68,7 @@ def test_a_threshold_says_from_where_on_a_plan_is_suggested(
 
 
 def given(text: bytes, *words: str) -> Said:
-    """Return what `planrun classify WORDS` says to a text on standard input."""
+    """Return the output of `planrun classify WORDS` for a text on standard input."""
     done = subprocess.run(
         [sys.executable, "-m", "planrun", "classify", *words],
         input=text,

@@ -133,8 +133,8 @@ def test_the_script_is_valid_in_its_shell(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_completing_a_plan_that_is_wrong_says_nothing(tmp_path: Path, shell: dict[str, str]) -> None:
-    """A plan with mistakes, or a run that is not there, completes to nothing and prints nothing."""
+def test_completing_an_invalid_plan_prints_nothing(tmp_path: Path, shell: dict[str, str]) -> None:
+    """A plan with mistakes, or a missing run, completes to nothing and prints nothing."""
     (tmp_path / "bad.yml").write_text("version: 1\nsteps: 3\n")
     for words in ("planrun\nexecute\nbad.yml\n--only\n", "planrun\nexplain\nlast\n"):
         place = str(words.count("\n"))
@@ -149,7 +149,7 @@ def test_completing_a_plan_that_is_wrong_says_nothing(tmp_path: Path, shell: dic
 def test_bash_completes_what_is_asked(
     tmp_path: Path, shell: dict[str, str], say: Callable[..., Said]
 ) -> None:
-    """In bash, TAB offers what a plan asks with its options, and of a run what still waits."""
+    """In bash, TAB offers the questions of a plan with their options, and the waiting steps of a run."""
     (tmp_path / "asks.yml").write_text(ASKS)
     assert say("execute", "asks.yml", "--decide", "sure=yes").code == 5
     typed = {

@@ -46,7 +46,7 @@ def test_an_answer_that_holds_the_key_puts_none_into_the_plan(planrun: Command) 
 
 
 def test_a_strange_stream_shows_no_credentials(planrun: Command) -> None:
-    """What a service says where words of the protocol are awaited is masked before it is shortened."""
+    """The text of a service in a field of the protocol is masked before it is shortened."""
     said = KEY.encode().hex()
     with FakeMessages([text_reply("x", stop_reason=said)], key=KEY) as api:
         done = planrun("generate", "ship it", env=environ(api))

@@ -145,7 +145,7 @@ def sorted_rows(text: str) -> list[str]:
 
 @pytest.mark.usefixtures("plans")
 def test_the_text_tells_every_change_in_the_words_of_the_plan(say: Callable[..., Said]) -> None:
-    """Digests and counts first, then head, what many steps share, and each step; nothing about what did not change."""
+    """Digests and counts first, then head, shared settings, and each step; unchanged parts are left out."""
     said = say("diff", "old.yml", "new.yml")
     assert (said.code, said.err) == (0, "")
     first, second, *_rest = said.out.split("\n")
@@ -217,7 +217,7 @@ def test_values_named_like_credentials_are_in_no_form(say: Callable[..., Said]) 
 
 @pytest.mark.usefixtures("plans")
 def test_colours_are_asked_for(say: Callable[..., Said]) -> None:
-    """There is none unless it is asked for, and what is gone is red, what is new green."""
+    """There is no colour unless requested; removed text is red, new text green."""
     assert "\x1b" not in say("diff", "old.yml", "new.yml").out
     out = say("diff", "old.yml", "new.yml", "--color", "always").out
     assert "\x1b[31m      -   pytest -q\x1b[0m\n" in out
@@ -228,7 +228,7 @@ def test_colours_are_asked_for(say: Callable[..., Said]) -> None:
 
 
 def test_a_commit_is_read_and_not_the_checkout(say: Callable[..., Said], repository: Path) -> None:
-    """COMMIT:PATH is the committed file, whatever stands in the checkout, and also where a file has that very name."""
+    """COMMIT:PATH is the committed file, whatever the checkout holds, and also where a file has that very name."""
     (repository / "main:plans").mkdir()
     (repository / "main:plans" / "release.yml").write_text(NEW)
     document = json.loads(say("diff", "main:plans/release.yml", "plans/release.yml", "--json").out)
@@ -320,7 +320,7 @@ def test_nothing_in_the_environment_or_the_repository_runs(
     assert not (repository / "sprung").exists()
 
 
-def test_outside_of_a_repository_the_error_says_so(
+def test_outside_of_a_repository_the_error_names_it(
     say: Callable[..., Said], plans: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first line of git's error is shown; without git the message is that it cannot be run."""
@@ -330,7 +330,7 @@ def test_outside_of_a_repository_the_error_says_so(
 
 
 def test_a_script_that_changed_is_a_difference(say: Callable[..., Said], repository: Path) -> None:
-    """The same plan with another script is not the same: what the script is called, who runs it, and exit code 1."""
+    """The same plan with another script differs: the script, the steps that run it, and exit code 1."""
     (repository / "plan.yml").write_text(
         "version: 1\nsteps:\n  - {id: sign, run: ./sign.sh}\n  - {id: b, run: bash my\\ own.sh}\n"
     )
@@ -381,7 +381,7 @@ def markdown_of(say: Callable[..., Said], old: str, new: str) -> str:
 
 @pytest.mark.usefixtures("repository")
 def test_the_markdown_begins_with_a_line_for_the_bot(say: Callable[..., Said]) -> None:
-    """A comment of HTML with the path, wherever it comes from; then digests, the table, a block for each step."""
+    """An HTML comment with the path, whatever its source; then digests, the table, a block for each step."""
     out = say("diff", "main:plans/release.yml", "plans/release.yml", "--format", "markdown").out
     assert out.startswith("<!-- planrun-diff plans/release.yml -->\n### Plan `plans/release.yml`\n\n`")
     html = MarkdownIt("gfm-like", {"linkify": False}).render(out)
@@ -391,7 +391,7 @@ def test_the_markdown_begins_with_a_line_for_the_bot(say: Callable[..., Said]) -
 
 
 def running_text(markdown: str) -> str:
-    """Return what is neither code nor HTML: what GitHub looks for mentions and links in."""
+    """Return the text outside of code and HTML, where GitHub looks for mentions and links."""
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(markdown)
     parts = [part for token in tokens for part in token.children or ()]
     return "\n".join([part.content for part in parts if part.type == "text"])
@@ -462,5 +462,5 @@ def test_long_lines_show_where_they_differ(say: Callable[..., Said]) -> None:
 
 
 def test_the_digest_of_the_other_side_is_not_needed_to_compare() -> None:
-    """The plans of these tests are what they say: two that differ."""
+    """The plans of these tests differ."""
     assert plan_of(OLD).digest != plan_of(NEW).digest

@@ -28,7 +28,7 @@ MILD = "policy:\n  rules:\n    - require: {step: build}\n"
 
 
 def approvals(say: Callable[..., Said], old: str, new: str, *options: str) -> dict[str, Any]:
-    """Return what the JSON document says about the approvals of the second of two plans."""
+    """Return the approvals of the second of two plans from the JSON document."""
     for name, text in (("old.yml", old), ("new.yml", new)):
         with open(name, "w", encoding="utf-8") as file:
             file.write(text)
@@ -88,7 +88,7 @@ def test_gates_that_the_new_policy_removes_are_shown(say: Callable[..., Said]) -
     assert "No longer asked for or denied" in out
 
 
-def test_a_ceiling_holds_whatever_the_plan_says(say: Callable[..., Said], tmp_path: Path) -> None:
+def test_a_ceiling_overrides_the_plan(say: Callable[..., Said], tmp_path: Path) -> None:
     """--policy is asked as well, and no plan lifts it, so nothing is lifted that it asks for."""
     (tmp_path / "ceiling.yml").write_text("rules:\n  - require: {step: [push, publish]}\n")
     found = approvals(say, HEAD + STRICT + STEPS, HEAD + STEPS, "--policy", "ceiling.yml")
@@ -101,7 +101,7 @@ def test_a_ceiling_holds_whatever_the_plan_says(say: Callable[..., Said], tmp_pa
 
 
 def test_a_ceiling_is_read_from_a_commit(say: Callable[..., Said], tmp_path: Path) -> None:
-    """`--policy COMMIT:PATH` is the committed policy, not what the checkout made of it; a missing one is an error."""
+    """`--policy COMMIT:PATH` is the committed policy, not that of the checkout; a missing one is an error."""
     (tmp_path / "ceiling.yml").write_text("rules:\n  - require: {step: publish}\n")
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "add", "ceiling.yml")
@@ -159,6 +159,6 @@ def test_every_form_has_the_policy_the_steps_and_the_command(say: Callable[..., 
 
 
 def test_a_plan_that_is_gone_needs_nothing(say: Callable[..., Said], tmp_path: Path) -> None:
-    """Without a new plan there is nothing to approve."""
+    """Without a new plan there is no approval."""
     (tmp_path / "old.yml").write_text(HEAD + STRICT + STEPS)
     assert json.loads(say("diff", "old.yml", "/dev/null", "--json").out)["approvals"] is None

@@ -1,4 +1,4 @@
-"""`planrun doctor`: what it finds, what it says to do, and what it never shows or changes."""
+"""`planrun doctor`: its findings, its advice, and what it never shows or changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_subject_has_a_line_and_nothing_is_left_behind(planrun: Command, t
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_not_ok_says_what_to_do(planrun: Command, tmp_path: Path) -> None:
+def test_each_problem_names_its_fix(planrun: Command, tmp_path: Path) -> None:
     """Without any program on PATH the shell is a problem and git a warning, each with its remedy."""
     done = planrun("doctor", env={"PATH": programs(tmp_path / "bin")})
     assert done.returncode == 1
@@ -173,7 +173,7 @@ def test_runs_that_wait_and_runs_that_are_damaged(planrun: Command, tmp_path: Pa
 
 
 def test_a_cache_that_others_may_write(planrun: Command, tmp_path: Path) -> None:
-    """It is not used by runs, so doctor says why and what to do."""
+    """Runs do not use it, so doctor reports the reason and the fix."""
     store = tmp_path / "cache" / "store"
     store.mkdir(parents=True)
     os.chmod(store, 0o777)

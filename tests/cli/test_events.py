@@ -58,7 +58,7 @@ def test_the_first_event_has_goal_and_steps(events: list[dict[str, Any]]) -> Non
 
 @pytest.mark.shows("V-63", "D-40")
 def test_a_step_event_has_old_and_new_status_and_why(events: list[dict[str, Any]]) -> None:
-    """A retry goes through `waiting`, a failure has its message, and each says what the step does."""
+    """A retry goes through `waiting`, a failure has its message, and each event has the action of the step."""
     moves = [
         (e["old_status"], e["new_status"], e["attempt"])
         for e in of(events, "step_status")

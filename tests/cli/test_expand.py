@@ -159,7 +159,7 @@ def test_one_step_can_be_expanded_alone(tmp_path: Path) -> None:
             assert part in refused.stderr
 
 
-def test_a_plan_without_abstract_steps_comes_out_as_it_is(tmp_path: Path) -> None:
+def test_a_plan_without_abstract_steps_is_unchanged(tmp_path: Path) -> None:
     """Exit code 0, no model is asked, and no model has to be named."""
     text = "version: 1\nsteps: [{id: a, run: x}] # one\n"
     with FakeMessages([]) as api:
@@ -169,7 +169,7 @@ def test_a_plan_without_abstract_steps_comes_out_as_it_is(tmp_path: Path) -> Non
 
 
 def test_a_dry_run_shows_every_question(tmp_path: Path) -> None:
-    """What would be sent is printed, the plan in a block of data, and nothing is sent."""
+    """The request is printed, the plan in a block of data, and nothing is sent."""
     with FakeMessages([]) as api:
         done = expand(tmp_path, api, "--dry-run")
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`planrun expand --offline`: what planrun's own patterns can make concrete, and nothing else."""
+"""`planrun expand --offline`: only planrun's own patterns make steps concrete."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def cache(step: str, *words: str, word: str = "one") -> dict[str, Any]:
 
 
 def test_hit_and_miss(tmp_path: Path) -> None:
-    """Before any run, after one, and after a change of an input; what it reports is what `execute` does."""
+    """Before any run, after one, and after a change of an input, its report matches `execute`."""
     assert cache("count") | {"key": ""} == {
         "hit": False,
         "key": "",

@@ -13,7 +13,7 @@ PLAN = "version: 1\nsteps:\n  - {id: a, run: 'true'}\n  - {id: b, run: 'exit 3',
 
 
 def test_the_working_tree_stays_clean(planrun: Command) -> None:
-    """`git status` shows nothing of what a run leaves: records and reports are in folders that ignore themselves."""
+    """`git status` shows no files of a run: records and reports are in folders that ignore themselves."""
     (planrun.folder / "plan.yml").write_text(PLAN)
     who = {f"GIT_{role}_{name}": "a" for role in ("AUTHOR", "COMMITTER") for name in ("NAME", "EMAIL")}
     for words in (["init", "-q", "."], ["add", "."], ["commit", "-q", "-m", "one"]):
@@ -27,7 +27,7 @@ def test_the_working_tree_stays_clean(planrun: Command) -> None:
 
 
 def test_variables_that_steps_do_not_get_are_named_when_a_step_fails(planrun: Command) -> None:
-    """A run that goes well says nothing about them; after a failure they may be why."""
+    """A successful run does not mention them; after a failure they may be the cause."""
     plan = planrun.folder / "plan.yml"
     plan.write_text(PLAN.replace("exit 3", "true"))
     assert "inherit_env" not in planrun("execute", "plan.yml", env={"MY_TOKEN": "value-of-it"}).stderr

@@ -146,7 +146,7 @@ def _plain(content: Any) -> Any:
 
 @pytest.mark.shows("D-48", "X-12")
 def test_what_is_never_valid_fails_or_falls_back_loudly(ask: Callable[..., Said], repository: Path) -> None:
-    """After two repairs there is no file and exit code 1; with --fallback template there is one that says so."""
+    """After two repairs there is no file and exit code 1; --fallback template writes a template and reports it."""
     with FakeMessages([BAD] * 3) as api:
         said = ask(api, "fix it")
         assert len(api.journal.entries) == 3
@@ -245,14 +245,14 @@ def test_planning_has_a_time_of_its_own(ask: Callable[..., Said]) -> None:
 
 
 def test_a_service_that_is_down_is_reported(ask: Callable[..., Said]) -> None:
-    """What the service says ends in one line and exit code 1."""
+    """The error of the service is one line, with exit code 1."""
     with FakeMessages([fault_of(403)]) as api:
         said = ask(api, "ship", "-o", "-")
     assert (said.code, said.out) == (1, "")
     assert "planrun: the model did not answer: " in said.err
 
 
-def test_a_service_without_an_answer_says_what_to_look_at(ask: Callable[..., Said]) -> None:
+def test_a_service_without_an_answer_names_what_to_check(ask: Callable[..., Said]) -> None:
     """A missing answer is not checked, and the line ends with what the user can do."""
     with FakeMessages([fault_of(401)]) as api:
         said = ask(api, "ship", "-o", "-")
@@ -263,7 +263,7 @@ def test_a_service_without_an_answer_says_what_to_look_at(ask: Callable[..., Sai
 def test_an_unreadable_policy_is_reported_before_the_first_request(
     ask: Callable[..., Said], repository: Path
 ) -> None:
-    """What would be refused in the end costs nothing."""
+    """A request that would be refused in the end is not sent."""
     (repository / "ceiling.yml").write_text("rules: [{deny: {effect: publishes}, reason: no}]\n")
     with FakeMessages([]) as api:
         said = ask(api, "ship", "--policy", "ceiling.yml", "-o", "-")
@@ -272,7 +272,7 @@ def test_an_unreadable_policy_is_reported_before_the_first_request(
     assert "ceiling.yml:1:" in said.err
 
 
-def test_what_is_wrong_with_an_answer_is_said_once_and_in_words(ask: Callable[..., Said]) -> None:
+def test_each_problem_of_an_answer_is_reported_once(ask: Callable[..., Said]) -> None:
     """The whole of an answer is called that, and a single finding does not come twice."""
     with FakeMessages([text_reply("[]")] * 3) as api:
         said = ask(api, "ship", "-o", "-")
@@ -375,7 +375,7 @@ def test_the_complexity_of_a_goal_is_shown_unless_quiet(say: Callable[..., Said]
     assert "complexity" not in say("generate", "--offline", "--no-auto-detect", "migrate it", "-o", "-").out
 
 
-def test_without_credentials_or_a_model_it_says_so(
+def test_missing_credentials_or_model_are_reported(
     say: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:
     """One line, exit code 2, nothing written; a goal with a credential in it is refused as well."""
@@ -393,7 +393,7 @@ def test_without_credentials_or_a_model_it_says_so(
 
 @pytest.mark.shows("D-43")
 def test_a_cut_off_answer_is_requested_with_more_tokens(ask: Callable[..., Said]) -> None:
-    """Nothing of it is read; the second request has twice the length, and there is no third."""
+    """The cut-off answer is not read; the second request has twice the length, and there is no third."""
     with FakeMessages(GOOD) as api:
         said = ask(api, "ship", "-o", "-", "--plan-max-tokens", "20")
         assert [entry.body["max_tokens"] for entry in api.journal.entries] == [20, 40]
@@ -429,7 +429,7 @@ def test_a_generated_plan_is_approved_and_runs(say: Callable[..., Said], reposit
 def test_a_recording_gives_the_same_plan_again(
     ask: Callable[..., Said], say: Callable[..., Said], repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the plan, nor the recording, nor what runs leave behind are part of what is asked."""
+    """The request contains neither the plan, nor the recording, nor files of runs."""
     with FakeMessages([GOOD]) as api:
         assert ask(api, "ship", "--llm-record", "recordings").code == 0
     first = (repository / "plan.yml").read_bytes()
@@ -447,7 +447,7 @@ def test_a_recording_gives_the_same_plan_again(
 
 @pytest.mark.shows("GP-67")
 def test_a_plan_may_require_an_approval(say: Callable[..., Said], repository: Path) -> None:
-    """`ask_for: plan` lets nothing start before the digest is approved; without it what is harmless runs unasked."""
+    """With `ask_for: plan` nothing starts before the digest is approved; without it harmless steps run unasked."""
     assert say("generate", "--offline", "look around").code == 0
     text = (repository / "plan.yml").read_text().partition("  # written without a script")[0]
     (repository / "plan.yml").write_text(text)

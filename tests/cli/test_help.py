@@ -52,7 +52,7 @@ def examples(text: str) -> Iterator[list[str]]:
 
 
 def test_the_overview_lists_exactly_the_verbs_that_exist() -> None:
-    """Each verb has one line in the overview, two for explain, and nothing else is listed there."""
+    """Each verb has one line in the overview, explain has two, and the overview lists nothing else."""
     listed = re.findall(
         r"^  ([a-z]+) .*? {2,}\S", OVERVIEW.split("\nPlans:\n")[1].split("\nExit codes")[0], re.MULTILINE
     )
@@ -103,7 +103,7 @@ def test_the_overview_is_the_help(say: Callable[..., Said], words: tuple[str, ..
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_teaches_by_example(say: Callable[..., Said], verb: str) -> None:
-    """The help of each verb says what it does, shows examples of itself, and exits 0."""
+    """The help of each verb describes it, shows examples, and exits 0."""
     said = say(verb, "--help")
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith(f"Usage: planrun {verb} ")

@@ -1,4 +1,4 @@
-"""Whether a run is finished, and how: its status in ledger.json, what `status` says, and the exit code."""
+"""Whether a run is finished, and how: its status in ledger.json, the output of `status`, and the exit code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _state(folder: Path) -> tuple[str, dict[str, str]]:
         ("ask: {question: Go?}", 5, "paused", "waiting"),
     ],
 )
-def test_a_run_says_whether_it_is_finished(
+def test_a_run_shows_whether_it_is_finished(
     tmp_path: Path, second: str, code: int, status: str, of_steps: str
 ) -> None:
     """Finished with failures is never exit code 0; what waits for an answer is not finished."""

@@ -41,7 +41,7 @@ def test_generate_shows_repeats(planrun: Command) -> None:
 
 
 def test_an_unencrypted_address_is_warned_of(planrun: Command) -> None:
-    """http:// to another machine is shown with the address; to this machine nothing is said."""
+    """http:// to another machine is shown with the address; for this machine there is no warning."""
     (planrun.folder / "plan.yml").write_text(PLAN)
     env = {"ANTHROPIC_API_KEY": "sk-not-a-real-key", "ANTHROPIC_BASE_URL": "http://192.0.2.1:9"}
     (planrun.folder / "plan.yml").write_text(PLAN.replace("exit 77", "ls"))

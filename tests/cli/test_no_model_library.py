@@ -33,7 +33,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_missing_library_is_reported_before_anything_is_asked(python: Path, tmp_path: Path) -> None:
-    """Every verb that asks a model states what to install; a run starts, and states that no model plans anew."""
+    """Every verb that asks a model names the package to install; a run starts, and reports that no model can replan."""
     (tmp_path / "plan.yml").write_text(PLAN, "utf-8")
     (tmp_path / "open.yml").write_text(PLAN.replace("run: exit 77", "title: Build it"), "utf-8")
     env = {**os.environ, "ANTHROPIC_API_KEY": "sk-not-a-real-key", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -47,7 +47,7 @@ class Pipeline:
         )
 
     def run(self, code: int = 0) -> dict[str, dict[str, Any]]:
-        """Execute the plan, and return what ledger.json says of each step that is no group."""
+        """Execute the plan, and return each step of ledger.json that is no group."""
         done = self.call("execute", "pipeline.yml", "--param", f"port={self.port}")
         assert done.returncode == code, done.stdout + done.stderr
         ledger = json.loads((self.folder / "planrun-out" / "ledger.json").read_text("utf-8"))
@@ -82,7 +82,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def test_only_what_depends_on_a_change_runs_again(pipeline: Pipeline) -> None:
-    """A second run uses all results; one changed file runs exactly what reads it, and what its results change."""
+    """A second run uses all results; after a change of one file only its readers and their dependents run."""
     assert pipeline.ran() == set()
     pipeline.change("greet/words.py", "Hello", "Welcome")
     assert pipeline.ran() == CACHED - {"test[module=count]"}
@@ -96,7 +96,7 @@ def test_only_what_depends_on_a_change_runs_again(pipeline: Pipeline) -> None:
 
 
 def test_a_failure_is_undone_and_cleaned_up_and_fixed(pipeline: Pipeline) -> None:
-    """What the run put in place goes back, the service ends, cleanup comes, and a resume does only what is missing."""
+    """Changes of the run are undone, the service ends, cleanup runs, and a resume runs only missing steps."""
     pipeline.change("greet/words.py", "Hello, {who}", "Hello, nobody")
     found = pipeline.run(code=1)
     assert found["test[module=words]"]["status"] == "failed"

@@ -96,7 +96,7 @@ def until(fact: Callable[[], bool]) -> None:
 
 @pytest.mark.shows("V-73", "V-74")
 def test_a_queue_is_worked_off_in_order(planrun: Command, folder: Path) -> None:
-    """Priority counts first, then age; what comes after another waits for it; each entry is a run with its records."""
+    """Priority counts first, then age; an entry waits for its predecessor; each entry is a run with its records."""
     add(planrun, "notes.yml", "--param", "word=one")
     add(planrun, "notes.yml", "-p", "word=two", "--priority", "5")
     add(planrun, "notes.yml", "--param=word=three", "--priority", "9", "--after", "1")
@@ -150,7 +150,7 @@ def test_an_unknown_entry_and_a_wrong_plan_are_refused_at_once(planrun: Command,
     assert "no entry 3" in planrun("queue", "cancel", "3").stderr
 
 
-def test_what_was_queued_is_what_runs(planrun: Command, folder: Path) -> None:
+def test_a_plan_changed_after_queueing_does_not_run(planrun: Command, folder: Path) -> None:
     """A plan that changed since it was queued fails and does not run, unless it was queued with --track."""
     add(planrun, "notes.yml")
     add(planrun, "notes.yml", "--track")
@@ -216,7 +216,7 @@ def test_a_run_that_waits_leaves_the_queue_with_exit_code_5(planrun: Command, fo
 
 @pytest.mark.usefixtures("folder")
 def test_pause_cancel_and_clear(planrun: Command) -> None:
-    """A paused queue starts nothing and says so; a cancelled entry never runs; clearing takes out what has ended."""
+    """A paused queue starts nothing and reports it; a cancelled entry never runs; clearing deletes finished entries."""
     add(planrun, "notes.yml")
     add(planrun, "notes.yml")
     add(planrun, "notes.yml", "--after", "2")
@@ -284,7 +284,7 @@ def test_one_runner_works_on_a_queue(planrun: Command, folder: Path) -> None:
 
 @pytest.mark.shows("V-73")
 @pytest.mark.parametrize("both", [False, True])
-def test_orphans_are_looked_after(planrun: Command, folder: Path, *, both: bool) -> None:
+def test_orphaned_runs_are_resumed(planrun: Command, folder: Path, *, both: bool) -> None:
     """A run that outlived its runner is waited for, one that died with it is resumed; nothing runs twice."""
     add(planrun, "holds.yml")
     add(planrun, "notes.yml", "--after", "1")
@@ -303,8 +303,8 @@ def test_orphans_are_looked_after(planrun: Command, folder: Path, *, both: bool)
     assert statuses(planrun) == {1: "completed", 2: "completed"}
 
 
-def test_a_step_has_no_say_in_a_queue(planrun: Command, folder: Path) -> None:
-    """What a step wants to queue is refused: it would run unasked, outside of what was reviewed."""
+def test_a_step_cannot_change_a_queue(planrun: Command, folder: Path) -> None:
+    """A step cannot add to the queue: the entry would run unasked, outside of the reviewed plan."""
     (folder / "step.yml").write_text(
         "version: 1\nsteps:\n"
         f"  - exec: [{sys.executable}, -m, planrun, queue, add, notes.yml]\n"

@@ -42,7 +42,9 @@ def ran(planrun: Command, api: FakeMessages, script: str) -> tuple[int, dict[str
         ("echo 'curl: (6) Could not resolve host: x' >&2; exit 6", 3, "transient"),
     ],
 )
-def test_no_model_is_paid_on_a_guess(planrun: Command, script: str, attempts: int, found: str) -> None:
+def test_no_model_is_asked_without_a_typed_fact(
+    planrun: Command, script: str, attempts: int, found: str
+) -> None:
     """Without a typed fact no model is asked; transient errors are repeated, others are not."""
     with FakeMessages([]) as api:
         code, step = ran(planrun, api, script)
@@ -53,7 +55,7 @@ def test_no_model_is_paid_on_a_guess(planrun: Command, script: str, attempts: in
 
 
 @pytest.mark.shows("GP-39", "GP-44", "GP-55")
-def test_a_fatal_fact_is_planned_anew_and_not_repeated(planrun: Command) -> None:
+def test_a_fatal_fact_is_replanned_and_not_repeated(planrun: Command) -> None:
     """Exit code 127 has the model asked once, after a single attempt."""
     with FakeMessages([REPLACEMENT]) as api:
         code, step = ran(planrun, api, "no-such-program-anywhere")

@@ -33,7 +33,7 @@ def test_json_is_printed_of_a_run_whose_records_were_lost(say: Say, tmp_path: Pa
 
 
 def test_json_is_printed_where_no_report_can_be_written(say: Say, tmp_path: Path) -> None:
-    """A report folder that a step replaced costs the files, not what is printed; nothing is said to be in it."""
+    """When a step replaced the report folder, the files are lost, the printed report is not; no file is claimed."""
     said = say("execute", plan(tmp_path, "rm -r planrun-out; touch planrun-out"), "--json")
     assert said.code == 74
     assert json.loads(said.out)["verdict"] == "completed"

@@ -43,7 +43,7 @@ steps:
 
 
 def execute(folder: Path, plan: str) -> list[str]:
-    """Run a plan with the cache in a folder of its own, and return what steps and services said they ran."""
+    """Run a plan with the cache in a folder of its own, and return the steps and services that ran."""
     (folder / "plan.yml").write_text(plan, encoding="utf-8")
     (folder / "ran").write_text("", encoding="utf-8")
     done = subprocess.run(

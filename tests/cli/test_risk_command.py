@@ -47,7 +47,7 @@ def test_lines_are_answered_in_their_order(tmp_path: Path) -> None:
 
 
 def test_the_labelled_commands_are_answered_from_standard_input() -> None:
-    """What comes out is what the classes are, line by line; none is too low."""
+    """The output is the classes, line by line; none is too low."""
     wanted = [level for level, _ in rows()]
     lines = [line.split("\t", 1)[1] for line in FILE.read_text("utf-8").split("\n")[1:] if line]
     found = asked("--lines", "-", given="\n".join(lines).encode()).stdout.decode().split()

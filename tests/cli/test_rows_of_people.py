@@ -81,7 +81,7 @@ def test_each_step_is_confirmed(say: Say, tmp_path: Path) -> None:
 
 @pytest.mark.shows("V-64", "V-10")
 def test_a_decision_is_an_event_with_its_question_and_options(say: Say, tmp_path: Path) -> None:
-    """The ledger has who asks, what, and every option, as it happens; `ledger.json` has them as gates."""
+    """The ledger records source, question and every option at once; `ledger.json` has them as gates."""
     (tmp_path / "plan.yml").write_text(f"version: 1\ngoal: ship it\nsteps:\n{WHERE}")
     assert say("execute", "plan.yml").code == 5
     (asked,) = events(tmp_path, "gate_opened")

@@ -125,7 +125,7 @@ def test_a_run_that_cannot_be_read_is_a_row(say: Say, mixed: Path) -> None:
 
 @pytest.mark.parametrize("words", [("status",), ("verify",), ("report",), ("explain", "a")])
 def test_a_run_without_a_ledger_is_named(say: Say, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """What `runs` lists as unreadable is no run that is not there: every verb says what is missing in it."""
+    """A run that `runs` lists as unreadable exists: every verb reports what is missing in it."""
     (tmp_path / ".planrun" / "runs" / "20200103-none").mkdir(parents=True)
     assert "20200103-none" in say("runs").out
     for name in ("last", "20200103-none", "2020"):
@@ -218,8 +218,8 @@ def test_explain_shows_attempts_with_class_rule_and_log(say: Say) -> None:
     assert "the failure is tolerated and dependent steps run" in say("explain", "last", "lint").out
 
 
-def test_explain_a_plan_says_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:
-    """With a plan instead of a run: what the step waits for, its condition, its settings, what it does."""
+def test_explain_a_plan_shows_when_a_step_would_run(say: Say, mixed: Path, tmp_path: Path) -> None:
+    """For a plan instead of a run: dependencies of the step, its condition, its settings, its action."""
     (tmp_path / "last").write_text("not a plan")
     said = say("explain", "plan.yml", "prod")
     assert said.out.startswith(
@@ -285,7 +285,7 @@ def test_verify_tells_damage_apart(say: Say, mixed: Path) -> None:
 
 
 def test_every_verb_bears_a_damaged_ledger(say: Say, mixed: Path) -> None:
-    """Status, report and explain work on the sound part and say that it is not all; nothing is an internal error."""
+    """Status, report and explain use the sound part and report that it is incomplete; nothing is an internal error."""
     lines = lines_of(mixed)
     for damage in ([*lines[:-1], lines[-1][:20]], [*lines[:8], b"rubbish\n", *lines[8:]]):
         put(mixed, damage)
@@ -302,7 +302,7 @@ def test_every_verb_bears_a_damaged_ledger(say: Say, mixed: Path) -> None:
             assert said.err.startswith("planrun: error: the ledger has no first event: ")
 
 
-def test_a_plan_that_does_not_fit_its_ledger_is_said(say: Say, mixed: Path) -> None:
+def test_a_plan_that_does_not_match_its_ledger_is_reported(say: Say, mixed: Path) -> None:
     """When the run's copy of its plan was replaced or is gone, that is exit 2 with its place."""
     (mixed / "plan.yml").write_text("version: 1\nsteps: [{id: other, run: 'true'}]\n")
     said = say("status")

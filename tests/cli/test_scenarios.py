@@ -51,7 +51,7 @@ def test_parallel(planrun: Command) -> None:
 
 
 def test_skipping(planrun: Command) -> None:
-    """A step whose condition is false is skipped, with its reason, and nothing of it runs."""
+    """A step with a false condition is skipped, with its reason, and none of it runs."""
     code, steps = ran(
         planrun,
         "params: {deploy: {type: boolean, default: false}}\nsteps:\n  - {id: a, run: echo a}\n"

@@ -1,4 +1,4 @@
-"""`planrun show` and `planrun explain PLAN STEP`: risk, policy in force, and what it would say of each step."""
+"""`planrun show` and `planrun explain PLAN STEP`: risk, policy in force, and its decision on each step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def document(said: Said) -> Any:
 
 
 @pytest.mark.shows("X-11", "N-11")
-def test_show_has_the_class_of_each_step_and_what_they_come_to(say: Say, plan: str) -> None:
+def test_show_has_the_class_of_each_step_and_of_the_plan(say: Say, plan: str) -> None:
     """A column, the totals, the policy in force and what it stops; why each step has its class."""
     said = say("show", plan, "--param", "target=build")
     assert said.code == 0
@@ -81,7 +81,7 @@ def test_show_has_the_class_of_each_step_and_what_they_come_to(say: Say, plan: s
 
 
 def test_values_that_are_not_known_count_as_the_worst(say: Say, plan: str) -> None:
-    """Without a required parameter a class stands in brackets; with it, rules see what would run."""
+    """Without a required parameter a class is in brackets; with it, rules see the actual command."""
     open_ones = {step["id"]: step for step in document(say("show", plan, "--json"))["steps"]}
     assert (open_ones["tidy"]["risk"], open_ones["tidy"]["open_risk"]) == ("high", True)
     assert open_ones["tidy"]["decision"]["answer"] != "allow"
@@ -136,7 +136,7 @@ def test_a_ceiling_and_a_level_judge_as_well(say: Say, plan: str, tmp_path: Path
 
 
 @pytest.mark.shows("N-11")
-def test_the_markdown_page_says_what_does_not_run_unasked(say: Say, plan: str) -> None:
+def test_the_markdown_page_lists_steps_that_need_approval(say: Say, plan: str) -> None:
     """The policy in force, and of each step that it stops why; risks are those with the parameters that are known."""
     said = say("show", plan, "--param", "target=build", "--format", "markdown")
     assert said.code == 0
@@ -151,7 +151,7 @@ def test_the_markdown_page_says_what_does_not_run_unasked(say: Say, plan: str) -
     assert "- ⛔ `tidy` is denied: rule 1 (plan.yml:8) denies it" in denied
 
 
-def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, plan: str) -> None:
+def test_explain_shows_the_class_of_commands_and_the_result_of_rules(say: Say, plan: str) -> None:
     """The commands with their classes, the rules in the order in which they are looked at, and what is missing."""
     output = say("explain", plan, "publish", "--param", "target=build").out
     assert "\nRisk: high, `sudo make install`: " in output
@@ -173,7 +173,7 @@ def test_explain_tells_what_each_command_is_and_what_each_rule_says(say: Say, pl
 
 
 def test_explain_as_json(say: Say, plan: str, tmp_path: Path) -> None:
-    """What each policy says, ceilings first; a step of a model's has no origin in the file yet."""
+    """The decision of each policy, ceilings first; a step of a model has no place in the file yet."""
     (tmp_path / "ci.yml").write_text("rules: [{deny: {risk: high}}]\n")
     found = document(say("explain", plan, "publish", "--policy", "ci.yml", "--json"))
     decision = found["decision"]
@@ -198,7 +198,7 @@ steps:
 
 
 def test_what_undoes_a_step_is_reviewed_with_it(say: Say, tmp_path: Path) -> None:
-    """Its risk and what a policy will say of it stand in `show`, as text, markdown and JSON, and in `diff`."""
+    """Its risk and the decision of a policy are in `show`, as text, markdown and JSON, and in `diff`."""
     worse, better = tmp_path / "worse.yml", tmp_path / "better.yml"
     worse.write_text(UNDONE.replace("WORDS", "rm -rf /tmp/other"), encoding="utf-8")
     better.write_text(UNDONE.replace("WORDS", "ls -l"), encoding="utf-8")

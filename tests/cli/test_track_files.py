@@ -1,4 +1,4 @@
-"""`track_files`: what a step changes in the tree stands in its record, whether it names the files or not."""
+"""`track_files`: changes of a step in the tree are in its record, whether it names the files or not."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_a_step_changes_is_recorded(tmp_path: Path) -> None:
     assert tracked["silent"] == tracked["off"] == []
 
 
-def test_a_large_tree_is_not_looked_at_and_the_record_says_so(tmp_path: Path) -> None:
+def test_a_large_tree_is_not_scanned_and_the_record_states_it(tmp_path: Path) -> None:
     """The step runs all the same."""
     for number in range(20_001):
         (tmp_path / f"f{number}").touch()

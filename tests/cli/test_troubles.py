@@ -1,4 +1,4 @@
-"""`planrun explain RUN STEP` says what to do about each of the four troubles."""
+"""`planrun explain RUN STEP` gives advice for each of the four problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.shows("V-81")
 
 
 def explained(planrun: Command, plan: str, step: str, **env: str) -> str:
-    """Execute a plan and return what is explained of a step of it."""
+    """Execute a plan and return the explanation of one step."""
     (planrun.folder / "plan.yml").write_text(f"version: 1\n{plan}")
     planrun("execute", "plan.yml", env=env)
     return planrun("explain", "last", step).stdout.partition("What to do\n")[2].partition("\n\n")[0]

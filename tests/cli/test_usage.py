@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def test_a_wrong_command_line_is_exit_2_and_one_message(
     say: Callable[..., Said], words: list[str], expected: str
 ) -> None:
-    """Usage errors name what is wrong and what was probably meant; stdout stays empty."""
+    """Usage errors name the mistake and the probable intention; stdout stays empty."""
     said = say(*words)
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("planrun: error: ")
@@ -56,7 +56,7 @@ def test_a_wrong_command_line_is_exit_2_and_one_message(
 
 @pytest.mark.parametrize("words", [["show"], ["validate"], ["explain", "x"], ["execute"]])
 def test_a_missing_plan_is_exit_2_with_its_name(say: Callable[..., Said], words: list[str]) -> None:
-    """A plan that is not there is named with its place, whatever the verb."""
+    """A missing plan is named with its place by every verb."""
     said = say(words[0], "missing.yml", *words[1:])
     assert said.code == 2
     assert "missing.yml:1:1: error[E001]" in said.out + said.err
@@ -82,7 +82,7 @@ def test_odd_file_names_are_shown_and_harmless(tmp_path: Path, name: bytes, loca
     "words", ["show --json", "validate --json", "explain 1 --json", "validate --format sarif"]
 )
 def test_json_never_holds_half_a_character(tmp_path: Path, words: str) -> None:
-    """A file name that is no UTF-8 stands in JSON with its bytes spelled out, not as what strict readers refuse."""
+    """A file name that is not UTF-8 is in JSON with its bytes escaped, so that strict readers accept it."""
     name = b"caf\xe9.yml"
     for text in (b"version: 1\nsteps: [{run: 'true'}]\n", b"version: 2\nsteps: [{run: 'true'}]\n"):
         with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
@@ -97,7 +97,7 @@ def test_json_never_holds_half_a_character(tmp_path: Path, words: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["--version", "schema", "show plan.yml", "validate plan.yml"])
-def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path, words: str) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path, words: str) -> None:
     """A pipe that is closed early, or a stdout that was never open, leaves no traceback."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{run: 'true'}]\n")
     for ending in ("| head -c 0", ">&-"):
@@ -154,7 +154,7 @@ WORDS = st.one_of(
 def test_no_command_line_is_an_internal_error(
     say: Callable[..., Said], tmp_path: Path, words: list[str]
 ) -> None:
-    """Whatever stands on the line, it is done, refused or cannot be written; never an internal error."""
+    """Every command line is executed, refused or cannot be written; none is an internal error."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: 'true'}]\n")
     if "-o" in words:  # would write files of any name
         words = [word for word in words if word != "-o"]

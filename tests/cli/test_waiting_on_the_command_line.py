@@ -50,7 +50,7 @@ def document(said: Said) -> Any:
 
 
 @pytest.mark.shows("GP-02", "GP-53", "V-20", "V-45")
-def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path: Path) -> None:
+def test_execute_ends_with_open_gates_and_answer_commands(say: Say, tmp_path: Path) -> None:
     """The policy in force, the gates and denials, and the commands are printed; no input was read."""
     (tmp_path / "plan.yml").write_text(PLAN)
     said = say("execute", "plan.yml")
@@ -72,7 +72,7 @@ def test_execute_ends_with_what_waits_and_how_it_is_answered(say: Say, tmp_path:
 
 
 @pytest.mark.shows("V-20", "V-02", "V-48")
-def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
+def test_status_shows_what_a_run_waits_for(say: Say, waiting: str) -> None:
     """The run and its steps are waiting, each with its reason; the commands stand below."""
     said = say("status")
     assert said.code == 0
@@ -96,7 +96,7 @@ def test_status_tells_what_a_run_waits_for(say: Say, waiting: str) -> None:
 
 
 def test_runs_lists_what_a_run_waits_for(say: Say, waiting: str) -> None:
-    """Beside what failed stand the steps that wait; `verify` says why there is no end."""
+    """The waiting steps are listed beside the failed ones; `verify` reports why there is no end."""
     said = say("runs")
     assert "| waiting |" in said.out
     (found,) = document(say("runs", "--json"))["runs"]
@@ -127,7 +127,7 @@ def test_answers_are_shown_until_the_run_is_resumed(say: Say, waiting: str) -> N
 
 
 def test_explain_tells_the_gate_and_the_rule(say: Say, waiting: str) -> None:
-    """What is asked and why, and how to answer; of a denied step the rule; of one that ran what let it."""
+    """The question, the reason and the answer command; of a denied step the rule; of one that ran the approval."""
     output = say("explain", waiting, "publish").out
     assert "\nRisk: high" in output
     assert "  asked for by plan:auto_approve\n" in output
@@ -185,7 +185,7 @@ def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: P
 
 
 def test_several_chosen_options_hold_when_the_run_is_resumed(say: Say, tmp_path: Path) -> None:
-    """What is advised for several answers as it stands, and resume reads the answer back as it was given."""
+    """The advised command for several answers works unchanged, and resume reads the answer back as given."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\nsteps:\n"
         "  - {id: all, decide: {question: Which?, multi_select: true, options: [{label: a}, {label: b}]}}\n"
@@ -200,7 +200,7 @@ def test_several_chosen_options_hold_when_the_run_is_resumed(say: Say, tmp_path:
 
 
 def test_the_advice_to_write_an_approval_names_the_parameters(say: Say, tmp_path: Path) -> None:
-    """The line can be copied into a shell as it stands, and what it approves is what the run asked about."""
+    """The line can be copied into a shell unchanged, and it approves the gate that the run opened."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\npolicy: {auto_approve: low}\nparams:\n"
         "  to: {type: string, default: here}\n  n: {type: integer, default: 1}\n"
@@ -223,7 +223,7 @@ def test_the_advice_to_write_an_approval_names_the_parameters(say: Say, tmp_path
 
 
 def test_resume_is_not_suggested_after_a_denial(say: Say, tmp_path: Path) -> None:
-    """After a denial the advice says what resume does not change; after another failure it says no more than before."""
+    """After a denial the advice names what resume does not change; after another failure it is unchanged."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{id: sure, ask: {question: Sure?}}]\n")
     said = say("execute", "plan.yml", "--decide", "sure=no")
     assert said.code == 3
