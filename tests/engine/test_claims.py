@@ -56,7 +56,7 @@ def test_steps_with_the_same_lock_run_one_after_the_other() -> None:
     assert rivals(world, "a", "b", "d") == 1
 
 
-def test_a_lock_has_as_many_slots_as_the_limits_say() -> None:
+def test_the_limits_set_the_slots_of_a_lock() -> None:
     """With two slots two run at once."""
     steps = [step(name, lock=("l",)) for name in "abcd"]
     world = World({name: [1.0] for name in "abcd"})
@@ -105,7 +105,7 @@ def test_groups_within_a_group_count_as_its_members() -> None:
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
 def test_every_schedule_ends_with_locks(schedule: Schedule) -> None:
-    """Exclusive steps, locks and slots in one plan: nothing is left over, and nothing shares what it may not."""
+    """Exclusive steps, locks and slots in one plan: all are released, and no claim overlaps illegally."""
     steps = [step(f"s{n}", lock=(f"l{n % 2}",), parallel=(True, None, False)[n % 3]) for n in range(9)]
     world = World({f"s{n}": [1.0] for n in range(9)})
     assert world.run(plan(steps, schedule=schedule))[1] == 0
@@ -134,7 +134,7 @@ def test_a_step_that_waits_for_others_on_the_host_lets_the_rest_go_on() -> None:
     assert host.mine == {}
 
 
-def test_who_waits_ends_with_the_deadline_and_leaves_the_line() -> None:
+def test_a_waiting_step_ends_with_the_deadline_and_leaves_the_queue() -> None:
     """A lock that is never free does not keep a run beyond its deadline; no ticket is left."""
     world, host = World(), Host(l=10**6)
     state = RunState(plan([step("a", lock=("l",))], limits=Limits(deadline=5.0)))
@@ -142,7 +142,7 @@ def test_who_waits_ends_with_the_deadline_and_leaves_the_line() -> None:
     assert (state.steps["a"].status, world.started) == ("cancelled", [])
 
 
-def test_who_waits_ends_with_a_signal() -> None:
+def test_a_waiting_step_ends_with_a_signal() -> None:
     """Cancelled while it waits, it never starts."""
     world, host = World(), Host(l=10**6)
     world.signals = [(1002.0, 15)]
@@ -152,7 +152,7 @@ def test_who_waits_ends_with_a_signal() -> None:
 
 
 def test_what_is_claimed_is_given_back_in_full() -> None:
-    """A step that cannot get all it claims has nothing of it, so that others do."""
+    """A step that cannot get all its claims holds none of them, so that other steps can run."""
     claims = Claims({}, None)
     claims.join([step("a", lock=("l",)), step("b", lock=("l", "m")), step("c", lock=("m",))])
     assert (claims.take("a"), claims.take("b"), claims.take("c")) == (True, False, True)

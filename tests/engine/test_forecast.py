@@ -40,7 +40,7 @@ def test_the_forecast_of_a_run_that_has_not_begun_is_its_makespan(schedule: str)
 
 
 def test_what_runs_takes_what_is_left_of_it() -> None:
-    """Places are taken until a step ends; what has ended takes nothing; an unknown step takes the usual time."""
+    """Slots are taken until a step ends; finished steps take no time; an unknown step takes the usual time."""
     state = begun(step("a"), step("b"), step("c", ("a", "ok")), step("unknown", ("c", "ok")))
     start(state, "a")
     end(state, "a")

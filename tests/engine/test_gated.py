@@ -73,7 +73,7 @@ def world_of(asks: dict[str, float | None], denies: tuple[str, ...] = (), **outc
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
 def test_ungated_steps_go_on_and_then_the_run_rests(schedule: str) -> None:
-    """What does not depend on the gate runs; then the run is paused with exit 5, and nothing else happened."""
+    """Steps that do not depend on the gate run; then the run is paused with exit 5, and nothing else happened."""
     world = world_of({"publish": None}, test=[2.0])
     of = plan(
         [step("publish"), step("test"), step("announce", ("publish", "ok"))],
@@ -123,7 +123,7 @@ def test_a_rejected_step_is_denied_and_the_others_go_on() -> None:
     assert world.started == ["busy"]
 
 
-def test_a_denied_step_never_starts_and_aborts_when_it_says_so() -> None:
+def test_a_denied_step_never_starts_and_may_abort() -> None:
     """A denial needs no answer; `on_failure: abort` holds for it as well."""
     world = world_of({}, ("a",), b=[5.0])
     of = plan([step("b"), step("a", on_failure="abort"), step("c", ("b", "ok"))])
@@ -204,7 +204,7 @@ def test_a_step_that_runs_alone_does_not_block_the_others_at_its_gate() -> None:
     assert world.started == ["b", "c"]
 
 
-def test_the_record_says_what_let_a_step_in() -> None:
+def test_the_record_shows_what_allowed_a_step() -> None:
     """Risk and rule stand in the event that starts it, and replaying the events gives the same state."""
     world = world_of({"a": None}, ("d",))
     of = plan([step("b"), step("a"), step("d")])
@@ -221,7 +221,7 @@ def test_the_record_says_what_let_a_step_in() -> None:
 
 
 def test_a_resumed_run_asks_again_only_what_is_open() -> None:
-    """The gate that was opened stays; what was answered meanwhile lets its step start."""
+    """The open gate stays; an answer that arrived meanwhile lets its step start."""
     world = world_of({"a": None, "b": None})
     of = plan([step("a"), step("b")])
     state, code = world.run(of)

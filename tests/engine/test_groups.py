@@ -42,7 +42,7 @@ def items(*names: str) -> dict[str, Any]:
 
 
 def test_members_start_when_the_group_opens_and_dependents_when_it_ends() -> None:
-    """What the step as written waits for comes before every member, and all members before what waits for it."""
+    """Dependencies of the written step precede every member, and all members precede its dependents."""
     world = World({"t[a]": [1.0], "t[b]": [2.0]})
     state, code = world.run(
         plan([step("before"), *group("t", "a", "b", edges=(("before", "ok"),)), step("after", ("t", "ok"))])
@@ -140,7 +140,7 @@ def test_a_resumed_group_opens_again_and_runs_only_what_is_left() -> None:
 
 
 def test_order_levels_and_cycles_know_members() -> None:
-    """A group comes after its members, and its members after what the group waits for."""
+    """A group comes after its members, and its members after the dependencies of the group."""
     steps = [step("before"), *group("t", "a", "b", edges=(("before", "ok"),)), step("after", ("t", "ok"))]
     assert order(waits(steps)) == ["before", "t[a]", "t[b]", "t", "after"]
     assert levels(waits(steps)) == [["before"], ["t[a]", "t[b]"], ["t"], ["after"]]

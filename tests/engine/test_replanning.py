@@ -123,8 +123,8 @@ DONE = {
 }
 
 
-def test_a_failure_is_planned_anew() -> None:
-    """What finished stays, what is replaced is skipped, the new steps run, and the verdict is partial."""
+def test_a_failure_is_replanned() -> None:
+    """Finished steps stay, replaced ones are skipped, the new steps run, and the verdict is partial."""
     world = World({"3": [FAIL]})
     planner = thinking(world, SECOND)
     state, code = world.run(FIRST)
@@ -273,7 +273,7 @@ def test_a_used_up_budget_pauses_the_run() -> None:
 
 
 def test_lost_records_end_a_planning() -> None:
-    """The model is stopped, nothing starts, and what had not started stays as it is."""
+    """The model is stopped, nothing starts, and unstarted steps stay as they are."""
     world = World({"3": [FAIL]})
     planner = thinking(world, SECOND)
     begin = planner.begin
@@ -341,7 +341,7 @@ def test_several_plannings_one_after_the_other() -> None:
 
 
 def test_an_unreplaced_replacement_leaves_both_failures() -> None:
-    """A step takes the place of one, fails and is not planned anew: both failures count."""
+    """A step replaces another, fails and is not replanned: both failures count."""
     world = World({"3": [FAIL], "6": [FAIL]})
     thinking(world, SECOND)
     state, code = world.run(FIRST)
@@ -350,7 +350,7 @@ def test_an_unreplaced_replacement_leaves_both_failures() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["dag", "levels", "batches", "sequential"])
-def test_every_schedule_can_be_planned_anew(schedule: str) -> None:
+def test_every_schedule_can_be_replanned(schedule: str) -> None:
     """The new steps run under each of the four schedules."""
     world = World({"3": [FAIL]})
     thinking(world, SECOND)
@@ -367,7 +367,7 @@ def test_a_replaced_step_never_starts_in_any_run(schedule: str) -> None:
     assert (state.verdict(), code) == ("completed", 0)
 
 
-def test_what_the_planner_does_not_want_is_a_failure() -> None:
+def test_a_failure_that_the_planner_declines_stays_a_failure() -> None:
     """The planner is not asked, and dependents are blocked as usual."""
     world = World({"3": [FAIL]})
     planner = thinking(world)

@@ -32,7 +32,7 @@ def test_no_more_attempts_run_at_once_than_jobs() -> None:
 
 
 def test_dag_starts_the_longest_remaining_path_first() -> None:
-    """A step with a long tail goes before one without, whatever the file order."""
+    """A step with a long chain of dependents starts before one without, whatever the file order."""
     world = World()
     steps = [step("short"), step("long"), step("tail", ("long", "ok")), step("end", ("tail", "ok"))]
     world.run(plan(steps), jobs=1)
@@ -175,7 +175,7 @@ def test_the_deadline_is_over_when_cleanup_starts() -> None:
 
 
 def test_a_signal_cancels_the_run() -> None:
-    """SIGTERM: what runs and what is pending end cancelled, exit 143, and `finally` still runs."""
+    """SIGTERM: running and pending steps end cancelled, exit 143, and `finally` still runs."""
     world = World({"slow": [60.0], "tidy": [1.0]})
     world.signals = [(1001.0, 15)]
     state, code = world.run(
@@ -189,7 +189,7 @@ def test_a_signal_cancels_the_run() -> None:
 
 
 def test_a_second_signal_ends_cleanup_at_once() -> None:
-    """The second signal kills what cleans up and starts nothing more."""
+    """The second signal kills the cleanup and starts nothing more."""
     world = World({"slow": [60.0], "tidy": [60.0]})
     world.signals = [(1001.0, 2), (1002.0, 2)]
     state, code = world.run(
@@ -214,7 +214,7 @@ def test_cleanup_after_a_signal_has_little_time() -> None:
 
 @pytest.mark.parametrize("bad", [FAIL, FAIL.but(reason="timeout")])
 def test_finally_runs_after_a_failure_and_can_fail_the_run(bad: Outcome) -> None:
-    """`finally` runs whatever happened; its own failure fails the run, tolerated or not as it says."""
+    """`finally` always runs; its own failure fails the run unless it is tolerated."""
     world = World({"a": [bad]})
     state, code = world.run(plan([step("a"), step("tidy", section="finally")]))
     assert (code, ends(state)["tidy"]) == (1, "completed/ran")

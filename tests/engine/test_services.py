@@ -59,7 +59,7 @@ def test_a_service_that_is_ready_takes_no_place(schedule: str) -> None:
 
 
 def test_without_a_probe_it_is_ready_once_it_has_started() -> None:
-    """And one that nothing needs is stopped when everything else has ended."""
+    """A service that no step needs is stopped when everything else has ended."""
     world = World({"db": [LONG], "alone": [LONG], "use": [2.0], "other": [5.0]})
     state, code = world.run(
         plan([service("db", probed=False), service("alone"), step("use", ("db", "open")), step("other")])

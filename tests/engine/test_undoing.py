@@ -62,7 +62,7 @@ def test_only_what_completed_is_undone() -> None:
 
 
 def test_a_failing_undo_keeps_no_other_from_being_undone() -> None:
-    """It is recorded; what waited for it is undone all the same, and verdict and exit code stay what they were."""
+    """It is recorded; steps that waited for it are still undone, and verdict and exit code stay the same."""
     world = World({"bad": [FAIL], "undo:b": [FAIL]})
     state, code = world.run(plan(chain()))
     assert world.started[5:] == ["undo:c", "undo:b", "undo:a"]
@@ -71,7 +71,7 @@ def test_a_failing_undo_keeps_no_other_from_being_undone() -> None:
 
 
 def test_the_order_among_independent_steps_is_that_of_their_ends_reversed() -> None:
-    """One at a time, what ended last is undone first, wherever it stands in the file."""
+    """One at a time, the step that ended last is undone first, whatever its place in the file."""
     world = World({"a": [3.0], "b": [2.0], "c": [1.0], "bad": [FAIL]})
     state, _ = world.run(plan([undoable("a"), undoable("b"), undoable("c"), step("bad", ("a", "ok"))]))
     assert state.rollback is not None
@@ -108,7 +108,7 @@ def test_aborts_and_deadlines_undo_too(why: str, verdict: str, code: int) -> Non
     assert (found, state.verdict(), status(state)) == (code, verdict, "completed")
 
 
-def test_undoing_and_cleanup_have_as_much_time_as_the_plan_says() -> None:
+def test_the_plan_limits_the_time_of_undoing_and_cleanup() -> None:
     """What runs then has failed by timeout, the rest is cancelled, and `finally` has its own time."""
     world = World({"bad": [FAIL], "undo:c": [60.0], "end": [5.0], "late": [60.0]})
     ends = [step("end", section="finally"), step("late", ("end", "ok"), section="finally")]
@@ -143,13 +143,13 @@ def test_a_signal_while_undoing_leaves_the_rest_pending() -> None:
 
 
 def test_undoing_can_be_switched_off() -> None:
-    """With the option nothing is undone, and nothing to finalize."""
+    """With the option nothing is undone, and nothing is left to finalize."""
     world = World({"bad": [FAIL]})
     state, code = world.run(plan(chain()), rollback=False)
     assert (code, status(state), len(world.started)) == (1, "none", 5)
 
 
-def test_catching_up_starts_no_step_and_undoes_what_is_left() -> None:
+def test_finishing_pending_cleanup_starts_no_step() -> None:
     """A run that only finishes pending cleanup cancels unfinished steps, and does the cleanup once."""
     whole = [*chain(), step("end", section="finally")]
     first = World()
