@@ -106,7 +106,7 @@ class Bench:
         raise AssertionError(f"it did not even begin in {SHORT[-1]:g} s")
 
     def log(self, step: str) -> str:
-        """What the step's first attempt wrote; empty when there is no file."""
+        """Return the output of the step's first attempt; empty when there is no file."""
         path = self.logs / step / "1.log"
         return path.read_text("utf-8") if path.exists() else ""
 
@@ -133,7 +133,7 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for who was killed as long as it takes: to die, a process needs a processor like for anything else."""
+    """Wait without a limit for a killed process: a dying process needs processor time, too."""
     monkeypatch.setattr(attempt, "UNKILLABLE", LIMIT)
     monkeypatch.setattr(local, "UNKILLABLE", LIMIT)
     monkeypatch.setattr(owners, "_LIMIT", LIMIT)

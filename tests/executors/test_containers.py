@@ -272,7 +272,7 @@ def test_no_container_outlives_its_step(engine: Engine, tmp_path: Path, how: str
 
 
 def test_without_an_engine_a_step_fails_with_a_sentence(tmp_path: Path) -> None:
-    """Nothing is started, and the sentence says what is missing."""
+    """Nothing is started, and the sentence names what is missing."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\nsteps:\n  - {id: a, container: box, run: ls}\n", encoding="utf-8"
     )

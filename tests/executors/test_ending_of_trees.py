@@ -1,4 +1,4 @@
-"""Nothing survives a step: background children, sessions of their own, those who ignore requests."""
+"""Nothing survives a step: background children, sessions of their own, processes that ignore requests."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def contract(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Bench]:
 
 
 def test_an_exit_with_zero_is_completed(contract: Bench) -> None:
-    """A process that exits with 0 completes; there is nothing to say about it."""
+    """A process that exits with 0 completes without a message."""
     outcome = contract.run(contract.job("a", "true"))
     assert (outcome.status, outcome.reason, outcome.exit_code) == ("completed", "ran", 0)
     assert (outcome.signal, outcome.message, outcome.notes, outcome.log_bytes) == (None, "", (), 0)
@@ -108,7 +108,7 @@ def test_a_timeout_is_final(contract: Bench) -> None:
     assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "timeout", 0)
 
 
-def test_who_ignores_the_request_is_killed(contract: Bench) -> None:
+def test_a_process_that_ignores_the_request_is_killed(contract: Bench) -> None:
     """A process that ignores SIGTERM is killed after the grace time."""
     script = "trap '' TERM; touch ready; while :; do sleep 0.05; done"
     outcome = contract.in_time(
@@ -178,7 +178,7 @@ def test_stop_leaves_others_alone(contract: Bench) -> None:
 
 
 def test_all_can_be_killed_at_once(contract: Bench) -> None:
-    """kill_all ends what would not end by itself; all of it is `cancelled`."""
+    """kill_all ends processes that would not end by themselves; all are `cancelled`."""
     for name in "abc":
         contract.executor.start(contract.shell(name, "trap '' TERM INT; while :; do sleep 0.05; done"))
     contract.executor.kill_all()

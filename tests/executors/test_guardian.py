@@ -1,4 +1,4 @@
-"""What happens to the steps of a planrun that is killed, and to what it leaves all the same."""
+"""What happens to the steps of a killed planrun, and to its remaining files and processes."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def test_a_planrun_within_a_planrun_leaves_no_process(
 
 
 @LINUX
-def test_the_guardian_stands_apart(
+def test_the_guardian_has_its_own_session(
     planrun: Callable[..., subprocess.Popen[bytes]], bench: Bench, pids: Pids
 ) -> None:
-    """It has neither planrun's group, session and parent nor its environment, and hears no request to end."""
+    """It has neither planrun's group, session and parent nor its environment, and gets no request to end."""
     running = planrun(DAEMON)
     until(lambda: len(pids()) == 2 and len(guardians(bench.run_id)) == 1)
     (guardian,) = guardians(bench.run_id)

@@ -1,4 +1,4 @@
-"""What steps can read of planrun: nothing, and planrun itself has all it had."""
+"""What steps can read of planrun: nothing, and planrun itself keeps its access."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def user(request: pytest.FixtureRequest) -> int:
 
 
 def said(user: int, folder: Path, harden: str = "harden") -> dict[str, Any]:
-    """Run the program as this user and return what it said."""
+    """Run the program as this user and return its output."""
     program = PROGRAM.format(path=sys.path, steps=STEPS, harden=harden)
     fields: dict[str, Any] = {"user": user, "group": user, "extra_groups": []} if user != os.getuid() else {}
     done = subprocess.run(
@@ -86,7 +86,7 @@ def said(user: int, folder: Path, harden: str = "harden") -> dict[str, Any]:
 
 @pytest.mark.shows("R16")
 def test_a_step_reads_nothing_of_planrun(user: int, tmp_path: Path) -> None:
-    """Neither its memory nor its files can be opened, and its environment lacks what was to be hidden."""
+    """Neither its memory nor its files can be opened, and its environment lacks the hidden variables."""
     found = said(user, tmp_path)
     assert found["granted"] in ("hidden", "open to root")
     assert found["memory"] == found["files"] == "Permission denied\n"
@@ -118,8 +118,8 @@ def test_steps_may_do_what_they_could(user: int, tmp_path: Path) -> None:
     assert found["limits"].split()[0] == "0"
 
 
-def test_a_python_without_libffi_says_so(tmp_path: Path) -> None:
-    """Where the system cannot be asked nothing is hidden, and the answer says that."""
+def test_a_python_without_libffi_is_reported(tmp_path: Path) -> None:
+    """When the system calls are out of reach nothing is hidden, and the result reports it."""
     harden = "(sys.modules.__setitem__('_ctypes', None), harden)[1]"
     found = said(os.getuid(), tmp_path, harden=harden)
     assert found["granted"] == "open"

@@ -1,4 +1,4 @@
-"""Logs: where they lie, who may read them, what happens to them when planrun dies or a step meddles."""
+"""Logs: their place, their permissions, and their state when planrun dies or a step changes them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_link_in_the_logs_place_is_not_followed(tmp_path: Path, bench: Bench) 
 
 
 def test_a_log_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    """Without a place for the log nothing is started, and the error says which place it was."""
+    """Without a place for the log nothing is started, and the error names the place."""
     (tmp_path / "file").touch()
     log = str(tmp_path / "file" / "1.log")
     with pytest.raises(RecordsLost, match=r"cannot write .*/file/1\.log: Not a directory"):
@@ -97,7 +97,7 @@ def test_a_log_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_one_slot_serves_all_silent_steps(bench: Bench, tmp_path: Path) -> None:
-    """Steps that say nothing one after the other share one file, and it is gone at the end."""
+    """Silent steps that run one after the other share one file, and it is deleted at the end."""
     if not leases(tmp_path):
         pytest.skip("this file system has no leases")
     for number in range(5):

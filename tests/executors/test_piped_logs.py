@@ -54,7 +54,7 @@ os.write(1, b"end {SECRET}")
 
 
 def test_both_outputs_keep_their_order(bench: Bench) -> None:
-    """What is written to stdout and stderr in turn stands in the log in that order."""
+    """Alternating output to stdout and stderr is in the log in that order."""
     bench.run(bench.shell("a", "for n in 1 2 3 4 5 6 7 8 9; do echo o$n; echo e$n >&2; done"))
     assert bench.log("a").split() == [f"{kind}{n}" for n in range(1, 10) for kind in "oe"]
 
@@ -87,7 +87,7 @@ def test_much_output_arrives_whole(bench: Bench) -> None:
 
 @pytest.mark.parametrize("end", ["timeout", "cancel", "kill"])
 def test_nothing_is_lost_at_any_end(bench: Bench, end: str) -> None:
-    """What was written before a step was ended is in its log, also what the masks held back."""
+    """Output from before the end of a step is in its log, also the part that the masks held back."""
     script = f"yes 0123456 | head -c {MIB}; printf %s {SECRET[:10]}; touch ready; sleep 60"
     ready = (bench.folder / "ready").exists
     if end == "timeout":
@@ -182,7 +182,7 @@ def test_a_pipe_of_another_process_is_given_up_and_noted(
 
 
 def test_silence_is_measured_before_the_masks(bench: Bench) -> None:
-    """A step that prints what masks hold back is not silent; one that prints nothing is."""
+    """A step whose output the masks hold back is not silent; one without output is."""
     assert bench.run(bench.shell("silent", "sleep 60", idle_timeout=0.5)).reason == "idle_timeout"
     found: list[str] = []
     for silence in SHORT:  # on a busy machine even a `sleep` comes late: once must be enough
@@ -239,7 +239,7 @@ with bench.make() as bench.executor:
     assert max(path.stat().st_size for path in tmp_path.glob("logs/*/1.log")) == 100_000
 
 
-def test_a_full_disk_is_said_once_per_log(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_per_log(tmp_path: Path) -> None:
     """What follows after the first error is swallowed, so that its writer can be ended in peace."""
     (tmp_path / "file").touch()
     log = PipedLogs(Masks()).open(str(tmp_path / "file" / "1.log"))
@@ -265,7 +265,7 @@ def test_a_step_that_removes_its_masked_log_is_found_out(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("place", ["link", "pipe"])
-def test_what_stands_in_the_logs_place_is_not_written_into(bench: Bench, place: str) -> None:
+def test_a_file_in_the_logs_place_is_not_written_into(bench: Bench, place: str) -> None:
     """Neither a symbolic link nor a named pipe makes planrun write elsewhere, or wait."""
     precious = bench.folder / "precious"
     precious.write_text("mine", "ascii")

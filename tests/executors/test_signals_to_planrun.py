@@ -110,7 +110,7 @@ def test_the_second_signal_kills(driver: Callable[[str], subprocess.Popen[str]],
 
 
 def test_signals_keep_their_order() -> None:
-    """take() returns what came, oldest first, and nothing twice."""
+    """take() returns received signals, oldest first, and none twice."""
     with SignalInbox() as inbox:
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(os.getpid(), signum)

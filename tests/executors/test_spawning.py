@@ -70,7 +70,7 @@ def test_signals_are_as_a_program_expects_them(bench: Bench) -> None:
     assert int(state["SigIgn"], 16) & ~glibc == 0
 
 
-def test_the_environment_is_what_the_job_says(bench: Bench) -> None:
+def test_the_environment_is_that_of_the_job(bench: Bench) -> None:
     """A child sees the job's variables and no other, byte for byte."""
     env = {"PATH": os.environ["PATH"], "A": "x\ny", "B": "", "C": "\udcff\u00e9"}
     program = (
@@ -80,7 +80,7 @@ def test_the_environment_is_what_the_job_says(bench: Bench) -> None:
     assert dict(json.loads(bench.log("a"))) == env
 
 
-def test_each_job_stands_in_its_own_folder(bench: Bench, tmp_path: Path) -> None:
+def test_each_job_runs_in_its_own_folder(bench: Bench, tmp_path: Path) -> None:
     """A job starts in its `cwd`, and planrun stays where it was."""
     before = os.getcwd()
     (tmp_path / "sub").mkdir()
