@@ -21,7 +21,7 @@ LAX = "auto_approve: high\n"
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git in a folder and return what it says."""
+    """Run git in a folder and return its output."""
     done = subprocess.run(
         ["git", *IDENTITY, *words],
         cwd=folder,

@@ -226,7 +226,7 @@ def test_reports_and_records_are_uploaded(ran: Ran) -> None:
 
 
 def test_a_bad_plan_fails_the_step_and_still_tells(ran: Ran) -> None:
-    """A failed run fails the use of the action, and its outputs say what failed and where the reports are."""
+    """A failed run fails the use of the action, and its outputs name the failed step and the reports."""
     outputs = ran.outputs("bad")
     assert ran.steps["bad"]["outcome"] == "failure"
     assert outputs["result"] == "failed"

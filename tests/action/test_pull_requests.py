@@ -1,4 +1,4 @@
-"""The action in pull requests: what is proposed is reviewed under what was there before, and decides nothing itself."""
+"""The action in pull requests: a proposed plan is reviewed under the committed policy, and decides nothing itself."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_command_of_the_review_opens_the_gate_once_it_is_merged(project: Pro
 
 @pytest.mark.shows("N-02")
 def test_a_pull_request_cannot_change_policy_or_approvals(project: Project) -> None:
-    """A lax policy, an approval of its own, and no policy at all change nothing, and the summary says so."""
+    """A lax policy, an approval of its own, and a missing policy change nothing, and the summary reports it."""
     project.commit("feature", {"plan.yml": PLAN + PUBLISH, "ci/policy.yml": LAX})
     write_approval(project.work, "approvals/mine.json")
     head = project.commit("feature", {})
@@ -116,7 +116,7 @@ def test_a_policy_that_the_base_does_not_have_ends_the_job(project: Project) -> 
 
 
 def test_a_base_that_cannot_be_had_ends_the_job(project: Project) -> None:
-    """Neither in the checkout nor at the remote: exit code 2 with a way out, and nothing runs."""
+    """The file is neither in the checkout nor at the remote: exit code 2 with a fix, and nothing runs."""
     place = project.checkout(project.main)
     for mode in ("execute", "review"):
         did = act(place, "pull_request", project.event("b" * 40, project.main), mode=mode)
@@ -154,7 +154,7 @@ def test_the_pull_request_is_no_policy_ref(project: Project) -> None:
     assert act(place, "pull_request", pull, policy_ref="--help", mode="review").code == 2
 
 
-def test_events_that_leave_it_open_who_proposes_need_a_policy_ref(project: Project) -> None:
+def test_events_with_an_unknown_author_need_a_policy_ref(project: Project) -> None:
     """After a comment, or in a workflow that a pull request started, the author of the checkout is unknown."""
     place = project.checkout(project.main)
     for event, payload in (
@@ -241,7 +241,7 @@ def test_paths_count_from_the_working_directory(project: Project) -> None:
     "branch", ["$(touch${IFS}sprung)", "a;touch${IFS}sprung", "--upload-pack=touch", "`id`"]
 )
 def test_names_of_branches_and_files_are_words(project: Project, branch: str) -> None:
-    """Whatever a branch, a plan or an approval is called, nothing of it is run or becomes an option."""
+    """The name of a branch, a plan or an approval is never run and never becomes an option."""
     name = "--help $(touch sprung) `x` |:.yml"
     lay(project.work, {name: PLAN + PUBLISH})
     git(project.work, "checkout", "-q", "-b", "feature")
@@ -303,7 +303,7 @@ def test_a_planted_configuration_of_git_runs_nothing(project: Project) -> None:
     assert (place / "sprung").exists()  # the traps work where nothing is in their way
 
 
-def test_links_lead_a_review_nowhere(project: Project) -> None:
+def test_a_review_follows_no_links(project: Project) -> None:
     """A plan that links out of the repository or into git's own files is not shown; no report follows a link."""
     outside = project.folder / "outside"
     outside.mkdir()

@@ -76,7 +76,7 @@ def test_each_input_becomes_its_option() -> None:
 @pytest.mark.parametrize(
     "text", ["$(id)", "`id`", "; id", "--policy=mine", "a=${{ github.token }}", "\x00", "*"]
 )
-def test_no_value_becomes_anything_but_itself(text: str) -> None:
+def test_a_value_is_never_interpreted(text: str) -> None:
     """Shell syntax, patterns and option-like text in an input stay one word, and a plan is no option."""
     assert f"--param={text}" in words(params=text)
     assert words(plan=text)[-2:] == ["--", text]
@@ -113,7 +113,7 @@ def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None
 
 
 def test_a_plan_of_a_fork_does_not_run() -> None:
-    """The refusal names where it comes from, and what works."""
+    """The refusal names its source, and what works."""
     with pytest.raises(RefusedError, match=r"comes from mallory/app.*`mode: review` works"):
         command(Inputs({"PLANRUN_INPUT_PLAN": "plan.yml"}), Origin(fork="mallory/app"))
 

@@ -35,7 +35,7 @@ def steps(path: Path) -> list[dict[str, Any]]:
 
 
 def output_of(*words: str | Path) -> str:
-    """Run a checker in the repository and return what it said; it must be content."""
+    """Run a checker in the repository and return its output; it must report no problem."""
     ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
@@ -53,7 +53,7 @@ def test_the_workflows_are_valid() -> None:
 
 
 def test_zizmor_finds_nothing() -> None:
-    """The strictest persona of the security linter has nothing to say about action and workflows."""
+    """The strictest persona of the security linter has no findings in the action and the workflows."""
     said = output_of(BIN / "zizmor", "--offline", "--persona=auditor", ".")
     assert "No findings to report" in said
 
@@ -74,7 +74,7 @@ def test_every_action_is_pinned_with_its_version(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_starts_from_no_permissions(path: Path) -> None:
-    """The workflow grants nothing; each job says what it needs, and no checkout leaves a token behind."""
+    """The workflow grants nothing; each job declares its permissions, and no checkout leaves a token behind."""
     content = loaded(path)
     assert content["permissions"] == {}
     assert [name for name, job in content["jobs"].items() if not job.get("permissions")] == []

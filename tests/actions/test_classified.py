@@ -67,7 +67,7 @@ def test_what_steps_need_stays(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["PYTHONPATH", "NODE_OPTIONS", "LD_LIBRARY_PATH", "GIT_DIR", "MAVEN_OPTS", "CC", "EDITOR"]
 )
-def test_project_code_keeps_what_it_runs_by(name: str, tmp_path: Path) -> None:
+def test_project_code_keeps_its_variables(name: str, tmp_path: Path) -> None:
     """At medium only variables that change the meaning of the text are removed."""
     made = cleaned(
         job(tmp_path, {name: "x", "BASH_ENV": "y", "BASH_FUNC_ls%%": "() { :; }", "OLD": "() { :; }"}),
@@ -121,7 +121,7 @@ def test_harmless_settings_of_git_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", ["x", "-1", "1000", "9" * 5000, "²"])
 def test_an_odd_count_of_settings_is_none(count: str, tmp_path: Path) -> None:
-    """Whatever stands there, the settings that switch off are counted right."""
+    """For any value, the count of the settings that switch off is correct."""
     env = cleaned(job(tmp_path, {"GIT_CONFIG_COUNT": count}), "low").env
     assert env["GIT_CONFIG_COUNT"] == str(len(variables.GIT_OFF))
 
@@ -142,7 +142,7 @@ def test_git_works_in_a_cleaned_environment(tmp_path: Path) -> None:
     assert "v1" in process.stdout
 
 
-def test_ordinary_commands_of_an_ordinary_repository_are_believed(tmp_path: Path) -> None:
+def test_ordinary_commands_of_an_ordinary_repository_are_trusted(tmp_path: Path) -> None:
     """Nothing is raised where nothing is planted, with what CI systems and people have in a repository."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     for name, value in (
@@ -164,7 +164,7 @@ def test_ordinary_commands_of_an_ordinary_repository_are_believed(tmp_path: Path
         assert finding_of(text, made) is None
 
 
-def test_a_program_that_is_not_there_is_not_believed(tmp_path: Path) -> None:
+def test_a_missing_program_is_not_trusted(tmp_path: Path) -> None:
     """A program that is missing is unknown; one with a slash is classified by its text, a builtin is bash's own."""
     made = job(tmp_path, {})
     assert finding_of("no-such-thing", made) == (
@@ -215,7 +215,7 @@ def test_the_version_that_a_shim_chooses_is_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["files", "text", "filters", "system", "archives", "git"])
-def test_the_ordinary_programs_are_believed(family: str) -> None:
+def test_the_ordinary_programs_are_trusted(family: str) -> None:
     """A program that is added there needs a check whether it reads code of the workspace."""
     known = {*trust.PLAIN, *trust.LOOKED, *trust.BUILTINS}
     new = sorted({*FAMILIES[family].split()} - known)

@@ -1,4 +1,4 @@
-"""What a step sees of the caller's environment, and what env files add."""
+"""The environment of a step: variables of the caller, and additions by env files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_safe_leaves_credentials_and_shell_start_up_files_out() -> None:
     assert left_out == ("ANTHROPIC_API_KEY", "DB_PASSWORD", "GITHUB_TOKEN")
 
 
-def test_all_and_none_do_what_they_say() -> None:
+def test_all_and_none_inherit_all_and_nothing() -> None:
     """`all` hands everything on but our own options, `none` only a PATH."""
     assert "GITHUB_TOKEN" in caller_environment("all", CALLER)[0]
     assert "PLANRUN_JOBS" not in caller_environment("all", CALLER)[0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(folder: Path, steps: str, **options: Any) -> dict[str, dict[str, Any]]:
-    """Execute steps in a folder and return what ledger.json says of each."""
+    """Execute steps in a folder and return the steps of ledger.json."""
     (folder / "plan.yml").write_text(f"version: 1\nsteps:\n{steps}", encoding="utf-8")
     planrun.execute(planrun.load(str(folder / "plan.yml")), **options)
     ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text("utf-8"))
@@ -30,8 +30,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_what_becomes_of_files_is_recorded(tmp_path: Path) -> None:
-    """Files stand in the record with what became of them, by content, whatever their times say."""
+def test_changes_of_files_are_recorded(tmp_path: Path) -> None:
+    """The record lists files with their change, by content, whatever their times are."""
     for name in ("kept", "edited", "gone"):
         (tmp_path / f"{name}.out").write_text("1")
     (tmp_path / "in.txt").write_text("x")
@@ -57,7 +57,7 @@ def test_what_becomes_of_files_is_recorded(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_fails_the_step(tmp_path: Path) -> None:
-    """A step that completed and did not make what it says is failed(outputs), and the message names it."""
+    """A step that completed without its declared outputs is failed(outputs), and the message names the file."""
     found = run(tmp_path, "  - {id: a, run: touch x.o, produces: ['*.o', dist/app, 'lib/**']}\n")
     (attempt,) = found["a"]["attempts"]
     assert (found["a"]["status"], found["a"]["reason"]) == ("failed", "outputs")

@@ -1,4 +1,4 @@
-"""What files of configuration say to git, compared with git itself."""
+"""The meaning of git's configuration files, compared with git itself."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_by_git(path: Path) -> list[tuple[bytes, bytes | None]] | None:
 
 
 def blanks(value: bytes) -> bytes:
-    """White space as blanks: versions of git differ in what they keep of it."""
+    """Return white space as blanks: versions of git keep it differently."""
     return value.replace(b"\t", b" ").replace(b"\r", b" ")
 
 
@@ -89,7 +89,7 @@ def read_by_us(data: bytes) -> list[tuple[bytes, bytes | None]] | None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=TEXTS)
-def test_a_file_says_the_same_to_git_and_to_planrun(data: bytes, tmp_path: Path) -> None:
+def test_git_and_planrun_read_a_file_alike(data: bytes, tmp_path: Path) -> None:
     """Both read the same names and values, or both refuse the file."""
     path = tmp_path / "config"
     path.write_bytes(data)

@@ -37,7 +37,7 @@ def test_each_look_sees_where_a_folder_leads_now(tmp_path: Path) -> None:
     assert Ground(str(work)).blot(str(folder)) == "in the workspace"
 
 
-def test_a_path_without_links_is_what_the_system_says(tmp_path: Path) -> None:
+def test_a_path_without_links_equals_realpath(tmp_path: Path) -> None:
     """Links, points, doubled slashes and what is not there lead where realpath says; so do links in a circle."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")

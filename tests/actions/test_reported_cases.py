@@ -51,7 +51,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(folder: Path, steps: str, head: str = "", **options: Any) -> dict[str, dict[str, Any]]:
-    """Execute steps in a folder and return what ledger.json says of each."""
+    """Execute steps in a folder and return the steps of ledger.json."""
     (folder / "plan.yml").write_text(f"version: 1\nname: trial\n{head}steps:\n{steps}", encoding="utf-8")
     planrun.execute(planrun.load(str(folder / "plan.yml")), **options)
     ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text("utf-8"))
@@ -165,7 +165,7 @@ def test_secrets_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_large_report(tmp_path: Path) -> None:
-    """Ten thousand cases are merged whole; what was kept and is gone is said, and the file stays valid."""
+    """Ten thousand cases are merged whole; dropped cases are reported, and the file stays valid."""
     rows = "".join([f'<testcase classname="m" name="t{n}" time="0.01"/>' for n in range(10_000)])
     (tmp_path / "source").write_text(f'<testsuites><testsuite name="s">{rows}</testsuite></testsuites>')
     found = run(tmp_path, "  - {id: a, run: cp source j.xml, reports: {junit: j.xml}}\n")
@@ -225,7 +225,7 @@ def test_failed_cases_are_annotated_on_github(
         (b'<?xml version="1.0" encoding="klingon"?><testsuite/>', "not in an encoding that is known"),
     ],
 )
-def test_what_is_no_report_is_refused(data: bytes, message: str) -> None:
+def test_a_file_that_is_no_report_is_refused(data: bytes, message: str) -> None:
     """Nothing is looked up, nothing is expanded, and the message names the line."""
     with pytest.raises(BadReport) as caught:
         read(data)

@@ -63,7 +63,7 @@ def test_a_file_that_is_not_the_expected_one_stays(work: Path) -> None:
 def test_an_exact_text_is_replaced(
     work: Path, args: dict[str, Any], after: str | None, expected: str
 ) -> None:
-    """As often as it is said, or not at all; nothing in it is a pattern."""
+    """As often as `count` allows, or not at all; the text is no pattern."""
     (work / "a.txt").write_text("a b a c a\n")
     end = call(work, "file.replace", path="a.txt", **args)
     assert end.code == (after is None)
@@ -72,7 +72,7 @@ def test_an_exact_text_is_replaced(
 
 
 def test_what_is_no_text_is_not_read(work: Path) -> None:
-    """Bytes that are no UTF-8, and files larger than was said, fail with a reason."""
+    """Bytes that are no UTF-8, and files above the size limit, fail with a reason."""
     (work / "a.bin").write_bytes(b"\xff\x00")
     assert "no UTF-8" in call(work, "file.read", path="a.bin").log
     (work / "big").write_text("x" * 100)
@@ -88,7 +88,7 @@ def test_outputs_keep_every_text(work: Path) -> None:
 
 
 def test_files_are_copied_and_moved(work: Path) -> None:
-    """With folders on the way, and over what is there only when it is said."""
+    """Missing folders are made, and an existing file is overwritten only on request."""
     (work / "a.txt").write_text("a\n")
     (work / "b.txt").write_text("b\n")
     assert call(work, "file.copy", path="a.txt", to="x/y/a.txt").code == 0
@@ -100,8 +100,8 @@ def test_files_are_copied_and_moved(work: Path) -> None:
     assert sorted(str(path.relative_to(work)) for path in work.rglob("*.txt")) == ["b.txt", "z/x/y/a.txt"]
 
 
-def test_removing_says_what_is_missing(work: Path) -> None:
-    """A file that is not there is an error, unless it is said that it may be missing; folders need `recursive`."""
+def test_removing_reports_what_is_missing(work: Path) -> None:
+    """A missing file is an error, unless it may be missing; folders need `recursive`."""
     (work / "sub").mkdir()
     assert call(work, "file.remove", paths=["none"]).code == 1
     assert call(work, "file.remove", paths=["none", "no/such"], missing_ok=True).outputs == {"removed": "0"}
@@ -185,7 +185,7 @@ REFUSED: list[tuple[Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("document", "operations", "after"), RFC)
-def test_operations_do_what_the_rfc_says(document: Any, operations: list[dict[str, Any]], after: Any) -> None:
+def test_operations_follow_the_rfc(document: Any, operations: list[dict[str, Any]], after: Any) -> None:
     """The examples of RFC 6902, on data that stays as it is."""
     before = json.dumps(document)
     assert patched(document, operations) == after
@@ -194,7 +194,7 @@ def test_operations_do_what_the_rfc_says(document: Any, operations: list[dict[st
 
 @pytest.mark.parametrize(("document", "operation"), REFUSED)
 def test_operations_that_cannot_be_done_are_refused(document: Any, operation: dict[str, Any]) -> None:
-    """Each says which operation it is."""
+    """Each error names its operation."""
     with pytest.raises(Refusal, match=rf"operation 1 \({operation['op']}"):
         patched(document, [operation])
 
@@ -208,7 +208,7 @@ JSON = st.recursive(
 
 @given(value=JSON, indent=st.sampled_from([None, 1, 2, 4, "\t"]), ascii_only=st.booleans())
 def test_a_file_is_written_as_it_was_read(value: Any, indent: int | str | None, *, ascii_only: bool) -> None:
-    """Whatever wrote it, in its usual forms, comes back to the byte."""
+    """JSON of any usual formatting stays the same to the byte."""
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only) + "\n"
     again = written(read(text), style_of(text))
     assert same(read(again), read(text))

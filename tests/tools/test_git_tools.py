@@ -110,7 +110,7 @@ def test_a_commit_runs_hooks_only_on_request(hostile: Path) -> None:
 
 
 def test_a_commit_holds_what_it_names(work: Path) -> None:
-    """Paths commit these files alone, new ones too; without them, what is staged; nothing staged is an error."""
+    """Paths commit only these files, new ones too; without paths, staged changes; nothing staged is an error."""
     (work / "a.txt").write_text("changed\n")
     (work / "new.txt").write_text("new\n")
     (work / "other.txt").write_text("other\n")
@@ -158,8 +158,8 @@ def test_a_repository_that_works_elsewhere_is_refused(work: Path, tmp_path: Path
     assert (tmp_path / "elsewhere/a.txt").read_text() == "theirs\n"
 
 
-def test_variables_of_git_lead_nowhere(work: Path, tmp_path: Path) -> None:
-    """What the environment says of folders and programs for git does not reach it."""
+def test_variables_of_git_have_no_effect(work: Path, tmp_path: Path) -> None:
+    """Variables for folders and programs of git do not reach it."""
     other = repository(tmp_path / "other")
     env = {
         "GIT_DIR": str(other / ".git"),
@@ -175,7 +175,7 @@ def test_variables_of_git_lead_nowhere(work: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_odd_names_come_back_whole(work: Path) -> None:
+def test_odd_names_are_kept(work: Path) -> None:
     """Names with line ends, quotes and blanks are one entry each, and the log has one line for each."""
     names = ["two\nlines", 'a "quote"', " blank ", "-dash", "ünï", "\x1b[31mred"]
     for name in names:
@@ -198,7 +198,7 @@ PATCH = """\
 NEW = "--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+x\n"
 
 
-def test_a_patch_goes_there_and_back(work: Path) -> None:
+def test_a_patch_is_applied_and_reverted(work: Path) -> None:
     """It is applied from a text or a file, and taken back by `reverse`."""
     assert json.loads(call(work, "git.apply_patch", patch=PATCH).outputs["files"]) == ["a.txt"]
     assert (work / "a.txt").read_text() == "eins\ntwo\nthree\n"
@@ -275,7 +275,7 @@ def test_a_patch_of_the_repository_above_stays_in_the_workspace(work: Path) -> N
 
 
 def test_a_killed_write_leaves_the_old_file_or_the_new_one(work: Path) -> None:
-    """However early or late a write is killed, what stands under the name is whole."""
+    """Whenever a write is killed, the file under the name is whole."""
     old, new = "old\n" * 100_000, "new\n" * 900_000
     target = work / "big.txt"
     args = {"name": "file.write", "args": {"path": "big.txt", "content": new}}

@@ -1,4 +1,4 @@
-"""Which files a tool reaches: those of the workspace, whatever paths and links say."""
+"""The files that a tool reaches: those of the workspace, for all paths and links."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_links_inside_the_workspace_are_followed(work: Path) -> None:
 
 
 def test_a_link_is_not_written_through(work: Path) -> None:
-    """What is a link stays one, and what it leads to stays as it is."""
+    """A link stays a link, and its target stays unchanged."""
     (work / "short").symlink_to("a.txt")
     end = call(work, "file.write", path="short", content="x\n")
     assert (end.code, end.log) == (
@@ -164,7 +164,7 @@ while True:
 """
 
 
-def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(work: Path) -> None:
+def test_a_folder_that_is_replaced_by_a_link_is_not_followed(work: Path) -> None:
     """While another process swaps a folder for a link to the outside, nothing is ever written or read there."""
     with subprocess.Popen([sys.executable, "-c", SWAP, str(work)], stdout=subprocess.PIPE) as swapper:
         assert swapper.stdout is not None
@@ -180,7 +180,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(work: Path) -> Non
 
 
 def test_folders_with_a_repository_or_records_stay(work: Path) -> None:
-    """Neither is removed or moved with the folder that holds it, however deep."""
+    """Neither is removed or moved with its parent folder, however deep."""
     (work / "sub/vendor/.git").mkdir(parents=True)
     for tool, args in (
         ("file.remove", {"paths": "sub", "recursive": True}),
@@ -214,7 +214,7 @@ def test_words_that_look_like_options_are_names(work: Path) -> None:
 
 
 def test_permissions_stay(work: Path) -> None:
-    """A file that is written anew keeps its own; a new one gets what the umask leaves."""
+    """A rewritten file keeps its mode; a new one gets the mode of the umask."""
     (work / "a.txt").chmod(0o640)
     call(work, "file.write", path="a.txt", content="b\n")
     assert stat.S_IMODE((work / "a.txt").stat().st_mode) == 0o640

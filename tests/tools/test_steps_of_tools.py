@@ -105,8 +105,8 @@ steps:
     assert (work / "a.txt").exists()
 
 
-def test_a_failed_call_says_why(tmp_path: Path) -> None:
-    """The log has the reason, and the record of the call says that it did not go well."""
+def test_a_failed_call_reports_the_reason(tmp_path: Path) -> None:
+    """The log has the reason, and the record of the call marks it as failed."""
     plan = "version: 1\nsteps:\n  - {id: x, tool: file.read, args: {path: none.txt}}\n"
     work = repository(tmp_path / "work")
     (step,) = execute(work, plan)["steps"]
@@ -117,7 +117,7 @@ def test_a_failed_call_says_why(tmp_path: Path) -> None:
 
 
 def test_long_arguments_reach_the_tool_whole(tmp_path: Path) -> None:
-    """What is too long for one word of a command line goes through a file; the ledger has its beginning."""
+    """A value that is too long for a command line goes through a file; the ledger has its beginning."""
     text = "x" * 300_000 + "\n"
     plan = (
         f"version: 1\nsteps:\n  - tool: file.write\n    args: {{path: b.txt, content: {json.dumps(text)}}}\n"
@@ -194,7 +194,7 @@ def test_the_risk_is_that_of_the_call(tmp_path: Path, call: str, risk: str) -> N
     assert step["risk"] == risk, step
 
 
-def test_the_digest_goes_by_the_call_and_not_by_its_spelling(tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_call_and_not_on_its_spelling(tmp_path: Path) -> None:
     """Another spelling of a tool or an argument is the same plan; another argument is another one."""
 
     def digest(tool: str) -> str:
@@ -216,7 +216,7 @@ def test_the_digest_goes_by_the_call_and_not_by_its_spelling(tmp_path: Path) -> 
 
 
 def test_a_difference_shows_which_argument_changed(tmp_path: Path) -> None:
-    """People who review see the old and the new value, and nothing about what stayed."""
+    """Reviewers see the old and the new value, and unchanged parts are left out."""
     for name, content in (("old.yml", "one"), ("new.yml", "two")):
         (tmp_path / name).write_text(
             f"version: 1\nname: p\nsteps:\n  - {{id: x, tool: file.write, args: {{path: a.txt, content: {content}}}}}\n"
