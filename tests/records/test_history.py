@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_run_is_recorded_once_however_often_it_is_reported() -> None:
-    """A run that was resumed takes the place of what it was before."""
+    """A resumed run replaces its earlier entry."""
     history = History().with_run("r1", {"a": ran(3.0, "failed")}).with_run("r2", {"a": ran(1.0)})
     assert history.with_run("r1", {"a": ran(4.0)}).samples("a") == [ran(4.0), ran(1.0)]
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_none_counts_as_missing(tmp_path: Path, text: str) -> Non
 
 
 @pytest.mark.parametrize("cells", ["c1.000 c2.000", "x1.000", "c", "-"])
-def test_cells_that_do_not_fit_are_not_believed(tmp_path: Path, cells: str) -> None:
+def test_invalid_cells_are_ignored(tmp_path: Path, cells: str) -> None:
     """A row with more cells than runs, or with cells of another kind, makes the whole file worthless."""
     path = tmp_path / "key"
     path.write_text(f"planrun history 1\nr1\n1.000\t{cells}\ta\n")

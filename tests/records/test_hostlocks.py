@@ -54,7 +54,7 @@ def start(folder: Path, name: str, slots: int, holds: float) -> subprocess.Popen
 
 
 def rows(folder: Path) -> list[tuple[str, int, int]]:
-    """Return what processes noted: what, number of the ticket, process."""
+    """Return the notes of the processes: event, number of the ticket, process."""
     found = [line.split() for line in (folder / "log").read_text("ascii").splitlines()]
     return [(what, int(number), int(pid)) for what, number, pid in found]
 
@@ -106,7 +106,7 @@ def test_the_order_of_tickets_is_kept(tmp_path: Path) -> None:
 
 
 def test_plans_that_disagree_get_the_smaller_number(tmp_path: Path) -> None:
-    """Where one says that a lock is for it alone, another with two slots does not come in beside it."""
+    """When one run has a lock with one slot, another that allows two slots does not get it."""
     alone, wide = HostLocks("a", {}, str(tmp_path)), HostLocks("b", {"x": 2}, str(tmp_path))
     assert alone.claim("s", ("x",)) == ""
     assert wide.claim("s", ("x",))
@@ -116,7 +116,7 @@ def test_plans_that_disagree_get_the_smaller_number(tmp_path: Path) -> None:
 
 
 def test_steps_runs_and_names_do_not_mix(tmp_path: Path) -> None:
-    """A turn and a lock of the same name are two things."""
+    """A concurrency group and a lock of the same name are separate."""
     one, other = HostLocks("a", {}, str(tmp_path)), HostLocks("b", {}, str(tmp_path))
     assert one.claim("s", ("x",)) == ""
     assert other.claim("", ("x",), kind="plan") == ""
@@ -138,7 +138,7 @@ def test_a_process_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path: P
 def test_a_folder_that_others_may_write_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Locks are for this user alone: who else could write there would decide who waits."""
+    """Locks are for this user alone: another writer there would decide the order."""
     monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path))
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks").chmod(0o777)

@@ -1,4 +1,4 @@
-"""The ledger: what is written is read back, and whatever was changed is found and named."""
+"""The ledger: written events are read back, and every change is detected and named."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_never_reached_the_disk_is_torn_and_cut_off(tmp_path: Path) -> None
     assert verify(data[:700] + bytes(8) + data[708:]).condition == "altered"
 
 
-def test_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """A full disk ends in the error that has exit code 74 and names the file."""
     with pytest.raises(RecordsLost, match="No such file"):
         Ledger(str(tmp_path / "missing" / "l"))

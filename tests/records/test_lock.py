@@ -145,7 +145,7 @@ def test_a_replaced_lock_file_causes_no_refusal(tmp_path: Path, monkeypatch: pyt
 def test_a_file_system_without_locks_is_reported_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Where nothing can keep two runs apart none begins, and the message says what to do."""
+    """Where two runs cannot be kept apart none starts, and the message names the fix."""
 
     def unable(_fd: int, _how: int) -> None:
         raise OSError(number, os.strerror(number))
@@ -182,7 +182,7 @@ def test_records_go_into_a_folder_of_their_own(tmp_path: Path, place: str) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_workspace_of_another_user_is_reported_as_such(tmp_path: Path) -> None:
-    """What may not be opened is not said to be held by another run."""
+    """A file that cannot be opened is not reported as held by another run."""
     folder = home(str(tmp_path))
     os.seteuid(65534)
     try:

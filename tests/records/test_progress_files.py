@@ -1,4 +1,4 @@
-"""What a step says of its own progress: the last whole line that is a number counts, whatever else stands there."""
+"""The progress that a step reports: the last whole line that is a number counts, whatever else the file holds."""
 
 from __future__ import annotations
 

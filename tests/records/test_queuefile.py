@@ -83,7 +83,7 @@ def test_a_changed_line_is_found(tmp_path: Path) -> None:
 
 
 def test_clearing_forgets_entries_and_no_number(tmp_path: Path) -> None:
-    """What is cleared is gone from the file, what is left keeps its number, and the next entry gets a new one."""
+    """Cleared entries are deleted from the file, others keep their number, and the next entry gets a new one."""
     file = QueueFile(str(tmp_path))
     put(file, "a.yml", "b.yml", "c.yml")
     with file.change() as change:
