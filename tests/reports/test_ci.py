@@ -112,7 +112,7 @@ def test_gitlab_sections_have_names_of_their_own() -> None:
 def test_a_path_from_the_root_of_the_checkout(
     vendor: str, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each system says where its checkout is; a path inside counts from there, by whatever link it is reached."""
+    """Each system names its checkout; a path inside is relative to it, through any link."""
     (tmp_path / "repo" / "app").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "repo")
     monkeypatch.chdir(tmp_path / "repo" / "app")

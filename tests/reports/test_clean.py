@@ -1,4 +1,4 @@
-"""Text of others can say anything and do nothing; logs are cut in constant memory."""
+"""Untrusted text can have any content and no effect; logs are cut in constant memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_lines_are_lines(raw: str, limit: int) -> None:
     ],
 )
 def test_examples(raw: str, shown: str) -> None:
-    """What is dropped, what is replaced, what is broken apart."""
+    """Dropped, replaced and broken-up text."""
     assert plain(raw) == shown
 
 

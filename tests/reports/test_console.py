@@ -222,8 +222,8 @@ def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
     assert out.getvalue().startswith(" --- all is well: 1 step")
 
 
-def test_a_log_is_alive(tmp_path: Path) -> None:
-    """After a minute without news a log says what runs and for how long; the engine gets the time of its next call."""
+def test_a_log_gets_a_heartbeat(tmp_path: Path) -> None:
+    """After a minute without output the log shows running steps; tick() returns the seconds until the next call."""
     out, now = io.StringIO(), [0.0]
     story = Story(tmp_path, step("a"), step("b"))
     watching = Console(Screen(out, lambda: now[0]), Look(), story.state, str(tmp_path))
@@ -246,8 +246,8 @@ def test_a_log_is_alive(tmp_path: Path) -> None:
     assert rows[2:] == ["… still running: a (1h2m), b (1h, waits for its next attempt)"]
 
 
-def test_a_heartbeat_stands_in_groups_too_but_not_with_quiet(tmp_path: Path) -> None:
-    """Where CI folds what steps print the same line comes; who asked for quiet gets it."""
+def test_a_heartbeat_is_printed_in_groups_but_not_with_quiet(tmp_path: Path) -> None:
+    """Where CI folds the output of steps the same line is printed; with --quiet it is not."""
     for look, expected in (
         (Look(style="groups", unicode=False), "... still running: a (1m)\n"),
         (Look(quiet=True), ""),
@@ -262,7 +262,7 @@ def test_a_heartbeat_stands_in_groups_too_but_not_with_quiet(tmp_path: Path) -> 
         assert out.getvalue() == expected
 
 
-def test_an_eta_that_says_nothing_is_left_out(tmp_path: Path) -> None:
+def test_an_unknown_eta_is_left_out(tmp_path: Path) -> None:
     """What steps of a millisecond let expect is no `ETA 0.0s`."""
     out, now = io.StringIO(), [0.0]
     story = Story(tmp_path, step("a"), step("b"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def left(run_story: Story, look: Look) -> str:
-    """Return what a console says at the very end of a story."""
+    """Return the last output of a console for a story."""
     out = io.StringIO()
     watching = Console(Screen(out), look, run_story.state, str(run_story.rundir))
     watching.close(run_story.state, {"json": "planrun-out/ledger.json"}, "ab12")
@@ -28,7 +28,7 @@ def left(run_story: Story, look: Look) -> str:
 
 
 def test_gates_are_shown_as_they_open_and_close(tmp_path: Path) -> None:
-    """The policy in force first; what waits and why; who answered; what was denied."""
+    """The policy in force first; waiting steps and reasons; reviewers; denials."""
     story = waiting_run(tmp_path)
     story.rest()
     rows = shown(story, Look()).splitlines()
@@ -64,7 +64,7 @@ def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Pa
 
 
 def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
-    """Nothing started, so the first thing to say is which run this is and what is in force."""
+    """Nothing started, so the first lines are the run id and the policy in force."""
     story = Story(tmp_path, step("a"), begun=False)
     story.ask("", rule="plan:auto_approve", reason="a: its risk is high")
     rows = shown(story, Look()).splitlines()
@@ -108,8 +108,8 @@ def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Pat
     )
 
 
-def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
-    """A gate with a time of its own keeps the run; CI systems end jobs that say nothing for long."""
+def test_a_waiting_run_prints_a_heartbeat(tmp_path: Path) -> None:
+    """A gate with its own timeout keeps the run open; CI systems end jobs without output."""
     story = Story(tmp_path, step("a"), step("b"))
     story.ask("a", rule="plan:rules.1", reason="why", until="2026-01-31T10:00:00.000Z")
     rows = shown(story, Look(), turn=HEARTBEAT).splitlines()
@@ -126,7 +126,7 @@ def test_a_run_that_only_waits_says_that_it_is_alive(tmp_path: Path) -> None:
 
 
 def test_a_rejection_is_shown(tmp_path: Path) -> None:
-    """Who said no stands beside the step that failed because of it."""
+    """The reviewer's name is beside the step that failed by the denial."""
     story = Story(tmp_path, step("a"))
     story.ask("a", rule="plan:rules.1", reason="why").answer("a", "rejected", by="Ann")
     story.add(

@@ -1,4 +1,4 @@
-"""What people and CI systems see of a run's end, and of what is around it: pipes, terminals, variables, folders."""
+"""The end of a run for people and CI systems, and its surroundings: pipes, terminals, variables, folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_the_end_says_why_the_exit_code_is_1(
+def test_the_end_shows_why_the_exit_code_is_1(
     tmp_path: Path, options: dict[str, bool], end: str, *, quiet: bool
 ) -> None:
     """A run that is not failed but ends with 1 has a last line that is not green and names option and steps."""
@@ -133,7 +133,7 @@ def test_annotations_count_from_the_root_of_the_checkout(
 
 
 def test_a_resumed_step_shows_its_new_time(tmp_path: Path) -> None:
-    """What a step took before the run was resumed is not added to what it takes now."""
+    """The time of a step before the resume is not added to its time now."""
     story = Story(tmp_path, step("a"))
     story.run("a", "failed", took=60.0).end(1)
     story.resume("a").run("a", took=2.0).end()

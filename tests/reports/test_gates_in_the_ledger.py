@@ -1,4 +1,4 @@
-"""What `ledger.json` says of policy, risk, decisions and gates."""
+"""Policy, risk, decisions and gates in `ledger.json`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_ran_has_its_own_class(tmp_path: Path) -> None:
 
 
 def test_open_gates_of_a_run_that_waits(tmp_path: Path) -> None:
-    """Status and exit code say that it waits, and each gate what for."""
+    """Status and exit code show that it waits, and each gate shows for what."""
     value = ledger(waiting_run(tmp_path).rest())
     assert (value["status"], value["exit_code"], value["verdict"]) == ("paused", 5, None)
     gates = {gate["step"]: gate for gate in value["gates"]}
@@ -125,7 +125,7 @@ def test_a_plan_that_awaits_its_approval() -> None:
 
 
 def test_an_unanswered_gate_is_closed_with_the_run(tmp_path: Path) -> None:
-    """Of a cancelled run nothing waits any more; an answer that came first has no opening."""
+    """Gates of a cancelled run are closed; an answer that came first has no opening."""
     story = Story(tmp_path, step("a"), asking("b"))
     story.ask("a", rule="plan:rules.1").answer("b", True, "option")
     story.ending("cancel", signal=15).move("a", "cancelled", "cancelled").move("b", "cancelled", "cancelled")

@@ -35,7 +35,7 @@ def read_outputs(text: str) -> dict[str, str]:
 
 
 def test_outputs(tmp_path: Path) -> None:
-    """The outputs of the action, after what stands in the file already."""
+    """The outputs of the action, after the existing content of the file."""
     path = tmp_path / "outputs"
     path.write_text("earlier=1\n")
     reports = {"junit": "out/junit.xml", "json": "out/ledger.json", "markdown": "out/report.md"}

@@ -1,4 +1,4 @@
-"""The JUnit file is what its readers accept, and says what happened."""
+"""The JUnit file is valid for its readers, and reports the run."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_default_dialect_carries_place_and_time(tmp_path: Path) -> None:
 
 
 def test_failure_and_error_are_kept_apart(tmp_path: Path) -> None:
-    """A command that said no is a failure, one that could not be judged an error; both say why in text."""
+    """A command that returned false is a failure, one that could not be judged an error; both have a reason in text."""
     found = cases(junit(mixed_run(tmp_path), tmp_path))
     failure, error = found["integration"].find("failure"), found["fetch"].find("error")
     assert failure is not None
@@ -131,7 +131,7 @@ def test_retries_are_one_case(tmp_path: Path) -> None:
     assert "second" in (found["integration"].findtext("rerunFailure/stackTrace") or "")
 
 
-def test_what_did_not_run_says_why(tmp_path: Path) -> None:
+def test_steps_that_did_not_run_have_a_reason(tmp_path: Path) -> None:
     """Skipped, blocked, not selected and tolerated steps are skipped cases with message and text."""
     found = cases(junit(mixed_run(tmp_path), tmp_path))
     said = {
@@ -176,7 +176,7 @@ def test_a_recovered_failure_is_tolerated(tmp_path: Path) -> None:
     assert skipped.attrib["type"] == "Tolerated"
 
 
-def test_what_fails_the_run_is_red_though_tolerated(tmp_path: Path) -> None:
+def test_a_tolerated_failure_that_fails_the_run_is_a_failure(tmp_path: Path) -> None:
     """With --strict, also of a resumed run, and for what a deadline ended, planrun does not end with 0."""
     strict = Story(tmp_path, step("a", on_failure="continue"), options={"strict": True})
     strict.run("a", "failed").end(1)

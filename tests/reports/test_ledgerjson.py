@@ -1,4 +1,4 @@
-"""`ledger.json` holds what its schema says, and what the run did."""
+"""`ledger.json` is valid for its schema and matches the run."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def flat(tokens: list[Token] | None) -> list[Token]:
 
 
 def parsed(text: str) -> list[Token]:
-    """What a CommonMark reader with tables makes of it."""
+    """Return the HTML of a CommonMark reader with tables."""
     return flat(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text))
 
 
@@ -81,7 +81,7 @@ def test_the_whole_report(tmp_path: Path, golden: Golden) -> None:
     golden(GOLDEN / "report.md", markdown(mixed_run(tmp_path), tmp_path))
 
 
-def test_partial_is_said_first(tmp_path: Path) -> None:
+def test_partial_is_shown_first(tmp_path: Path) -> None:
     """A run whose failures are all tolerated is headed as partial."""
     story = Story(tmp_path, step("lint", on_failure="continue"), step("build"))
     story.run("lint", "failed").run("build")
@@ -91,7 +91,7 @@ def test_partial_is_said_first(tmp_path: Path) -> None:
     assert "- **Tolerated:** the run does not fail because of it\n" in text
 
 
-def test_a_killed_run_says_so(tmp_path: Path) -> None:
+def test_a_killed_run_is_shown_as_such(tmp_path: Path) -> None:
     """Without an end the report names the state the records are in."""
     story = Story(tmp_path, step("a"), step("b", "a"))
     story.start("a")
@@ -161,7 +161,7 @@ def test_the_graph_is_drawn_while_it_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_budget_is_kept(tmp_path: Path) -> None:
-    """A step summary stays below its size; failures come first, what is missing is counted."""
+    """A step summary stays below its size; failures come first, omitted steps are counted."""
     steps = [step(f"step-{number}", title="t" * 200) for number in range(6000)]
     story = Story(tmp_path, *steps)
     for number, found in enumerate(steps):
@@ -194,7 +194,7 @@ def test_long_logs_are_cut(tmp_path: Path) -> None:
         (("abort", {"step": "a"}), "failed: aborted by the failure of a"),
     ],
 )
-def test_the_status_says_what_ended_the_run(
+def test_the_status_shows_what_ended_the_run(
     tmp_path: Path, story: tuple[str, dict[str, Any]], said: str
 ) -> None:
     """Signal, deadline or step stand beside the status."""
@@ -207,7 +207,7 @@ def test_the_status_says_what_ended_the_run(
     assert "| `a` | cancelled | 1 |" in text
 
 
-def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
+def test_the_status_shows_why_it_is_not_good(tmp_path: Path) -> None:
     """A completed run that ends with 1 says why; the step is flaky in the table too."""
     story = Story(tmp_path, step("a"), options={"fail_on_flaky": True})
     text = markdown(story.run("a", "waiting").run("a").end(1), tmp_path)

@@ -53,7 +53,7 @@ def test_the_text_report_shows_both_versions(shop: Shop) -> None:
 
 
 def test_reports_are_the_same_when_they_are_written_again(shop: Shop) -> None:
-    """What a live run wrote is what its ledger gives."""
+    """The report of a live run equals the report from its ledger."""
     shop.run(MENDED)
     rundir, state = newest(shop.folder)
     reports = shop.folder / "planrun-out"
@@ -97,7 +97,7 @@ def test_refusals_and_problems_are_shown(shop: Shop) -> None:
     assert "## Plan versions" in page
 
 
-def test_what_a_model_says_cannot_take_a_report_over(shop: Shop) -> None:
+def test_text_of_a_model_is_escaped_in_reports(shop: Shop) -> None:
     """Its analysis and titles are text in every report."""
     answer = draft(
         step("7", "true", title="</testcase> **x** <img src=x>", replaces=["3", "4", "5"]),

@@ -41,7 +41,7 @@ def test_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_before_and_after(tmp_path: Path) -> None:
-    """Nothing is known at first; at the end nothing is left, and the clock stands."""
+    """Nothing is known at first; at the end nothing is left, and the clock stops."""
     story = Story(tmp_path, step("a"), step("b"))
     first = progress(story.state, START + 1.0)
     assert (first.eta, first.average_step_duration, first.progress, first.current_step) == (
@@ -86,7 +86,7 @@ def test_known_durations_come_first(tmp_path: Path) -> None:
     st.data(),
 )
 def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.DataObject) -> None:
-    """Whatever starts and ends in whatever order: shares grow to 1, the ETA is a number or unknown."""
+    """For any order of starts and ends: shares grow to 1, the ETA is a number or unknown."""
     names = [str(number) for number in range(len(steps))]
     expected = {name: took for name, (took, known) in zip(names, steps, strict=True) if known}
     tally, share, now = Tally(names, jobs, Estimates(expected=expected)), 0.0, 0.0
@@ -105,7 +105,7 @@ def test_it_always_adds_up(steps: list[tuple[float, bool]], jobs: int, data: st.
     assert tally.eta(now) == 0.0
 
 
-def test_a_resumed_run_counts_anew(tmp_path: Path) -> None:
+def test_a_resumed_run_restarts_its_counts(tmp_path: Path) -> None:
     """A step that is pending again does not run yet; once it runs, it does so since then."""
     story = Story(tmp_path, step("a"), step("b"))
     story.run("a", "failed", took=60.0).run("b", took=4.0).end(1)
@@ -116,8 +116,8 @@ def test_a_resumed_run_counts_anew(tmp_path: Path) -> None:
     assert (found.current_step, found.eta, found.average_step_duration) == ("a", 3.0, 4.0)
 
 
-def test_what_a_step_says_of_itself_counts(tmp_path: Path) -> None:
-    """A step that says that it is half way takes as long again; with a known duration, what it says counts by half."""
+def test_progress_that_a_step_reports_counts(tmp_path: Path) -> None:
+    """A step that reports half takes as long again; with a known duration, its report counts by half."""
     story = Story(tmp_path, step("a"))
     story.start("a")
     said = Estimates(reported=lambda names: dict.fromkeys(names, (0.5, "half of it")))

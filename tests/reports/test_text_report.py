@@ -58,7 +58,7 @@ def test_partial_shows(tmp_path: Path) -> None:
     assert "✗ Step lint (failed: exit 1) (tolerated)\n" in text
 
 
-def test_the_status_says_why_it_is_not_good(tmp_path: Path) -> None:
+def test_the_status_shows_why_it_is_not_good(tmp_path: Path) -> None:
     """A partial run that ends with 1 because of --strict names what was tolerated."""
     story = Story(tmp_path, step("lint", on_failure="continue"), options={"strict": True})
     out = io.BytesIO()

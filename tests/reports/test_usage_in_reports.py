@@ -1,4 +1,4 @@
-"""What models used stands in every report: in all, call by call, by step, and beside its limits."""
+"""The usage of models is in every report: in total, call by call, by step, and beside its limits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def overrun(rundir: Path) -> RunState:
 
 
 def test_what_a_planning_used_belongs_to_the_steps_that_failed(tmp_path: Path) -> None:
-    """Each has its part, and the parts add up to what the run used; estimates stand beside."""
+    """Each has its part, and the parts add up to the usage of the run; estimates are beside them."""
     value = ledger(planned(tmp_path, ending="answered", usage={"cache_read_tokens": 99}).state)
     first, second, third = (found["usage"] for found in value["steps"])
     assert first == NONE | {
@@ -88,7 +88,7 @@ def test_what_a_planning_used_belongs_to_the_steps_that_failed(tmp_path: Path) -
 
 
 def test_every_call_is_in_ledger_json(tmp_path: Path) -> None:
-    """With what was reserved, what was used, and what it cost; and the limits, the table, and what was crossed."""
+    """With reservation, usage and cost; and the limits, the table, and crossed limits."""
     llm = ledger(overrun(tmp_path))["llm"]
     assert llm["models"] == [MODEL]
     assert llm["prices"] == BUDGET["prices"]
@@ -126,8 +126,8 @@ def test_an_unreported_call_counts_as_reserved(tmp_path: Path) -> None:
     )
 
 
-def test_reports_for_people_say_what_was_used(tmp_path: Path) -> None:
-    """One line in the summary, a table of calls, and what was estimated against what was used."""
+def test_reports_for_people_show_the_usage(tmp_path: Path) -> None:
+    """One line in the summary, a table of calls, and the estimate against the usage."""
     state = overrun(tmp_path)
     line = "2 calls, 8.7K of 10.0K tokens, 0.0080 of 0.5000 USD"
     page, text, junit = io.BytesIO(), io.BytesIO(), io.BytesIO()
@@ -147,7 +147,7 @@ def test_reports_for_people_say_what_was_used(tmp_path: Path) -> None:
     assert '<property name="planrun.usd" value="0.008004"/>' in properties
 
 
-def test_a_run_without_a_model_says_nothing_of_one(tmp_path: Path) -> None:
+def test_a_run_without_a_model_shows_no_usage(tmp_path: Path) -> None:
     """Reports stay as they are for those who ask no model."""
     story = Story(tmp_path, step("a"))
     story.run("a")
@@ -175,7 +175,7 @@ def test_a_run_that_used_up_its_budget_names_the_command_to_continue(tmp_path: P
     )
 
 
-def test_the_console_says_what_an_answer_cost_and_what_is_used_up(tmp_path: Path) -> None:
+def test_the_console_shows_the_cost_of_an_answer_and_used_up_limits(tmp_path: Path) -> None:
     """A line for each call, and a warning for each level."""
     state = overrun(tmp_path)
     rows = [
@@ -207,7 +207,7 @@ def test_the_console_says_what_an_answer_cost_and_what_is_used_up(tmp_path: Path
 
 
 def test_nothing_of_a_planning_breaks_a_line(tmp_path: Path) -> None:
-    """What a service or a model says may hold anything."""
+    """The text of a service or a model is untrusted."""
     state = overrun(tmp_path)
     for event in (
         ev.ModelAnswered(

@@ -1,4 +1,4 @@
-"""What people read of a run that waits: what is asked, why, how to answer, and who answered."""
+"""Reports of a waiting run: the questions, the reasons, the answer commands, and the reviewers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def text(story: Story, form: str = "text") -> str:
     return render(story.state, str(story.rundir), form).decode()
 
 
-def test_the_text_report_tells_what_is_asked_and_how_to_answer(tmp_path: Path) -> None:
-    """Each open gate with its reason, what can be answered and the commands; then what was answered."""
+def test_the_text_report_shows_questions_and_answer_commands(tmp_path: Path) -> None:
+    """Each open gate with its reason, its options and the commands; then the answers."""
     story = waiting_run(tmp_path)
     story.rest()
     found = text(story)
