@@ -53,7 +53,7 @@ def test_a_bad_plan_gives_its_findings(bad: BadPlan) -> None:
 
 
 def test_words_of_other_tools_lead_to_keys_that_exist() -> None:
-    """What a word is taken for is a key of some place where it can stand, or a sentence."""
+    """A suggestion for a word is a key that is valid somewhere, or a sentence."""
     places = {"Defaults": {**OBJECTS["Step"], **OBJECTS["Defaults"]}}
     for place, words in FOREIGN.items():
         assert {meant for meant in words.values() if " " not in meant} <= {*places.get(place, OBJECTS[place])}
@@ -79,5 +79,5 @@ def test_there_are_at_least_300_kinds() -> None:
 
 
 def test_every_bad_file_is_read_once() -> None:
-    """Each file of the collection says what is wrong with it."""
+    """Each file of the collection names its problem."""
     assert [bad.name for bad in BAD if not bad.expected] == []

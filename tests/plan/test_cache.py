@@ -61,8 +61,8 @@ def refill(found: Path, data: Any) -> None:
     found.write_bytes(cache._FORM + sha256(payload).digest() + payload)
 
 
-def test_a_plan_comes_back_as_it_went_in() -> None:
-    """Packing and unpacking change nothing but file and source, which are given anew."""
+def test_packing_and_unpacking_keep_a_plan() -> None:
+    """Packing and unpacking change nothing but file and source, which are set again."""
     plan = load_bytes(PLAN, "plan.yml", cache=False)
     data = marshal.loads(marshal.dumps(pack(plan)))
     again = unpack(data, "elsewhere/plan.yml", PLAN)
@@ -71,7 +71,7 @@ def test_a_plan_comes_back_as_it_went_in() -> None:
 
 
 def test_a_second_load_reads_the_entry(folder: Path) -> None:
-    """What is in the entry is what comes back; the file decides its own name."""
+    """The content of the entry is returned unchanged; the file decides its own name."""
     first = load_bytes(PLAN, "x/plan.yml")
     found = entry(folder)
     assert stat.S_IMODE(found.stat().st_mode) == 0o600
@@ -132,7 +132,7 @@ def test_a_broken_entry_is_no_entry(folder: Path, name: str) -> None:
         assert cache.read(found.stem)["plan"] == pack(plan)
 
 
-def test_an_entry_that_a_checkout_brought_along_is_none(folder: Path) -> None:
+def test_an_entry_of_a_checkout_is_ignored(folder: Path) -> None:
     """A cache that was committed, for a folder in the workspace, has other modes than what is written here."""
     load_bytes(PLAN, "plan.yml")
     found = entry(folder)
@@ -174,7 +174,7 @@ def test_a_folder_behind_a_link_is_not_used(folder: Path, tmp_path: Path) -> Non
 
 
 def test_no_place_for_a_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be written, plans are loaded all the same, and nothing is said."""
+    """Where nothing can be written, plans are loaded without a message."""
     (tmp_path / "file").write_bytes(b"")
     for value in (str(tmp_path / "file"), "/proc/nowhere", "/dev/null"):
         monkeypatch.setenv("PLANRUN_CACHE_DIR", value)

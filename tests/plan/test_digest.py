@@ -1,4 +1,4 @@
-"""The digest is what a plan means: it moves with every meaning and with nothing else."""
+"""The digest is the meaning of a plan: it changes with every meaning and with nothing else."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def ids(plan: Plan, section: str = "steps") -> list[str]:
 
 
 def keeps(old: bytes, new: bytes) -> bool:
-    """Say whether the old bytes all stand in the new ones, in their order."""
+    """Return whether all old bytes are in the new ones, in their order."""
     rest = iter(new)
     return all(any(byte == other for other in rest) for byte in old)
 
@@ -224,7 +224,7 @@ def test_a_text_that_ends_the_file_gets_no_line_end() -> None:
 
 
 def test_comments_of_a_replaced_step_are_kept() -> None:
-    """What a reviewer wrote beside a step stands above those that take its place."""
+    """A reviewer's comment beside a step is above its replacements."""
     data = (
         b"version: 1\nsteps:\n  # the schema\n  - id: a # ask the owners\n    title: 'T # 1'\n    # twice\n"
         b"    description: |\n      # text\n  - id: b\n    run: y\n"
@@ -237,13 +237,13 @@ def test_comments_of_a_replaced_step_are_kept() -> None:
 
 
 def test_an_edit_that_would_break_the_text_is_refused() -> None:
-    """A step whose anchor is used elsewhere cannot be replaced; the error says what stands in the way."""
+    """A step whose anchor is used elsewhere cannot be replaced; the error names the obstacle."""
     data = b"version: 1\nsteps:\n- id: a\n  env: &e {A: b}\n  run: x\n- id: b\n  env: *e\n  run: y\n"
     with pytest.raises(EditError, match=r"plan\.yml: .* unknown alias: no anchor of this name above"):
         replace_step(data, "plan.yml", "a", ["- id: a\n  run: z\n"])
 
 
-def test_a_list_that_stands_elsewhere_is_refused() -> None:
+def test_a_list_that_is_defined_elsewhere_is_refused() -> None:
     """An alias in the place of the list has nowhere to add to."""
     data = b"version: 1\nfinally: &all\n- id: a\n  run: x\nsteps: *all\n"
     with pytest.raises((EditError, InvalidPlan)):

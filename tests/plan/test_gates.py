@@ -124,8 +124,8 @@ def test_without_a_policy_there_is_none_and_a_level_is_the_boundary() -> None:
         assert (policy.auto_approve, policy.llm_auto_approve) == (level, "low")
 
 
-def test_a_policy_says_nothing_by_expressions() -> None:
-    """What looks like a template in a policy is text: neither a parameter nor the environment can widen it."""
+def test_a_policy_evaluates_no_expressions() -> None:
+    """A template in a policy is text: neither a parameter nor the environment can widen it."""
     plan = compiled(
         "params: {x: {type: string, default: '*'}}\npolicy: {rules: [{allow: {command: '${{ params.x }}'}}],"
         " auto_approve: low}\nsteps: [{run: x}]\n"

@@ -38,7 +38,7 @@ def test_paths_that_name_no_plan(tmp_path: Path) -> None:
 
 
 def test_a_file_given_by_mistake_is_not_shown(tmp_path: Path) -> None:
-    """What is no plan is refused without a word of what stands in it."""
+    """A file that is no plan is refused, and its content is not shown."""
     secrets = {
         "passwd": b"root:x:0:0:hunter2:/root:/bin/sh\n",
         "environ": b"A=b\0TOKEN=hunter2\0",
@@ -54,8 +54,8 @@ def test_a_file_given_by_mistake_is_not_shown(tmp_path: Path) -> None:
         assert "hunter2" not in render_text(problems, {name: data}), name
 
 
-def test_a_file_that_says_it_is_empty_is_read(tmp_path: Path) -> None:
-    """Files of /proc say size 0 and are read to their end; the limit counts what comes."""
+def test_a_file_that_reports_size_zero_is_read(tmp_path: Path) -> None:
+    """Files of /proc report size 0 and are read to their end; the limit counts the bytes read."""
     path = tmp_path / "plan.yml"
     path.write_bytes(b"version: 1\n")
     assert read_source(str(path)) == b"version: 1\n"

@@ -1,4 +1,4 @@
-"""One table says what each key of a plan is: a key that is missing in it, or in a place that reads it, fails here."""
+"""One table describes each key of a plan: a key that is missing in it, or in a place that reads it, fails here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading: what a start imports, and what a file that is no plan says."""
+"""Loading: the imports of a start, and the problems of a file that is no plan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEAVY = (
 
 
 def imported(file: Path) -> set[str]:
-    """Return which of the heavy modules a process holds that loaded a plan and nothing else."""
+    """Return the heavy modules in a process that only loaded a plan."""
     code = (
         "import sys; from planrun.plan.load import load; load(sys.argv[1]);"
         "print(*[name for name in sys.argv[2:] if name in sys.modules])"
@@ -46,7 +46,7 @@ def imported(file: Path) -> set[str]:
 
 
 def test_a_plan_that_was_seen_before_imports_nothing(tmp_path: Path) -> None:
-    """Out of the cache a plan needs neither YAML nor anything else that is slow to load."""
+    """From the cache, a plan needs neither YAML nor another slow import."""
     file = tmp_path / "plan.yml"
     file.write_text(PLAIN)
     assert "yaml" in imported(file)
@@ -63,7 +63,7 @@ def test_a_plain_plan_never_needs_the_grammar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code"), [("missing.yml", "E001"), (".", "E002"), ("empty.yml", "E006"), ("list.yml", "E101")]
 )
-def test_what_is_no_plan_is_said_as_a_problem(tmp_path: Path, name: str, code: str) -> None:
+def test_a_file_that_is_no_plan_is_a_problem(tmp_path: Path, name: str, code: str) -> None:
     """A file that cannot be read or holds something else ends in InvalidPlan, never in another exception."""
     (tmp_path / "empty.yml").write_text("")
     (tmp_path / "list.yml").write_text("- a\n")
@@ -92,7 +92,7 @@ steps: [run: x]
 
 
 def test_params_are_typed_and_defaults_fill_in() -> None:
-    """Texts from the command line become values; what has neither value nor default is left out."""
+    """Texts from the command line become values; a parameter without value and default is left out."""
     plan = load_bytes(PARAMS, "plan.yml", cache=False)
     assert parse_params(plan, ["version=1.2"]) == {"target": "staging", "version": "1.2"}
     given = {"version": "1.2", "jobs": "4", "flags": '["-v"]', "target": "prod"}

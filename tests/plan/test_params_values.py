@@ -110,13 +110,13 @@ def test_a_long_value_never_meets_a_pattern() -> None:
         (r"b", "abc", True),
     ],
 )
-def test_patterns_mean_what_json_schema_says(pattern: str, text: str, found: bool) -> None:  # noqa: FBT001
+def test_patterns_follow_json_schema(pattern: str, text: str, found: bool) -> None:  # noqa: FBT001
     """Found anywhere unless anchored; `$` is the very end; digits are ASCII."""
     assert matches(pattern, text) is found
 
 
 def test_bad_patterns_and_schemas_are_named() -> None:
-    """What could not work later is said at load time."""
+    """A value that could not work later is a problem at load time."""
     assert "not a regular expression" in str(pattern_problem("(a"))
     assert "longer than 1000" in str(pattern_problem("a" * 2000))
     assert "outside itself" in str(schema_problem({"items": {"$ref": "https://example.com/x.json"}}))
@@ -135,7 +135,7 @@ def test_bad_patterns_and_schemas_are_named() -> None:
     )
 )
 def test_every_json_value_has_one_type_and_reads_back(value: Any) -> None:
-    """What a value is called is what it is read as."""
+    """The type that a value gets reads its text back to the same value."""
     kind = type_of(value)
     if kind in ("array", "object"):
         assert read_value({"type": kind}, dumps(value)) == value
@@ -153,7 +153,7 @@ def test_plain_fragments_import_nothing() -> None:
 
 
 def test_a_pattern_causes_no_warning() -> None:
-    """A pattern that Python finds doubtful is a pattern: a bracket in a set says nothing on stderr."""
+    """A pattern that Python finds doubtful is a pattern: a bracket in a set prints nothing on stderr."""
     assert pattern_problem("^[[a]$") is None
     assert matches("^[[a]$", "[")
     assert schema_problem({"type": "array", "items": {"pattern": "^[[b]$"}}) is None

@@ -97,7 +97,7 @@ def test_booleans() -> None:
     ],
 )
 def test_plain_data(text: str, data: Any) -> None:
-    """Where any value may stand, YAML 1.2 says what it is."""
+    """Where any value is allowed, YAML 1.2 decides its type."""
     root, _ = parse(text.encode(), "plan.yml")
     assert root is not None
     assert to_data(root) == data
@@ -115,7 +115,7 @@ def test_text_is_wanted() -> None:
     "value", ["no", "on", "0755", "1:30", "3.10", "2024-01-31", "1e3", "0x1F", "true", ".inf", "=", "'~'"]
 )
 def test_text_places_take_every_scalar(value: str) -> None:
-    """Titles, scripts, arguments and variables keep what was written, whatever YAML 1.1 would make of it."""
+    """Titles, scripts, arguments and variables keep their text, whatever YAML 1.1 would read."""
     text = (
         f"version: 1\nname: {value}\nenv: {{A: {value}}}\nsteps:\n"
         f"  - title: {value}\n    exec: [{value}]\n    tags: [{value}]\n    owner: {value}\n"

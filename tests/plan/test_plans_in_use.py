@@ -227,7 +227,7 @@ def test_the_environment_around_counts_for_the_risk_inside() -> None:
 
 
 def test_a_file_that_is_swapped_while_it_is_looked_for_is_not_followed_out() -> None:
-    """What is opened is what was looked at: its real path, not the link that stood there."""
+    """The opened file is the checked one: its real path, not the link in its place."""
     write("../secret.yml", "version: 1\nsteps: [{id: leaked, run: x}]\n")
     write("sub.yml", SUB)
     os.symlink("sub.yml", "link.yml")

@@ -82,7 +82,7 @@ def test_every_error_is_reported_with_its_place(tmp_path: Path, name: str) -> No
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    """Nothing hangs and nothing floods: only a regular file of at most 8 MiB is read."""
+    """Nothing blocks and no memory limit is exceeded: only a regular file of at most 8 MiB is read."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "large").write_bytes(b"#" * (8 << 20) + b"\n")
     for name, code in (("pipe", "E002"), ("", "E002"), ("large", "E003"), ("absent", "E001")):
@@ -93,7 +93,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_steps_of_plans_are_not_looked_for() -> None:
-    """A policy file is about many plans: whatever step and answer it names is for the one that has it."""
+    """A policy file covers many plans: a step or answer in it applies to the plan that has it."""
     warnings: list[Problem] = []
     text = b"rules: [{allow: {step: x}}]\ndecisions: {sure: true, n: 3}\n"
     policy = policy_in(text, "policy.yml", warnings)

@@ -58,7 +58,7 @@ def test_at_most_20_are_printed() -> None:
     assert len(json.loads(render_sarif(many))["runs"][0]["results"]) == 30
 
 
-def test_caret_stands_under_what_is_shown() -> None:
+def test_the_caret_is_under_the_excerpt() -> None:
     """Tabs, control characters, wide and combining characters move the caret as they move the text."""
     assert excerpt("a: \tb", 5) == ["a: \\tb", "     ^"]
     assert excerpt("a: \x1b[31mb", 4) == ["a: \\x1b[31mb", "   ^^^^"]
@@ -81,7 +81,7 @@ def test_long_lines_are_cut_around_the_caret() -> None:
 @pytest.mark.parametrize(
     "evil", ["a\x1b[2Jb", "a\nb", "a\rb", "a\u202eb", "a\x9b31mb", "a\u2028b", "a\ud800b"]
 )
-def test_no_form_obeys_what_it_shows(evil: str) -> None:
+def test_no_form_interprets_its_text(evil: str) -> None:
     """File names and messages reach the screen and the CI system escaped, on one line."""
     found = [problem(evil, file=f"{evil}.yml", hint=evil, related=((1, 1, evil),))]
     for form in (render_text(found, {}), render_sarif(found), render_json(found)):
@@ -144,7 +144,7 @@ def test_json_form() -> None:
     }
 
 
-def test_nothing_to_say() -> None:
+def test_no_findings() -> None:
     """No findings, no text."""
     assert render_text([], {}) == ""
     assert render_github([]) == ""
@@ -171,7 +171,7 @@ KEYS = ["retries", "timeout", "depends_on", "description", "run", "env", "env_fi
     ],
 )
 def test_nearest_word(word: str, meant: str | None) -> None:
-    """Swapped, missing and other letters are forgiven, spelling with capitals or dashes too; nothing else is."""
+    """Swapped, missing and other letters are corrected, spelling with capitals or dashes too; nothing else is."""
     assert nearest(word, KEYS) == meant
     assert did_you_mean(word, KEYS) == (f'did you mean "{meant}"?' if meant else "")
 
@@ -201,7 +201,7 @@ def test_excerpts_command_no_agent() -> None:
         assert "##vso[x]" in str(json.loads(form))
 
 
-def test_nothing_stands_behind_the_end() -> None:
+def test_missing_parts_are_reported_on_the_last_line() -> None:
     """What is missing at the end of a file without a last newline is missed on its last line."""
     (found,) = load.check_bytes(b"version: 1\nsteps: [", "plan.yml").problems
     assert (found.line, found.col) == (2, 9)

@@ -1,4 +1,4 @@
-"""`expect` and `verify` in a plan: what they may stand beside, what they may read, what they do to risk and digest."""
+"""`expect` and `verify` in a plan: valid combinations, readable values, and their effect on risk and digest."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_what_is_accepted_protects(script: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", WRONG)
 def test_what_is_refused_does_not_protect(script: str, tmp_path: Path) -> None:
-    """Inside of quotes `| sh` is an error that says where it stands, and bash shows that it has to be one."""
+    """Inside of quotes `| sh` is an error with its place, and bash shows that it must be one."""
     ((where, sure),) = verdicts(script)
     assert sure
     assert where.startswith(WRONG[script])
@@ -127,7 +127,7 @@ def test_what_is_not_certain_is_a_doubt(script: str) -> None:
     assert [sure for _where, sure in verdicts(script)] == [False]
 
 
-def test_interpolations_without_sh_may_stand_anywhere() -> None:
+def test_interpolations_without_sh_are_valid_anywhere() -> None:
     """Values that are checked instead of quoted are harmless in quotes, and do not disturb what follows."""
     assert verdicts('echo "${{ params.a }}" @ \'${{ params.b }}\' <<< "${{ params.c }}" @') == []
     assert len(verdicts('echo "${{ params.a }}" @ \'${{ params.b }}\' "@"')) == 1
@@ -138,8 +138,8 @@ def plan(run: str, more: str = "") -> bytes:
     return f"version: 1\nparams: {{x: {{type: string, default: a}}}}\nsteps:\n  - run: {run}\n{more}".encode()
 
 
-def test_an_error_stands_at_the_expression() -> None:
-    """E218 is at the interpolation, keeps the plan from running, and says what to do."""
+def test_an_error_is_at_the_expression() -> None:
+    """E218 is at the interpolation, keeps the plan from running, and names the fix."""
     (found,) = check_bytes(plan('echo "a ${{ params.x | sh }}"'), "plan.yml").problems
     assert (found.code, found.severity, found.line, found.col) == ("E218", "error", 4, 22)
     assert found.text == (
@@ -150,7 +150,7 @@ def test_an_error_stands_at_the_expression() -> None:
 
 @pytest.mark.parametrize("shell", ["python3", "[node]", "pwsh -NoProfile"])
 def test_another_shell_is_a_warning(shell: str) -> None:
-    """What no POSIX shell reads may take the quotes for something else: W302, also by `defaults`."""
+    """A program other than a POSIX shell may read the quotes differently: W302, also by `defaults`."""
     for data in (
         plan("print(${{ params.x | sh }})", f"    shell: {shell}\n"),
         plan("print(${{ params.x | sh }})", f"defaults: {{shell: {shell}}}\n"),

@@ -140,7 +140,7 @@ def test_entries_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_problems_before_a_syntax_error_are_kept() -> None:
-    """What was read before YAML breaks off is checked, and is not blamed for what is missing behind."""
+    """The part before the YAML error is checked, and missing keys behind it are no problems."""
     text = b"version: 1\nnam: x\nsteps:\n  - id: a\n    retires: 2\n    run: 'make\n"
     root, problems = shape.read(text, "plan.yml")
     assert root is None

@@ -70,7 +70,7 @@ def keys() -> list[tuple[str, str]]:
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return what the schema says about one kind of mapping."""
+    """Return the part of the schema for one kind of mapping."""
     found: dict[str, Any] = FILE if name == "Plan" else FILE["definitions"][name]
     return found
 
@@ -120,7 +120,7 @@ def test_good_files_are_accepted_by_both(path: Path) -> None:
 
 
 def test_bad_files_are_refused_by_both() -> None:
-    """What the loader refuses for its shape the schema refuses too, but for what the file says it cannot see."""
+    """The schema refuses the shapes that the loader refuses, except those that the file marks as invisible to it."""
     assert [bad.name for bad in BAD if accepts(bad.path) != (bad.semantic or bad.schema_accepts)] == []
 
 

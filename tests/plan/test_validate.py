@@ -80,7 +80,7 @@ def test_an_interpolation_that_is_not_closed_ends_the_search() -> None:
 
 
 def test_a_misshapen_place_is_reported_once() -> None:
-    """What the check of the shape has said about a place is not said again."""
+    """A problem of the shape check at a place is not repeated."""
     text = HEAD + "env: {PLANRUN_X-1: a}\nsteps: [run: x]\n"
     assert [each[1:3] for each in found(text)] == [(2, 7)]
 
