@@ -437,7 +437,7 @@ def _share(rundir: str, shared: str, job: Job) -> str:
 
 
 def bring_back(rundir: str, step: Step, output: str) -> None:
-    """Copy the files of an attempt back from the container's folder; the step may have replaced them."""
+    """Move the files of an attempt back from the container's folder; the step may have replaced them."""
     there = os.path.join(rundir, "outputs", shared_name(step), os.path.basename(output))
     for ending in ("", PROGRESS):
         try:

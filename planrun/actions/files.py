@@ -1,14 +1,13 @@
-"""The files that a step reads, makes and changes, as they are at one moment: found by patterns, told by their content.
+"""The files that a step reads, creates and changes: matched by patterns and compared by content.
 
-A symbolic link is a file of its own, whose content is where it points; nobody goes through one. What is neither file
-nor link is left out. Nothing goes by times: they say when a file was written, and not what is in it.
+A symbolic link is a file whose content is its target; links are not followed. Other file types are ignored. Times are
+not compared, since they do not show the content.
 
-What becomes of files while a step runs: looked at before it starts and when it ended, and told in its record.
+The files of a step are scanned before it starts and after it ended; its record lists the changes.
 
-The files that a step changed, whether it names them or not: two looks at the tree, before and after.
-
-Loaded for plans with `track_files`. A file counts as changed when its time, size or inode did; its hash is that of its
-content when the step ended. The hash before is there where an earlier step of the same process left the file so.
+For plans with `track_files` two scans of the tree, before and after, list all files that a step changed, named or not.
+A file counts as changed when its time, size or inode did; its hash is that of its content when the step ended. The hash
+before is known if an earlier step of the same process left the file in that state.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step, Text
 
 CHUNK = 1 << 20  # bytes that are read at a time
-LARGE = 1 << 18  # bytes from which on OpenSSL's implementation is worth the 3 ms that it takes to load
-DEEPEST = 200  # folders in each other
+LARGE = 1 << 18  # bytes from which OpenSSL's implementation is worth its 3 ms of loading
+DEEPEST = 200  # levels of nested folders
 _GONE = (EACCES, ELOOP, ENOENT, ENOTDIR)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -51,33 +50,33 @@ class Seen(Record):
 
     @property
     def same(self) -> tuple[str, bool, bool]:
-        """What two files have in common exactly when one can stand for the other."""
+        """A key that is equal exactly for interchangeable files."""
         return self.sha256, self.link, bool(self.mode & 0o100)
 
 
 class Patterns(Record):
-    """What some texts of a plan mean: each text with its globs, and those that take away."""
+    """The parsed patterns of a plan: each text with its globs, and the excluding ones."""
 
     texts: tuple[str, ...]
     wanted: tuple[tuple[Glob, ...], ...]
     unwanted: tuple[tuple[Glob, ...], ...] = ()
 
     def takes(self, path: str) -> bool:
-        """Say whether a path is meant."""
+        """Return whether a path matches."""
         return any(matches(globs, path) for globs in self.wanted) and not self.leaves(path)
 
     def leaves(self, path: str) -> bool:
-        """Say whether a path is taken away."""
+        """Return whether a path is excluded."""
         return any(matches(globs, path) for globs in self.unwanted)
 
 
 def patterns(texts: Sequence[Text], scope: dict[str, Any]) -> Patterns:
-    """Return the patterns that texts of a step are, values filled in; raises EvaluationError."""
+    """Return the parsed patterns of a step, values filled in; raises EvaluationError."""
     return patterns_of([rendered(text, scope) for text in texts])
 
 
 def patterns_of(texts: Sequence[str]) -> Patterns:
-    """Return the patterns that some texts are; raises EvaluationError."""
+    """Return the parsed patterns of texts; raises EvaluationError."""
     wanted: dict[str, tuple[Glob, ...]] = {}
     unwanted: list[tuple[Glob, ...]] = []
     for text in texts:
@@ -92,23 +91,23 @@ def patterns_of(texts: Sequence[str]) -> Patterns:
 
 
 def rendered(text: Text, scope: dict[str, Any]) -> str:
-    """Return a pattern with its values, which stand for themselves; raises EvaluationError."""
+    """Return a pattern with its values, which match literally; raises EvaluationError."""
     if isinstance(text, str):
         return text
     return render_pattern(text, scope)
 
 
 def snapshot(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> dict[str, Seen]:
-    """Return what all files of a workspace are that some patterns mean, by path, in order.
+    """Return the states of all files of a workspace that match patterns, by path, in order.
 
-    `hidden`: folders of planrun's own that no pattern means. Raises OSError for a file that cannot be read.
+    `hidden`: planrun's own folders, which no pattern matches. Raises OSError for a file that cannot be read.
     """
     seen = {path: look(os.path.join(root, path)) for path in matching(root, wanted, hidden)}
     return {path: each for path, each in seen.items() if each is not None}
 
 
 def matching(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> list[str]:
-    """Return the paths in a folder that some patterns mean, in order; raises OSError for folders too deep."""
+    """Return the paths in a folder that match patterns, in order; raises OSError for folders too deep."""
     found: dict[str, None] = {}
     for globs in wanted.wanted:
         for glob in globs:
@@ -117,7 +116,7 @@ def matching(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> list[st
 
 
 def unmatched(wanted: Patterns, seen: Mapping[str, Seen]) -> list[str]:
-    """Return the texts of the patterns that match none of some files."""
+    """Return the texts of the patterns without a match among some files."""
     return [
         text
         for text, globs in zip(wanted.texts, wanted.wanted, strict=True)
@@ -126,7 +125,7 @@ def unmatched(wanted: Patterns, seen: Mapping[str, Seen]) -> list[str]:
 
 
 def look(path: str) -> Seen | None:
-    """Return what a file is; None where there is neither a file nor a link. Raises OSError."""
+    """Return the state of a file; None if there is neither a file nor a link. Raises OSError."""
     try:
         fd = os.open(path, _READ)
     except OSError:
@@ -154,7 +153,7 @@ def _link(path: str) -> Seen | None:
 
 
 def hash_of(fd: int, size: int) -> str:
-    """Return the sha256 of what is left to read of a file, hex; `size`: about how much that is."""
+    """Return the sha256 of the rest of a file, hex; `size`: its approximate number of bytes."""
     found = sha256() if size <= LARGE else hashlib.sha256()
     while block := os.read(fd, CHUNK):
         found.update(block)
@@ -166,7 +165,7 @@ def _is_within(path: str, hidden: Sequence[str]) -> bool:
 
 
 def _found(root: str, glob: Glob) -> Iterator[str]:
-    """Yield the files that a glob matches, and all that is in the folders that it matches."""
+    """Yield the files that a glob matches, and all files in the folders that it matches."""
     try:
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -178,7 +177,7 @@ def _found(root: str, glob: Glob) -> Iterator[str]:
 
 
 def _below(folder: int, before: str, glob: Glob, places: frozenset[int]) -> Iterator[str]:
-    """Walk an open folder with all places of the glob that its name may have come to."""
+    """Walk an open folder with all positions in the glob that its name can match."""
     if before.count("/") > DEEPEST:
         raise OSError(ELOOP, f"more than {DEEPEST} folders in each other", before)
     at = _beyond(glob, places)
@@ -197,7 +196,7 @@ def _below(folder: int, before: str, glob: Glob, places: frozenset[int]) -> Iter
         try:
             inner = os.open(name, _FOLDER, dir_fd=folder)
         except OSError as error:
-            if error.errno in _GONE:  # or it may not be read: what is in it is not there for the step either
+            if error.errno in _GONE:  # or it is unreadable, for the step as well
                 continue
             raise
         try:
@@ -207,12 +206,12 @@ def _below(folder: int, before: str, glob: Glob, places: frozenset[int]) -> Iter
 
 
 def _beyond(glob: Glob, places: frozenset[int]) -> frozenset[int]:
-    """Add the places that come after a `**` that stands for nothing."""
+    """Add the positions after a `**` that matches nothing."""
     return places | {place + 1 for place in places if place < len(glob) and glob[place] is None}
 
 
 def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, bool]]:
-    """Yield the names in a folder that may count, and whether each is a folder; one name alone is looked up."""
+    """Yield the names in a folder that can match, and whether each is a folder; a single name is looked up."""
     if len(at) == 1 and (place := next(iter(at))) < len(glob):
         part = glob[place]
         if part is not None and all(len(token) == 1 and len(token[0]) == 1 for token in part):
@@ -230,13 +229,13 @@ def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, b
 
 
 MAX_LISTED = 1000
-"""Files of one attempt that stand in its record, those it made first; of more, how many and the hash of the list."""
+"""The maximum of files in the record of one attempt, created ones first; for the others their number and list hash."""
 MADE = ("created", "changed", "unchanged", "restored")
 _NAMED = 3  # patterns in a message
 
 
 class Before(Record):
-    """The files of a step as they were before it started; `kept`: patterns by when their files are wanted."""
+    """The files of a step as they were before it started; `kept`: patterns by when their files are kept."""
 
     inputs: Patterns
     produces: Patterns
@@ -247,16 +246,16 @@ class Before(Record):
     others: Mapping[str, Seen]
 
     def takes(self, path: str, *, failed: bool) -> bool:
-        """Say whether a file belongs to what the step made, by whether the step failed."""
+        """Return whether a file is an output of the step, given whether the step failed."""
         return any(each.takes(path) for each in self.wanted(failed=failed))
 
     def wanted(self, *, failed: bool) -> list[Patterns]:
-        """Return the patterns of the files that the step made, by whether it failed."""
+        """Return the patterns of the output files of the step, given whether it failed."""
         return [self.produces, *[each for when, each in self.kept.items() if failed or when != "failed"]]
 
 
 class After(Record):
-    """The files that a step made, those that stand in its record, and what is wrong with them, "" when nothing is."""
+    """The files that a step made, those in its record, and the problem with them, "" for none."""
 
     made: Mapping[str, Seen]
     listed: tuple[dict[str, Any], ...]
@@ -264,27 +263,25 @@ class After(Record):
 
 
 class Filing:
-    """The files of a run's steps, in a workspace; `hidden` are folders in it that no pattern means."""
+    """The files of a run's steps, in a workspace; `hidden` are folders in it that no pattern matches."""
 
     def __init__(self, workspace: str, hidden: Sequence[str]) -> None:
         self._workspace = workspace
         self._hidden = hidden
-        self._looked: dict[str, Before] = {}  # of steps that are about to start
+        self._looked: dict[str, Before] = {}  # for steps that are about to start
         self._begun: dict[str, Before] = {}
-        self._ended: dict[
-            str, tuple[Before, After]
-        ] = {}  # of those that may still have to prove what they did
+        self._ended: dict[str, tuple[Before, After]] = {}  # for steps whose post-checks may still run
         self.on_end: Callable[[Step, Before, After, Outcome], Outcome] | None = (
-            None  # for results to be used again
+            None  # for the reuse of results
         )
 
     def look(self, step: Step, scope: dict[str, Any]) -> Before:
-        """Look at the files of a step; an attempt that is prepared at once goes by it. Raises EvaluationError."""
+        """Scan the files of a step; an attempt that is prepared right after uses the result. Raises EvaluationError."""
         found = self._looked[step.id] = before(step, scope, self._workspace, self._hidden)
         return found
 
     def again(self, known: Before) -> Mapping[str, Seen]:
-        """Look once more at what a step reads; raises EvaluationError."""
+        """Scan again the files that a step reads; raises EvaluationError."""
         return _look(self._workspace, known.inputs, self._hidden)
 
     def reading(self, step: Step, scope: dict[str, Any]) -> dict[str, str]:
@@ -293,12 +290,12 @@ class Filing:
         return {path: seen.sha256 for path, seen in _look(self._workspace, wanted, self._hidden).items()}
 
     def begin(self, step: Step, scope: dict[str, Any]) -> None:
-        """Look at the files of a step that starts, unless that was just done; raises EvaluationError."""
+        """Scan the files of a step that starts, unless just done; raises EvaluationError."""
         found = self._looked.pop(step.id, None)
         self._begun[step.id] = found or before(step, scope, self._workspace, self._hidden)
 
     def ended(self, step: Step, outcome: Outcome) -> Outcome:
-        """Return the outcome of an attempt with what became of its files; missing ones make it failed(outputs)."""
+        """Return the outcome of an attempt with the changes of its files; missing ones make it failed(outputs)."""
         known = self._begun.pop(step.id, None)
         if known is None or outcome.status == "cancelled":
             return outcome
@@ -314,7 +311,7 @@ class Filing:
         return outcome
 
     def settled(self, step: Step, outcome: Outcome) -> Outcome:
-        """Keep what is to be used again, once nothing more has to hold of an attempt; returns its outcome with that."""
+        """Keep the reusable files once all checks of an attempt passed; returns its outcome with them."""
         seen = self._ended.pop(step.id, None)
         if (
             seen and outcome.status == "failed" and "failed" in seen[0].kept
@@ -322,13 +319,13 @@ class Filing:
             try:
                 found = after(seen[0], self._workspace, self._hidden, failed=True)
                 outcome = outcome.but(files=found.listed) if found.listed else outcome
-            except EvaluationError:  # the failure itself counts more
+            except EvaluationError:  # the failure itself is more important
                 pass
         return self.on_end(step, *seen, outcome) if seen and self.on_end else outcome
 
 
 def before(step: Step, scope: dict[str, Any], root: str, hidden: Sequence[str]) -> Before:
-    """Look at the files of a step that is about to start; raises EvaluationError."""
+    """Scan the files of a step that is about to start; raises EvaluationError."""
     more = step.cache.inputs if step.cache else ()
     inputs, produces, writes = (
         patterns(texts, scope) for texts in ((*step.inputs, *more), step.produces, step.writes)
@@ -345,7 +342,7 @@ def before(step: Step, scope: dict[str, Any], root: str, hidden: Sequence[str]) 
 
 
 def after(known: Before, root: str, hidden: Sequence[str], *, failed: bool) -> After:
-    """Look at them again when the step ended; raises EvaluationError for a file that cannot be read."""
+    """Scan them again when the step ended; raises EvaluationError for a file that cannot be read."""
     made = _look_all(root, known.wanted(failed=failed), hidden)
     others = _look(root, known.writes, hidden)
     rows = [_changed(path, known.made.get(path), seen) for path, seen in made.items()]
@@ -374,7 +371,7 @@ def after(known: Before, root: str, hidden: Sequence[str], *, failed: bool) -> A
 
 
 def listing(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return rows for a record, the last of them for all that do not fit."""
+    """Return rows for a record, the last one for all that exceed the limit."""
     if len(rows) <= MAX_LISTED:
         return tuple(rows)
     left = rows[MAX_LISTED:]
@@ -383,10 +380,10 @@ def listing(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
 
 
 def digest(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return what lists have in common exactly when the steps made the same files, however these came to be."""
+    """Return a digest that is equal exactly when the steps made the same files, by any operation."""
     from planrun.sha256 import sha256
 
-    nothing = sha256().hexdigest()  # of what is not listed, where that is about other files
+    nothing = sha256().hexdigest()  # of the unlisted files, if these are other files
     lines = [
         f"{row.get('path', '')}\0{row['sha256']}\n"
         for row in rows
@@ -434,11 +431,11 @@ if TYPE_CHECKING:
     State = tuple[int, int, int]  # mtime in ns, size, inode
     Tree = dict[str, State]
 
-MAX_FILES = 20_000  # of a tree; a larger one is not looked at, and the record says so
+MAX_FILES = 20_000  # of a tree; a larger one is not scanned, and the record says so
 MAX_CHANGES_LISTED = 1000  # rows of one attempt
 MAX_HASHED = 16 << 20  # bytes of one file: hashing happens between two steps
 ALL_HASHED = 64 << 20  # bytes of one attempt
-KEY = "tracked"  # what tells such a row from those of files that a step names
+KEY = "tracked"  # distinguishes such a row from those of files that a step names
 _NEVER = (".git", ".planrun", "planrun-out")
 
 
@@ -452,12 +449,12 @@ class Tracking:
     def __init__(self, root: str, hidden: Sequence[str]) -> None:
         self._root = root
         self._hidden = frozenset((*_NEVER, *hidden))
-        self._begun: dict[str, Tree | None] = {}  # None: there were too many
-        self._beside: dict[str, dict[str, None]] = {}  # the steps that ran in the same time
+        self._begun: dict[str, Tree | None] = {}  # None: too many files
+        self._beside: dict[str, dict[str, None]] = {}  # the steps that ran at the same time
         self._hashes: dict[str, tuple[State, str]] = {}
 
     def begin(self, step: Step, state: RunState) -> None:
-        """Look at the tree before an attempt starts."""
+        """Scan the tree before an attempt starts."""
         running = [name for name, each in state.steps.items() if each.status == "running" and name != step.id]
         running = [name for name in running if state.steps[name].step.kind != "group"]
         self._beside[step.id] = dict.fromkeys(running)
@@ -467,28 +464,28 @@ class Tracking:
         self._begun[step.id] = self._tree()
 
     def ended(self, step: Step, outcome: Outcome) -> Outcome:
-        """Return the outcome of an attempt with a row for each file that changed and that no row is about yet."""
+        """Return the outcome of an attempt with a row for each changed file that has none yet."""
         if step.id not in self._begun:
             return outcome
         before, after, beside = self._begun.pop(step.id), self._tree(), self._beside.pop(step.id)
         if before is None or after is None:
-            told = f"what it changed is not recorded: the tree has more than {MAX_FILES:,} files"
-            return outcome.but(notes=(*outcome.notes, told))
+            note = f"what it changed is not recorded: the tree has more than {MAX_FILES:,} files"
+            return outcome.but(notes=(*outcome.notes, note))
         known = {row.get("path") for row in outcome.files}
         changed = [path for path, state in after.items() if before.get(path) != state]
         paths = sorted({*changed, *[path for path in before if path not in after]} - known)
-        left, room = len(paths) - MAX_CHANGES_LISTED, ALL_HASHED
+        left, budget = len(paths) - MAX_CHANGES_LISTED, ALL_HASHED
         rows: list[dict[str, Any]] = []
         for path in paths[:MAX_CHANGES_LISTED]:
-            row = self._row(path, before.get(path), after.get(path), room)
-            room -= row["bytes"] if row["sha256"] else 0
+            row = self._row(path, before.get(path), after.get(path), budget)
+            budget -= row["bytes"] if row["sha256"] else 0
             rows.append({**row, "key": KEY, **({"also": list(beside)} if beside else {})})
         if left > 0:
             rows.append({"op": "more", "count": left, "bytes": 0, "sha256": "", "key": KEY})
         return outcome.but(files=(*outcome.files, *rows)) if rows else outcome
 
     def _row(self, path: str, old: State | None, new: State | None, budget: int) -> dict[str, Any]:
-        """Return one row; `room`: how many bytes may still be hashed. An empty hash is one that is not known."""
+        """Return one row; `budget`: the bytes that may still be hashed. An empty hash is unknown."""
         state, sha256 = self._hashes.pop(path, (None, ""))
         before = {"before": sha256} if sha256 and state == old else {}
         if new is None:
@@ -515,7 +512,7 @@ class Tracking:
         return found
 
     def _walk(self, folder: str, before: str, found: Tree) -> None:
-        """Add all files below a folder; what may not be read is left out."""
+        """Add all files below a folder; skip unreadable ones."""
         inner: list[str] = []
         try:
             with os.scandir(folder) as listed:

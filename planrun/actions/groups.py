@@ -1,4 +1,4 @@
-"""What a group is made of when it opens, and what it hands on when all its members have ended."""
+"""The members of a group when it opens, and its outputs when all of them have ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def opening(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of StepOpened that tell what a group is made of; raises EvaluationError.
+    """Return the fields of StepOpened that describe the members of a group; raises EvaluationError.
 
     `scope`: the names that expressions of the group itself can read.
     """
@@ -62,7 +62,7 @@ def _bound(group: Step, count: int, state: RunState) -> None:
 
 
 def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState) -> None:
-    """Raise EvaluationError when two instances make the same file, as far as their own values tell."""
+    """Raise EvaluationError when two instances make the same file, as far as their own values show."""
     if group.grouping.form == "uses":
         return
     template = group.grouping.template
@@ -77,7 +77,7 @@ def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState)
 
 
 def _file(text: Text, step: Step) -> str:
-    """Return the one file that a pattern of an instance means, "" where it may mean several or is not known yet."""
+    """Return the one file that a pattern of an instance matches, "" if it may match several or is unknown yet."""
     parts = (text,) if isinstance(text, str) else text[1]
     if not all(is_literal(part) for part in parts if isinstance(part, str)):
         return ""
@@ -89,7 +89,7 @@ def _file(text: Text, step: Step) -> str:
 
 
 def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the outputs of a group that completed: only another plan has any of its own. Raises EvaluationError.
+    """Return the outputs of a group that completed: only included plans have their own. Raises EvaluationError.
 
     `scope`: the names that expressions of that plan can read.
     """
@@ -97,7 +97,7 @@ def gathered(group: Step, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _params(group: Group, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of another plan; raises EvaluationError with all that is wrong with them."""
+    """Return the parameters of an included plan; raises EvaluationError with all problems."""
     values: dict[str, Any] = {}
     wrong: list[str] = []
     for param in group.params:
@@ -114,7 +114,7 @@ def _params(group: Group, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filled(value: Any, scope: dict[str, Any]) -> Any:
-    """Return what is given with its templates filled in, which are the tuples."""
+    """Return data with its templates, which are tuples, filled in."""
     if isinstance(value, tuple):
         return render(value, scope)
     if isinstance(value, dict):

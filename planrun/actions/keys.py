@@ -1,4 +1,4 @@
-"""What the result of a step depends on, part by part, and the key that is made of all of it."""
+"""The dependencies of the result of a step, part by part, and the cache key computed from them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Parts = list[tuple[str, str]]
 
 ALGORITHM = "1"
-"""Goes up when keys are made otherwise, so that no result of before is taken for one of now."""
+"""The version of the key algorithm: older results never match newer keys."""
 
 
 def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts:
-    """Return what a step depends on as (name, value) pairs; values of texts and files are hashes of them.
+    """Return the dependencies of a step as (name, value) pairs; texts and files are hashed.
 
     Names: algorithm, platform, then as in `difference`. Raises EvaluationError.
     """
@@ -75,7 +75,7 @@ def content(steps: Steps, step: Step, state: RunState) -> tuple[str, dict[str, s
 
 
 def _text(steps: Steps, step: Step, state: RunState, text: Text) -> str:
-    """Return a text of a step with its values, without those of secrets; raises EvaluationError."""
+    """Return a text of a step with all values but those of secrets; raises EvaluationError."""
     found = render_text(text, _timeless(steps, step, state))
     return steps.place.masks.mask_text(found) if steps.place.masks else found
 
@@ -94,13 +94,13 @@ def _told(same: tuple[str, bool, bool]) -> str:
 
 
 def key_of(parts: Sequence[tuple[str, str]]) -> str:
-    """Return the key that parts make."""
+    """Return the key of the parts."""
     text = "".join([f"{name}\0{value}\n" for name, value in parts])
     return str(sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def upstream(state: RunState, step: Step) -> list[str]:
-    """Return the steps that a step depends on directly, members in place of groups that they stand for."""
+    """Return the steps that a step depends on directly, groups replaced by their members."""
     found: dict[str, None] = {}
     seen = {step.id}
     waiting = list(step.edges)
@@ -119,7 +119,7 @@ def upstream(state: RunState, step: Step) -> list[str]:
 
 
 def made_by(state: RunState, name: str) -> Sequence[Mapping[str, Any]]:
-    """Return what the record of a step says of the files that it made."""
+    """Return the files that a step made, from its record."""
     found = state.steps[name]
     if found.restored is not None:
         return found.restored.files
@@ -129,7 +129,7 @@ def made_by(state: RunState, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 def difference(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -> str:
-    """Say in a few words what the first difference is; "" when there is none."""
+    """Describe the first difference in a few words; "" when there is none."""
     before, after = dict(old), dict(new)
     for name in [*after, *[name for name in before if name not in after]]:
         if before.get(name) != after.get(name):
@@ -172,7 +172,7 @@ def _sentence(name: str, *, is_old: bool, is_new: bool) -> str:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of files that are not what they were."""
+    """Yield the paths of changed files."""
     for path in {**old, **new}:
         before, after = old.get(path), new.get(path)
         if before is None or after is None or before.same != after.same:

@@ -1,9 +1,9 @@
-"""What a step hands on: the file that `$PLANRUN_OUTPUT` names, typed by the step's `outputs`.
+"""The outputs of a step: the file that `$PLANRUN_OUTPUT` names, typed by the step's `outputs`.
 
 The file holds `name=value` lines and `name<<WORD` … `WORD` blocks; a block keeps its lines as they are,
 without the last newline.
 
-The outputs of the plan that is run, evaluated when all its steps have ended.
+The outputs of the plan itself are evaluated when all its steps have ended.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
 
 MAX_BYTES = 1 << 20  # of one attempt's file
-SCRIPT = ".script"  # how the name of a script's file goes on after that of the outputs
-PROGRESS = ".progress"  # the same for the file in which a step says how far it is
+SCRIPT = ".script"  # suffix of a script's file, after the name of the outputs
+PROGRESS = ".progress"  # suffix of the file in which a step reports its progress
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OutputError(Exception):
-    """The outputs of a step are not what it declares; the message is one line for people."""
+    """The outputs of a step differ from its declaration; the message is one line for the user."""
 
 
 def read_outputs(
     path: str, declared: Mapping[str, dict[str, Any]], masks: Masks | None = None
 ) -> dict[str, Any]:
-    """Return the typed outputs of an attempt from the file at `path`, which may be missing; values as they are.
+    """Return the typed outputs of an attempt from the file at `path`, which may be missing; values unmasked.
 
-    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type; what it quotes
-    of the file is masked.
+    Raises OutputError for a broken file, an undeclared or missing name, or a value of another type; quotes of the
+    file are masked.
     """
     text = _read(path)
     try:
@@ -45,7 +45,7 @@ def read_outputs(
     except OutputError:
         if masks is None:
             raise
-    # Messages quote values cut to size, and half of a secret cannot be told any more: mask before the cut.
+    # Messages truncate values, and half of a secret cannot be recognized: mask before truncation.
     _typed(masks.mask_text(text), declared)
     raise OutputError("its outputs are not what it declares, and what is wrong is masked")
 
@@ -58,7 +58,7 @@ def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if not declared:
         return values
-    from planrun.values import read_value  # only steps that hand something on pay for it
+    from planrun.values import read_value  # loaded for steps with outputs only
 
     for name, schema in declared.items():
         if name in texts:
@@ -74,7 +74,7 @@ def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def forget_outputs(path: str) -> None:
-    """Remove the files of an attempt, in which secrets may stand; what the step put in their place stays."""
+    """Remove the files of an attempt, which may contain secrets; files that the step put in their place stay."""
     for name in (path, path + SCRIPT, path + PROGRESS):
         try:
             os.unlink(name)
@@ -83,7 +83,7 @@ def forget_outputs(path: str) -> None:
 
 
 def keep_outputs(path: str) -> None:
-    """Leave the file of an attempt that is not read to its owner alone; most attempts have none."""
+    """Restrict the unread file of an attempt to its owner; most attempts have none."""
     try:
         fd = os.open(path, _READ)
     except OSError:
@@ -93,7 +93,7 @@ def keep_outputs(path: str) -> None:
 
 
 def _leave_to_owner(fd: int) -> None:
-    """Take the rights of others away: the step made the file, with an umask of its own."""
+    """Remove the permissions of other users: the step made the file with its own umask."""
     try:
         mode = os.fstat(fd).st_mode
         if S_ISREG(mode) and mode & 0o077:
@@ -124,7 +124,7 @@ def _read(path: str) -> str:
         if os.fstat(fd).st_size > MAX_BYTES:
             raise OutputError("its outputs are larger than 1 MiB")
         data = os.read(fd, MAX_BYTES + 1)
-    except OSError as error:  # a folder, or a pipe that nobody fills
+    except OSError as error:  # a folder, or a pipe without a writer
         raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
     finally:
         os.close(fd)
@@ -135,7 +135,7 @@ def _read(path: str) -> str:
 
 
 def parse_outputs(text: str) -> dict[str, str]:
-    """Return name to text; the last of several values for a name counts. Raises OutputError naming the line."""
+    """Return the text of each name; the last of several values counts. Raises OutputError naming the line."""
     found: dict[str, str] = {}
     lines = text.split("\n")
     position = 0
@@ -183,8 +183,8 @@ def evaluated(plan: Plan, scope: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _place(plan: Plan, output: str) -> str:
-    """Return file, line and column of an output; the file alone where the text of the plan is not at hand."""
-    from planrun.plan.yaml.document import parse  # after an error alone
+    """Return file, line and column of an output; only the file if the text of the plan is unavailable."""
+    from planrun.plan.yaml.document import parse  # after errors only
 
     root, _ = parse(plan.source, plan.file) if plan.source else (None, None)
     listed = root.get("outputs") if root is not None else None

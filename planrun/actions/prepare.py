@@ -1,4 +1,4 @@
-"""From a step to a job or, for what needs no process, at once to its outcome."""
+"""Prepare a step: as a job or, if it needs no process, directly its outcome."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
 
-TAIL_BYTES = 8192  # of a failed attempt's log: what an error is classified by
-NEVER = float("inf")  # a service goes on as long as others need it
+TAIL_BYTES = 8192  # of a failed attempt's log, by which its error is classified
+NEVER = float("inf")  # a service runs as long as others need it
 
 
 class Steps:
-    """The step runner: every kind but `abstract`, which nothing can run."""
+    """The step runner: every kind but `abstract`, which cannot run."""
 
     def __init__(self, place: RunEnvironment) -> None:
         self.place = place
@@ -83,7 +83,7 @@ class Steps:
         return value
 
     def prepare(self, step: Step, attempt: int, state: RunState) -> Prepared:
-        """Render a step for one attempt; what cannot be rendered is `failed(refused)` and never runs."""
+        """Render a step for one attempt; one that cannot be rendered is `failed(refused)` and never runs."""
         scope = self.scope(state, step, attempt)
         try:
             self._get_ready(step, state, scope)
@@ -115,7 +115,7 @@ class Steps:
         return prepared
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
-        """Return the job of an attempt; how it ended when what it needs cannot be written."""
+        """Return the job of an attempt; its outcome if the files that it needs cannot be written."""
         try:
             if step.needs_dir:
                 from planrun.folders import make_private  # few steps have one
@@ -127,11 +127,11 @@ class Steps:
             return Outcome(status="failed", reason="spawn", message=message)
 
     def layers(self, step: Step, state: RunState, scope: dict[str, Any]) -> Layers:
-        """Return what sets variables for a step, from the plan inwards; `scope`: the names that it reads itself."""
+        """Return the layers of variables of a step, the plan first; `scope`: the names that it reads itself."""
         return layers_of(step, state, scope, self._fixed)
 
     def copying(self, step: Step, recipe: Recipe) -> Copying | None:
-        """Return what a step runs from copies; None when it names no script, as most do."""
+        """Return the copies that a step runs; None when it names no script, as most do."""
         if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
             return None
         from planrun.actions.scripts import Copies  # few plans name scripts
@@ -223,7 +223,7 @@ class Steps:
         return concluded
 
     def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
-        """The shell of a script that names none: in a container one that every image with a shell has.
+        """The default shell of a script: in a container one that every image with a shell has.
 
         Raises EvaluationError.
         """
@@ -315,7 +315,7 @@ class Steps:
         return {name: known[name] for name in step.secrets if name in known}
 
     def redacted(self, step: Step, recipe: Recipe) -> Recipe:
-        """Return the recipe that a fingerprint is made of: with the names of secrets, without their values.
+        """Return the recipe that a fingerprint is made of: with the names of secrets instead of values.
 
         So a new value reruns nothing, and no one can test guessed values against a ledger.
         """
@@ -368,7 +368,7 @@ class Steps:
 
 
 def last_errors(path: str, stderr: tuple[int, ...]) -> str:
-    """Return the last of an attempt's stderr, of both outputs where they are mixed; empty when there is none."""
+    """Return the end of an attempt's stderr, of both outputs if they are mixed; empty when there is none."""
     if not stderr:
         return ""
     begin, end = stderr
@@ -376,7 +376,7 @@ def last_errors(path: str, stderr: tuple[int, ...]) -> str:
 
 
 def _tail(path: str, begin: int = 0, end: int = -1) -> str:
-    """Return the last bytes of a log, or of what stands in it from `begin` to `end`, as text; empty for none."""
+    """Return the last bytes of a log, or of its part from `begin` to `end`, as text; empty for none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -385,7 +385,7 @@ def _tail(path: str, begin: int = 0, end: int = -1) -> str:
         end = os.fstat(fd).st_size if end < 0 else end
         begin = max(begin, end - TAIL_BYTES)
         return original(os.pread(fd, end - begin, begin).decode("utf-8", "replace"))
-    except OSError:  # the step put something else in its place
+    except OSError:  # the step replaced it
         return ""
     finally:
         os.close(fd)

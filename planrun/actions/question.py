@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Scope = dict[str, Any]
 
-# The source of an answer in a message, by `via` of the event; `{by}` is who gave it.
+# The source of an answer in a message, by `via` of the event; `{by}` is its author.
 _SOURCES = {
     "command": "by {by}",
     "option": "by an option of the command line",
@@ -33,7 +33,7 @@ _SOURCES = {
 
 
 def rendered_question(step: Step, scope: Scope) -> str:
-    """Return the text that a step asks, with its values; raises EvaluationError."""
+    """Return the question of a step, with its values; raises EvaluationError."""
     question = question_of(step).question
     if isinstance(question, str):
         return question
@@ -41,7 +41,7 @@ def rendered_question(step: Step, scope: Scope) -> str:
 
 
 def choice_of(step: Step, scope: Scope) -> tuple[Any, ...]:
-    """Return the answer that the criteria of a decision's options give, in a tuple; empty when they give none.
+    """Return the answer that the criteria of a decision's options give, in a tuple; empty if none applies.
 
     The first option whose criterion is true; for `multi_select` a list of all of them. Raises EvaluationError.
     """
@@ -71,7 +71,7 @@ def prepare(_steps: StepContext, step: Step, state: RunState, scope: Scope) -> P
     gate = state.steps[step.id].gate
     answered = gate.answered if gate else None
     if answered is None:
-        choice_of(step, scope)  # its error is the reason why the question was not opened
+        choice_of(step, scope)  # its error is why the question was not opened
         raise EvaluationError("nobody answered it")
     return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
 
@@ -82,7 +82,7 @@ def fingerprint(_steps: StepContext, step: Step, _state: RunState, scope: Scope)
 
 
 def outcome_of(step: Step, answered: GateAnswered) -> Outcome:
-    """Return how a step ends with an answer: no is a denial, anything else completes it."""
+    """Return the outcome of a step with an answer: no denies it, any other completes it."""
     action = step.action
     if not action.options and action.schema is None and answered.answer is not True:
         return Outcome(status="failed", reason="denied", message=f"answered no {_source(answered)}")

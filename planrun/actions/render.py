@@ -1,4 +1,4 @@
-"""A step's recipe with every value filled in: what is about to run, and the fingerprint of it."""
+"""A step's recipe with every value filled in: the command to run, and its fingerprint."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from planrun.actions.environment import Layers
     from planrun.model.plan import Step, Text
 
-# The name of the workspace in a scope: `expressions.tree.ROOT_KEY`, which plain runs do not import.
+# The name of the workspace in a scope: `expressions.tree.ROOT_KEY`, which simple runs do not import.
 ROOT = "<root>"
 
 
 class Recipe(Record):
-    """What one attempt runs; `script` is what stands in argv for a shell, so that a long one can be moved."""
+    """The command of one attempt; `script` is the shell script in argv, so that a long one can be moved to a file."""
 
     argv: tuple[str, ...]
-    env: dict[str, str]  # what the plan adds to the caller's
+    env: dict[str, str]  # additions of the plan to the caller's
     workdir: str
     script: str | None = None
     call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
 
     def fingerprint(self, command: str = "argv") -> str:
-        """What decides what the step does, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any.
+        """The fingerprint of the action, in parts of 128 bits: `argv:…`, then `env:…` and `workdir:…` if any.
 
         A step that runs reviewed scripts has one more, see `steps.copies`.
         """
@@ -47,12 +47,12 @@ def parts_of(fingerprint: str) -> dict[str, str]:
 
 
 def brief(value: object) -> str:
-    """Half of a sha256 in hex: nobody finds two values for it."""
+    """Half of a sha256 in hex: long enough against collisions."""
     return str(sha256(repr(value).encode("utf-8", "surrogatepass")).hexdigest())[:32]
 
 
 def is_literal(step: Step) -> bool:
-    """Whether the text of a step says all about its scripts: no value is filled in."""
+    """Whether the scripts of a step contain no values to fill in."""
     if not step.action.is_command:
         return True
     return not isinstance(step.workdir, tuple) and all(isinstance(word, str) for word in step.action.words())
@@ -64,7 +64,7 @@ def render_step(step: Step, layers: Layers, scope: dict[str, Any], shell: tuple[
 
 
 def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
-    """Fill in what a step does and where, without its environment; raises EvaluationError."""
+    """Fill in the command and folder of a step, without its environment; raises EvaluationError."""
     if not step.action.starts_process:
         raise EvaluationError("the step has nothing to execute")
     recipe: Recipe = kind_of(step.kind).recipe(step, scope, shell)
@@ -72,7 +72,7 @@ def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> 
 
 
 def added_environment(layers: Layers) -> dict[str, str]:
-    """Return what the plan adds: its env files, its env, then the step's; later ones win.
+    """Return the variables that the plan adds: its env files, its env, then the step's; later ones win.
 
     `layers`: files and variables, each with the names that their templates read.
     """
@@ -86,11 +86,11 @@ def added_environment(layers: Layers) -> dict[str, str]:
 
 
 def render_word(value: Text, scope: dict[str, Any]) -> str:
-    """Render one word for the operating system, which ends texts at a NUL."""
+    """Render one word for the operating system, where a NUL ends texts."""
     if isinstance(value, str):
         text = value
     else:
-        from planrun.expressions.render import render_text  # only templates pay for it
+        from planrun.expressions.render import render_text  # loaded for templates only
 
         text = render_text(value, scope)
     if "\0" in text:
