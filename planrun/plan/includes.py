@@ -54,11 +54,11 @@ class Extended:
         self.problems = problems
 
 
-def extended(root: Node, file: str, data: bytes, shelf: IncludedPlans) -> Extended:
-    """Return the tree of a plan merged with that of its base; the base's own problems are left on the shelf."""
+def extended(root: Node, file: str, data: bytes, included: IncludedPlans) -> Extended:
+    """Return the tree of a plan merged with that of its base; the base's own problems are added to `included`."""
     own = Outline(root, file, data)
     place = root.value[KEY]
-    found = shelf.base(own, place)
+    found = included.base(own, place)
     if found is None:
         return Extended(None, None, own.problems)
     base, origins = found
@@ -191,25 +191,25 @@ def check_declared(checked: Checked) -> None:
     checked.problems = in_order(outline.problems)
 
 
-def check(data: bytes, file: str, shelf: IncludedPlans) -> tuple[Checked | None, list[Problem]]:
-    """Return what was found in a file, and its problems in file order; those of plans that it uses are on the shelf."""
+def check(data: bytes, file: str, included: IncludedPlans) -> tuple[Checked | None, list[Problem]]:
+    """Return the checked file and its problems in file order; the problems of plans that it uses are in `included`."""
     root, problems, complete = read_tree(data, file)
     if root is not None and complete and "extends" in root.value and "template" not in root.value:
-        return _check_extending(root, problems, data, file, shelf)
+        return _check_extending(root, problems, data, file, included)
     if root is not None:
         problems = shape.with_shape(root, problems, file, complete=complete)
     if root is None or not complete:
         return None, problems
     if "template" in root.value:
         return None, [_is_template(root, file)]
-    return _checked(Outline(root, file, data, sound=not problems), problems, shelf)
+    return _checked(Outline(root, file, data, sound=not problems), problems, included)
 
 
 def _checked(
-    outline: Outline, problems: list[Problem], shelf: IncludedPlans
+    outline: Outline, problems: list[Problem], included: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
     """Check what a tree means whose shape was checked, with these problems."""
-    checked = validated(outline, shelf)
+    checked = validated(outline, included)
     if not problems and any(["risk" in raw.keys for raw in checked.outline.steps]):  # noqa: C419 - half the time
         check_declared(checked)
     if not checked.problems:
@@ -221,36 +221,36 @@ def _checked(
 
 
 def _check_extending(
-    root: Node, problems: list[Problem], data: bytes, file: str, shelf: IncludedPlans
+    root: Node, problems: list[Problem], data: bytes, file: str, included: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
-    """Check a plan that extends another one, both as one plan; what is wrong in other files goes to the shelf."""
+    """Check a plan that extends another one, both as one plan; problems of other files are added to `included`."""
     problems = in_order([*problems, *shape.check(root, file, part=True)])
-    found = extended(root, file, data, shelf)
+    found = extended(root, file, data, included)
     if found.root is None or problems:
         return None, in_order([*problems, *found.problems])
     before = [*shape.check(found.root, file, "Plan", found.origins), *found.problems]
     outline = Outline(found.root, file, data, sound=not before, origins=found.origins)
-    checked, merged = _checked(outline, before, shelf)
+    checked, merged = _checked(outline, before, included)
     others = [problem for problem in merged if problem.file != file]
-    shelf.problems += [problem for problem in others if problem not in shelf.problems]
+    included.problems += [problem for problem in others if problem not in included.problems]
     if any(problem.severity == "error" for problem in others):
         checked = None
     return checked, [problem for problem in merged if problem.file == file]
 
 
 def check_filled(
-    tree: Node, data: bytes, file: str, shelf: IncludedPlans
+    tree: Node, data: bytes, file: str, included: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
     """Check the tree that a template in `file` became, as `check` does with a file."""
     problems = shape.check(tree, file)
-    return _checked(Outline(tree, file, data, sound=not problems), problems, shelf)
+    return _checked(Outline(tree, file, data, sound=not problems), problems, included)
 
 
-def check_tree(root: Node, data: bytes, shelf: IncludedPlans) -> list[Problem]:
-    """Return the problems of a tree that was made of the file of the shelf; `data` are the bytes of that file."""
-    problems = shape.check(root, shelf.file)
-    checked = validate(root, shelf.file, data, shelf, sound=not problems)
-    return in_order([*problems, *checked.problems, *shelf.problems])
+def check_tree(root: Node, data: bytes, included: IncludedPlans) -> list[Problem]:
+    """Return the problems of a tree that was made of the file of `included`; `data` are the bytes of that file."""
+    problems = shape.check(root, included.file)
+    checked = validate(root, included.file, data, included, sound=not problems)
+    return in_order([*problems, *checked.problems, *included.problems])
 
 
 def _is_template(root: Node, file: str) -> Problem:
@@ -267,7 +267,7 @@ def _is_template(root: Node, file: str) -> Problem:
 
 
 def check_filled_base(
-    outline: Outline, node: Node, text: tuple[bytes, str], shelf: IncludedPlans
+    outline: Outline, node: Node, text: tuple[bytes, str], included: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
     """Check the plan that the template of an `extends` becomes; `text`: its bytes and what people call it."""
     try:
@@ -278,7 +278,7 @@ def check_filled_base(
         values = _values(outline, node, template)
         if values is None:
             return None, []
-        return check_filled(filled(template, values), *text, shelf)
+        return check_filled(filled(template, values), *text, included)
     except InvalidPlan as error:
         return None, list(error.problems)
 

@@ -87,11 +87,11 @@ def check_bytes(data: bytes, file: str) -> Findings:
     """Check a plan; nothing is compiled or written, which takes two thirds of the time of loading it."""
     from planrun.plan.includes import IncludedPlans, check
 
-    shelf = IncludedPlans(file)
+    included = IncludedPlans(file)
     with _NoCollection():
-        checked, problems = check(data, file, shelf)
-        problems = [*problems, *shelf.problems]
-    sources = shelf.sources()
+        checked, problems = check(data, file, included)
+        problems = [*problems, *included.problems]
+    sources = included.sources()
     if checked is None or any(problem.severity == "error" for problem in problems):
         return Findings(problems=tuple(problems), sources=sources)
     return Findings(problems=tuple(problems), steps=checked.known, later=checked.later, sources=sources)
@@ -137,13 +137,17 @@ def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Pr
     from planrun.plan.compile.compile import compile_plan
     from planrun.plan.includes import IncludedPlans, check
 
-    shelf = IncludedPlans(file, read)
-    checked, problems = check(data, file, shelf)
-    problems = [*problems, *shelf.problems]
+    included = IncludedPlans(file, read)
+    checked, problems = check(data, file, included)
+    problems = [*problems, *included.problems]
     if checked is None or any(problem.severity == "error" for problem in problems):
-        raise InvalidPlan(problems, sources={file: data, **shelf.sources()})
+        raise InvalidPlan(problems, sources={file: data, **included.sources()})
     plan = compile_plan(checked).but(source=data)
-    return plan.but(files=shelf.contents) if shelf.contents else plan, problems, not shelf.named_template
+    return (
+        plan.but(files=included.contents) if included.contents else plan,
+        problems,
+        not included.named_template,
+    )
 
 
 class _NoCollection:
