@@ -1,4 +1,4 @@
-"""What people have to do with a plan, from its goal to its report, on the command line alone."""
+"""The tasks of a user with a plan, from its goal to its report, on the command line alone."""
 
 from __future__ import annotations
 
