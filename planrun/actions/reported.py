@@ -1,12 +1,12 @@
-"""The reports that steps write themselves: found when an attempt ended, read, counted and kept in the run's folder.
+"""JUnit reports of steps: collected when an attempt has ended, parsed, counted and stored in the run's folder.
 
-Loaded for steps that have any. What is kept is the form of `planrun.actions.reported`, one suite or case a line of
-JSON, masked; `planrun.reports.testcases` reads it.
+Loaded only for steps with reports. The stored file has one suite or case per line, as masked JSON;
+`planrun.reports.testcases` reads it.
 
-JUnit files as other programs write them, read without trust: suites and cases as plain data.
+JUnit files are untrusted input, parsed to suites and cases as plain data.
 
-No document types, so no entities; bounded in size, depth and length of texts. Whatever else such a file has is
-passed over, since every test runner writes another dialect.
+Document types, and so entities, are refused; size, depth and length of texts are limited. Unknown content is ignored,
+since every test runner writes a different dialect.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 MAX_BYTES = 30 << 20  # of one file: GitLab reads as much
 ALL_BYTES = 60 << 20  # of all files of an attempt
 MAX_FILES = 1000  # of an attempt
-MAX_NAMED = 10  # failed cases that stand in the record of an attempt; GitHub shows ten annotations of a step
+MAX_NAMED = 10  # failed cases in the record of an attempt; GitHub shows ten annotations of a step
 MESSAGE_CHARS = 300
-ENDING = ".junit"  # of what is kept of an attempt, beside its log
-_APART = "\n" * 8  # more line breaks than any secret is looked for across
+ENDING = ".junit"  # of the stored reports of an attempt, beside its log
+_APART = "\n" * 8  # more line breaks than the search for secrets spans
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Wanted(Record):
-    """One pattern of a step: its text, the folder that it begins in, and what was there before the step ran."""
+    """One pattern of a step: its text, its base folder, and the files there before the step ran."""
 
     text: str
     root: str
@@ -60,7 +60,7 @@ class Reported:
         self._begun: dict[str, tuple[Wanted, ...]] = {}
 
     def begin(self, step: Step, scope: dict[str, Any]) -> None:
-        """Look at what is there before a step starts, which is none of its reports; raises EvaluationError."""
+        """List the files before a step starts, which are not its reports; raises EvaluationError."""
         assert step.reports is not None
         own = scope["step"]["dir"] if step.needs_dir else ""
         self._begun[step.id] = tuple(
@@ -78,7 +78,7 @@ class Reported:
         return Wanted(text=shown, root=root, patterns=wanted, before=self._look(root, wanted))
 
     def _look(self, root: str, wanted: Patterns) -> dict[str, tuple[int, ...]]:
-        """Return the files that are there now, each with what changes when it is written; raises EvaluationError."""
+        """Return the present files, each with the status fields that a write changes; raises EvaluationError."""
         found: dict[str, tuple[int, ...]] = {}
         try:
             for path in matching(root, wanted, self._place.hidden):
@@ -91,7 +91,7 @@ class Reported:
     def ended(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Return the outcome of an attempt with its reports; missing and broken ones make it failed(outputs).
 
-        Of an attempt that failed anyway they are notes.
+        For an attempt that failed already they are notes.
         """
         wanted = self._begun.pop(step.id, ())
         if outcome.status == "cancelled":
@@ -118,7 +118,7 @@ class Reported:
         return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
 
     def restored(self, step: Step, scope: dict[str, Any], paths: Container[str]) -> dict[str, Any]:
-        """Return what the reports say that were restored with the files of an earlier result; `paths`: these files.
+        """Return the results of reports that were restored with the files of an earlier result; `paths`: these files.
 
         Raises EvaluationError.
         """
@@ -140,13 +140,13 @@ class Reported:
 
 
 def _shows(masks: Masks, suite: dict[str, Any]) -> bool:
-    """Say whether there is anything to mask in a suite: one look at all texts costs a fraction of one at each."""
+    """Return whether a suite needs masking: one search of all texts together costs a fraction of one for each."""
     joined = _APART.join(_texts(suite))
     return masks.mask_text(joined) != joined
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in what was read."""
+    """Yield every text in parsed data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -155,7 +155,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class _Merging:
-    """The reports of one attempt on their way into one file: suites, counts, and what is to be said of them."""
+    """The reports of one attempt, merged into one file: suites, counts, and messages about them."""
 
     def __init__(self, place: RunEnvironment, cwd: str) -> None:
         self._place = place
@@ -170,7 +170,7 @@ class _Merging:
         self.notes: list[str] = []
 
     def take(self, wanted: Wanted, found: Mapping[str, tuple[int, ...]]) -> None:
-        """Take the files of a pattern that were written since the step started."""
+        """Add the files of a pattern that were written since the step started."""
         fresh = [path for path, state in found.items() if wanted.before.get(path) != state]
         if not found:
             self.problems.append(
@@ -195,7 +195,7 @@ class _Merging:
                 self.problems.append(f"{path}: cannot be read: {error.strerror}")
 
     def _bytes(self, path: str) -> bytes:
-        """Return what is in a file; raises BadReport, OSError."""
+        """Return the content of a file; raises BadReport, OSError."""
         fd = os.open(path, _OPEN)
         with open(fd, "rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -224,12 +224,12 @@ class _Merging:
         kind, _, message, text = case["result"]
         self.numbers[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
         if kind != "skipped" and len(self.failed) < MAX_NAMED:
-            told = (message or text).strip().partition("\n")[0]
+            first = (message or text).strip().partition("\n")[0]
             where: dict[str, Any] = {name: case[name] for name in ("file", "line") if name in case}
-            self.failed.append({"name": called(case), **where, "message": told[:MESSAGE_CHARS]})
+            self.failed.append({"name": called(case), **where, "message": first[:MESSAGE_CHARS]})
 
     def _place_of(self, file: str) -> str:
-        """Return a file as seen from the workspace, where it is in it."""
+        """Return a path relative to the workspace if it is inside."""
         if file not in self._places:
             path = os.path.normpath(os.path.join(self._place.workspace, self._cwd, file))
             inside = path.startswith(self._place.workspace + "/")
@@ -240,13 +240,13 @@ class _Merging:
         return self._places[file]
 
     def kept(self, path: str) -> dict[str, Any]:
-        """Write what was found to a file of the run, and return what the record says of it."""
+        """Write the results to a file of the run, and return their record."""
         spent = round(sum([suite["time"] for suite in self.suites]), 4)
         summary: dict[str, Any] = {**self.numbers, "time": spent, "failed": self.failed, "file": ""}
         try:
             make_private(os.path.dirname(path))
             if os.path.lexists(path):
-                os.unlink(path)  # of an attempt that was cut short and is made again
+                os.unlink(path)  # of an interrupted attempt that is repeated
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(fd, "w", encoding="ascii") as file:
                 for suite in self.suites:
@@ -261,33 +261,33 @@ class _Merging:
         return summary
 
 
-MAX_DEPTH = 64  # elements in each other; JUnit files have five or so
+MAX_DEPTH = 64  # nested elements; JUnit files have about five
 TEXT_CHARS = 32 * 1024  # of one failure
-OUT_CHARS = 8 * 1024  # of what a case printed that did not pass, its end
+OUT_CHARS = 8 * 1024  # the end of the output of a case that did not pass
 NAME_CHARS = 1000
 _RESULTS = ("failure", "error", "skipped")
 _AGAIN = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
 _PRINTED = ("system-out", "system-err")
 _MOST_SECONDS = 1e9
-# What a failure of pytest ends with, and the place that many others name in this form.
+# The last line of a pytest failure, a place in a form that many other runners use.
 _PLACE = re.compile(r"^((?:[A-Za-z]:)?[^\s:()\"'<>]+\.\w+):(\d{1,7})(?::|$)", re.MULTILINE)
 
 
 class BadReport(ValueError):
-    """A file that is no JUnit file; the message is a clause about it."""
+    """The file is no JUnit file; the message is a clause about it."""
 
 
 def read(data: bytes) -> list[dict[str, Any]]:
-    """Return the suites of a JUnit file, those inside of others after them; raises BadReport.
+    """Return the suites of a JUnit file, nested ones after their parents; raises BadReport.
 
-    A suite has `name`, `time` (seconds) and `cases`. A case has `name`, `class`, `time`, and where they are known
+    A suite has `name`, `time` (seconds) and `cases`. A case has `name`, `class`, `time`, and if known
     `file`, `line`, `result` (kind, type, message, text), `again` (a list of the same) and `out`.
     """
     return _Reading().read(data)
 
 
 class _Reading:
-    """One file being read: the elements that are open, and what was found."""
+    """The parser of one file: its open elements, and its results."""
 
     def __init__(self) -> None:
         self.suites: list[dict[str, Any]] = []
@@ -296,7 +296,7 @@ class _Reading:
         self.case: dict[str, Any] | None = None
         self.result: list[str] | None = None  # kind, type, message
         self.text: list[str] = []
-        self.room = 0  # characters of text that are still taken
+        self.chars_left = 0  # characters of text that are still accepted
 
     def read(self, data: bytes) -> list[dict[str, Any]]:
         parser = expat.ParserCreate()
@@ -336,9 +336,9 @@ class _Reading:
                 _short(attributes.get("type", "")),
                 attributes.get("message", "")[:TEXT_CHARS],
             ]
-            self.text, self.room = [], TEXT_CHARS
+            self.text, self.chars_left = [], TEXT_CHARS
         elif self.case is not None and tag in _PRINTED and self.result is None:
-            self.text, self.room = [], TEXT_CHARS * 32
+            self.text, self.chars_left = [], TEXT_CHARS * 32
 
     def _end(self, tag: str) -> None:
         tag = tag.rpartition(":")[2]
@@ -352,15 +352,15 @@ class _Reading:
             self.case = None
         elif self.result is not None and tag == self.result[0]:
             self.case["found"].append((*self.result, "".join(self.text).strip("\n")))
-            self.result, self.text, self.room = None, [], 0
+            self.result, self.text, self.chars_left = None, [], 0
         elif tag in _PRINTED and self.result is None:
             self.case["out"] += "".join(self.text)[-OUT_CHARS:]
-            self.text, self.room = [], 0
+            self.text, self.chars_left = [], 0
 
     def _characters(self, text: str) -> None:
-        if self.room > 0:
-            self.text.append(text[: self.room])
-            self.room -= len(text)
+        if self.chars_left > 0:
+            self.text.append(text[: self.chars_left])
+            self.chars_left -= len(text)
 
     def _suite(self, attributes: dict[str, str]) -> None:
         own = _short(attributes.get("name", ""))
@@ -397,7 +397,7 @@ class _Reading:
         found = case.pop("found")
         verdicts = [each for each in found if each[0] in _RESULTS]
         if verdicts:
-            # One verdict a case, as all readers have it; a failure is worse than what was left out.
+            # One verdict per case, as all readers expect; a failure outranks a skip.
             verdicts.sort(key=lambda each: each[0] == "skipped")
             kind, type_, message, text = verdicts[0]
             texts = [text, *[f"{each[0]}: {each[2]}\n{each[3]}" for each in verdicts[1:]]]
@@ -413,14 +413,14 @@ class _Reading:
 
 
 def _take_place(case: dict[str, Any], text: str) -> None:
-    """Fill in where a case failed, as far as the text of its failure ends with a place."""
+    """Fill in the place of a failed case if the text of its failure ends with one."""
     places = _PLACE.findall(text[-4 * NAME_CHARS :])
     if places:
         case["file"], case["line"] = _short(places[-1][0]), int(places[-1][1])
 
 
 def seconds(text: str) -> float:
-    """Return a time as runners write it, some with commas for thousands; 0.0 for what is none."""
+    """Return a time as runners write it, some with commas for thousands; 0.0 if invalid."""
     try:
         found = float(text.replace(",", "")) if text else 0.0
     except ValueError:
@@ -433,7 +433,7 @@ def _short(text: str) -> str:
 
 
 def called(case: dict[str, Any]) -> str:
-    """Return what people call a case: `tests/test_a.py::test_x` where that is known, else class and name."""
+    """Return the display name of a case: `tests/test_a.py::test_x` if known, else class and name."""
     name, group, file = case["name"] or "case", case["class"], case.get("file", "")
     module = file.rpartition(".")[0].replace("/", ".")
     if module and (group == module or group.startswith(module + ".")):

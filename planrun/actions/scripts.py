@@ -1,4 +1,4 @@
-"""Which words of a step name reviewed scripts: it runs their copies, and not what stands in the workspace by then."""
+"""Find the words of a step that name reviewed scripts: it runs their copies instead of the files in the workspace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planrun.actions.render import Recipe
     from planrun.model.plan import Step
 
-# What runs a script and keeps its path for later: reports would name a file that is gone by then.
+# Programs that run a script and keep its path: their reports would name a deleted file.
 _RECORDERS = frozenset(("coverage", "kcov", "bashcov", "c8", "nyc"))
 _QUOTES = "\"'"
 
@@ -37,15 +37,15 @@ class Mention(Record):
 
 
 class Copying(Record):
-    """What a step runs from copies; `refusal`: why it must not run at all, in words."""
+    """The copies that a step runs; `refusal`: the reason why it must not run at all."""
 
     scripts: tuple[Script, ...] = ()
-    part: str = ""  # of the fingerprint, with a blank before it
+    part: str = ""  # of the fingerprint, preceded by a blank
     refusal: str = ""
 
 
 def mentioned(step: Step, recipe: Recipe, workspace: str) -> tuple[Mention, ...]:
-    """Return the words of a step that name files of the workspace which it runs."""
+    """Return the words of a step that name workspace files that it runs."""
     setting = Setting(cwd=_inside(recipe.workdir, workspace), workspace=workspace)
     if step.action.is_script:
         last = len(recipe.argv) - 1
@@ -62,7 +62,7 @@ def mentioned(step: Step, recipe: Recipe, workspace: str) -> tuple[Mention, ...]
 
 
 def _inside(workdir: str, workspace: str) -> str:
-    """Return a folder as seen from the workspace."""
+    """Return a folder relative to the workspace."""
     folder = os.path.relpath(os.path.join(workspace, workdir), workspace) if workdir else "."
     return "" if folder == "." else folder
 
@@ -76,7 +76,7 @@ class Copies:
         self._known = known
 
     def of(self, step: Step, recipe: Recipe) -> Copying:
-        """Return what an attempt is to run from copies."""
+        """Return the copies that an attempt runs."""
         found = mentioned(step, recipe, self._workspace)
         words: dict[str, list[tuple[int, int, int, int]]] = {}
         compared = {path for path in (*step.scripts, *step.mentions) if path in self._known}
@@ -89,7 +89,7 @@ class Copies:
                 for mention, place in zip(mentions, places, strict=True):
                     assert place is not None
                     words.setdefault(mention.path, []).append(place)
-            else:  # in one folder it was reviewed and in another it is not there, or the word is written in an odd way
+            else:  # it was reviewed in one folder and is missing in another, or the spelling of the word is unusual
                 compared |= {mention.path for mention in mentions if mention.path in self._known}
         compared.difference_update(words)
         names = sorted({*words, *compared})
@@ -112,14 +112,14 @@ class Copies:
         )
 
     def _place(self, mention: Mention, recipe: Recipe) -> tuple[int, int, int, int] | None:
-        """Return where a word stands, and where its last component begins; None when the copy cannot be named there."""
+        """Return the start of a word and of its last component; None when the copy cannot be named there."""
         if mention.path not in self._known or _records(recipe.argv):
             return None
         word = recipe.argv[mention.index][mention.start : mention.end]
         at = word.rstrip(_QUOTES).rfind("/") + 1
         if not at:
             at = len(word) - len(word.lstrip(_QUOTES))
-        # Nothing in front of it is left open: the copy's name begins there, in the same quotes.
+        # No quote is open before it: the copy's name begins there, in the same quotes.
         if word[at:].rstrip(_QUOTES).replace("\\", "") != os.path.basename(mention.path):
             return None
         return mention.index, mention.start, mention.end, mention.start + at

@@ -83,7 +83,7 @@ if [ "$count" = end ]; then
 fi
 case $(status) in
 running) ;;
-created) "$engine" start "$name" >/dev/null || exit 125 ;; # whoever made it was ended before it started
+created) "$engine" start "$name" >/dev/null || exit 125 ;; # the process that created it ended before the start
 '') begin "$@" ;;
 *)
     echo "the container $name has ended" >&2

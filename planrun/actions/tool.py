@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planrun.plan.kinds.tool import Tool
     from planrun.ports import Masks
 
-# By its path: under -I nothing else says where the planrun is that asks. -S: it needs nothing that is installed.
+# By its path: with -I Python could not find the calling planrun otherwise. -S: it needs no installed packages.
 _MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools", "__main__.py")
 _OPTIONS = ("-I", "-S")
 # One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN), and a character up to four bytes.
@@ -57,7 +57,7 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
 def _called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
     """Return the name of the tool and its arguments, `{"name": …, "args": {…}}`.
 
-    Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not take.
+    Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not accept.
     """
     spec = CATALOGUE[action.name]
     args = {name: _filled(value, spec.params.get(name, {}), scope) for name, value in action.args.items()}
@@ -68,7 +68,7 @@ def _called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:
-    """Return the argv of the process for a call; arguments that are long are put into `file`, bound by their hash."""
+    """Return the argv of the process for a call; long arguments are written to `file`, bound by their hash."""
     args = dumps(call["args"])
     begin = (sys.executable, *_OPTIONS, _MAIN, call["name"])
     if len(args) <= _LONGEST:
@@ -81,7 +81,7 @@ def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:
 
 
 def record_of(job: Job, outcome: Outcome, masks: Masks | None) -> dict[str, Any]:
-    """Return what is kept of a call: its id, the tool, its arguments with long texts shortened, and how it ended."""
+    """Return the record of a call: its id, the tool, its arguments with long texts shortened, and its result."""
     call = job.call
     args = (
         masks.mask_value(call["args"]) if masks else call["args"]
@@ -96,7 +96,7 @@ def record_of(job: Job, outcome: Outcome, masks: Masks | None) -> dict[str, Any]
 
 
 def shortened(value: Any) -> Any:
-    """Return data with long texts and lists cut, and a note of how much was left out."""
+    """Return data with long texts and lists cut, and a note of the omitted length."""
     if isinstance(value, dict):
         return {name: shortened(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -108,7 +108,7 @@ def shortened(value: Any) -> Any:
 
 
 def _filled(value: Any, schema: Fragment, scope: dict[str, Any]) -> Any:
-    """Return data with its templates filled in: what is one interpolation keeps its type, unless text is wanted."""
+    """Return data with its templates filled in: a single interpolation keeps its type, unless the tool expects text."""
     if isinstance(value, dict):
         parts = schema.get("properties", {})
         return {name: _filled(part, parts.get(name, {}), scope) for name, part in value.items()}

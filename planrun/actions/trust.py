@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.job import Job
 
     class Command(Protocol):
-        """What is looked at of a simple command: `planrun.risk.classifier.Command`."""
+        """The examined part of a simple command: `planrun.risk.classifier.Command`."""
 
         @property
         def words(self) -> tuple[str | None, ...]:
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 _ORDER = {"none": -1, "read-only": 0, "low": 1, "medium": 2, "high": 3}
-_FILES = GitFiles()  # what was read in this run
+_FILES = GitFiles()  # the files read in this run
 
 
 def cleaned(job: Job, level: str, ground: Ground | None = None) -> Job:
-    """Return the job with an environment in which its text means what it says, for a class up to `level`.
+    """Return the job with an environment that does not change the meaning of its text, for a class up to `level`.
 
-    `ground`: what was found out about the workspace and the machine's folders in the same look.
+    `ground`: the results of the same check about the workspace and the machine's folders.
 
-    Read-only and low: nothing that changes what code runs is left, and PATH has only folders that are the machine's.
-    Medium: project code runs anyway, so only what changes the meaning of the text itself goes. High: the job as it is.
+    Read-only and low: all variables that change which code runs are removed, and PATH has only the machine's folders.
+    Medium: project code runs anyway, so only variables that change the meaning of the text go. High: unchanged.
     """
     if level == "high":
         return job
     env = {name: value for name, value in job.env.items() if not variables.means_more(name, value)}
-    # Started by sshd or so it seems, a bash that nobody started before reads ~/.bashrc.
+    # A top-level bash that seems to be started by sshd reads ~/.bashrc.
     env.setdefault("SHLVL", "1")
     if level == "medium":
         folders = [folder for folder in _path(job).split(":") if folder]
@@ -71,9 +71,9 @@ def cleaned(job: Job, level: str, ground: Ground | None = None) -> Job:
 def raised(
     commands: Sequence[Command], job: Job, workspace: str, ground: Ground | None = None
 ) -> tuple[str, str] | None:
-    """Return a higher level and the reason when what stands around the text makes its class untrue; None otherwise.
+    """Return a higher level and the reason when the surroundings of the text invalidate its class; None otherwise.
 
-    To be asked right before the start. It reads no more of the workspace than the names of programs and the files
+    Call it right before the start. It reads no more of the workspace than the names of programs and the files
     that configure the ones in `commands`. `ground` as for `cleaned`.
     """
     look = _Look(job, workspace, ground or Ground(workspace))
@@ -82,7 +82,7 @@ def raised(
 
 
 class _Look:
-    """One look at the surroundings of a job."""
+    """One check of the surroundings of a job."""
 
     def __init__(self, job: Job, workspace: str, ground: Ground) -> None:
         self._job = job
@@ -91,7 +91,7 @@ class _Look:
         self._home = job.env.get("HOME", "")
 
     def at(self, command: Command) -> tuple[str, str] | None:
-        """Look at what one command will meet."""
+        """Check the surroundings of one command."""
         words = inner(command.words)
         if not words or _ORDER.get(command.level, 3) > _ORDER["low"]:
             return None
@@ -114,7 +114,7 @@ class _Look:
         )
 
     def at_program(self, name: str, cwd: str = "") -> tuple[str, str] | None:
-        """Look up a program as bash does; one with a slash is told by its text."""
+        """Look up a program as bash does; a path with a slash identifies itself."""
         if "/" in name:
             return None
         path = _path(self._job)
@@ -142,7 +142,7 @@ class _Look:
         return f"the workspace's own ./{place.removeprefix(top)}" if place.startswith(top) else place
 
     def _at_home(self, name: str) -> tuple[str, str] | None:
-        """Whether somebody else could have written what configures the user's programs."""
+        """Whether another user could have written the files that configure the user's programs."""
         for variable in ("HOME", "XDG_CONFIG_HOME"):
             folder = self._job.env.get(variable, "")
             if folder and (not folder.startswith("/") or self._ground.inside(folder)):
@@ -188,7 +188,7 @@ class _Look:
         return os.path.relpath(path, self._workspace) if self._ground.inside(path) else path
 
     def _at_files(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
-        """Whether files of the workspace say what the program is or loads."""
+        """Whether files of the workspace determine the program or the code that it loads."""
         files = CODE_FILES.get(os.path.basename(words[0] or ""), ())
         path = telling(files, cwd)
         return ("medium", f"{self._relative(path)} says what `{words[0]}` runs") if path else None
@@ -208,8 +208,8 @@ BUILTINS = names_in(
     "source test times true type umask unset wait local let mapfile readarray dirs pushd popd getopts "
     "ulimit jobs kill"
 )
-"""What bash does itself, before it looks at PATH."""
-# Coreutils, findutils, diffutils, grep, sed, awk and their like: no configuration but by variables.
+"""The builtins of bash, which precede PATH."""
+# Coreutils, findutils, diffutils, grep, sed, awk and similar: configured by variables only.
 PLAIN = names_in(
     "arch b2sum base32 base64 basename basenc cat chmod cksum comm cp csplit cut date df dir dirname du "
     "echo expand expr factor false fmt fold groups head hostname id install join link ln logname ls "
@@ -221,7 +221,7 @@ PLAIN = names_in(
     "free lscpu cal lsb_release gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat "
     "lz4 tar zip unzip zipinfo"
 )
-"""Programs that read nothing of the workspace but what they are told to, and that read it as data."""
+"""Programs that read only the workspace files that their arguments name, and only as data."""
 # Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
 LOOKED = names_in(
     "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
@@ -234,13 +234,13 @@ VERSIONS = names_in(
     "python python3 node npm make cmake gcc g++ cc clang java javac go rustc ruby perl php lua uv ninja "
     "meson protoc dotnet curl wget bash sh dash ld"
 )
-"""Programs that are believed when they are only asked for their version: then they load nothing of the workspace."""
-_UNSEEN = b"\\u"  # with which TOML spells any letter otherwise
+"""Programs that are trusted to load nothing of the workspace when only asked for their version."""
+_UNSEEN = b"\\u"  # begins a TOML escape, which can spell any letter
 _TOOLCHAINS = (("rust-toolchain", (b"/",)), ("rust-toolchain.toml", (b"path", _UNSEEN)))
 
 
 def _python(own: str, *patterns: bytes) -> tuple[tuple[str, tuple[bytes, ...]], ...]:
-    """The files that may configure a tool of Python, and what in them has it load code."""
+    """The files that may configure a Python tool, and the patterns in them that make it load code."""
     return tuple(
         (name, (*patterns, _UNSEEN)) for name in (*own.split(), "setup.cfg", "tox.ini", "pyproject.toml")
     )
@@ -255,7 +255,7 @@ CODE_FILES: dict[str, tuple[tuple[str, tuple[bytes, ...]], ...]] = {
     "coverage": _python(".coveragerc", b"plugins"),
     "dotnet": (("global.json", (b"paths",)),),
 }
-"""Program -> files, looked for from its folder upwards, that say what it runs if they hold such a word; (): any."""
+"""Program -> files, searched from its folder upwards, that decide what it runs if they contain a pattern; (): any."""
 SHIM_FILES: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     *(
         (".tool-versions", (b"path:", b"/")),
@@ -270,15 +270,15 @@ SHIM_FILES: tuple[tuple[str, tuple[bytes, ...]], ...] = (
         (".java-version", (b"/",)),
     ),
 )
-"""The same for a program that only chooses which version is to run, as the shims of pyenv, asdf and mise do."""
+"""The same for a program that only selects a version to run, such as the shims of pyenv, asdf and mise."""
 _CONFIGURE = ("--config", "--rcfile", "--append-config", "--python-executable")
 _WRAPPERS = frozenset(("env", "timeout", "nice", "command", "time", "stdbuf", "ionice", "chrt"))
 _VERSION_WORDS = frozenset(("--version", "-V", "-v", "version", "-version"))
-_MAX_FILE = 1 << 16  # bytes that are looked at
+_MAX_FILE = 1 << 16  # bytes that are searched
 
 
 def inner(words: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Return the words from the program on that a wrapper like `timeout 5` or `env A=b` starts."""
+    """Return the words of the program that a wrapper like `timeout 5` or `env A=b` starts."""
     while words and words[0] in _WRAPPERS:
         rest = words[1:]
         while rest and (rest[0] is None or rest[0].startswith("-") or "=" in rest[0] or _is_number(rest[0])):
@@ -290,7 +290,7 @@ def inner(words: tuple[str | None, ...]) -> tuple[str | None, ...]:
 
 
 def of_git(words: Sequence[str | None], cwd: str) -> tuple[str, str]:
-    """Return in which folder git works, and what it is to do; both empty when its options leave that open."""
+    """Return the folder and the subcommand of git; both empty when its options leave them open."""
     at = 1
     while at < len(words):
         word = words[at]
@@ -311,7 +311,7 @@ def of_git(words: Sequence[str | None], cwd: str) -> tuple[str, str]:
 
 
 def doubt(words: Sequence[str | None]) -> str:
-    """Say why a command is not believed to run nothing of the workspace; "" when it is."""
+    """Return why a command may run code of the workspace; "" when it cannot."""
     name = os.path.basename(words[0] or "")
     if name in CODE_FILES and any((word or "--config").startswith(_CONFIGURE) for word in words[1:]):
         return f"which configuration `{name}` reads is not looked into"
@@ -323,7 +323,7 @@ def doubt(words: Sequence[str | None]) -> str:
 
 
 def telling(files: Sequence[tuple[str, tuple[bytes, ...]]], folder: str) -> str:
-    """Return the first of such files that is there and counts, from a folder upwards; "" when there is none."""
+    """Return the first existing file with a pattern, from a folder upwards; "" when there is none."""
     while files:
         for name, patterns in files:
             path = os.path.join(folder, name)
@@ -337,7 +337,7 @@ def telling(files: Sequence[tuple[str, tuple[bytes, ...]]], folder: str) -> str:
 
 
 def holds(path: str, patterns: tuple[bytes, ...]) -> bool:
-    """Whether a file is there and holds one of the words, or is too long to be looked at."""
+    """Whether a file exists and contains a pattern, or is too long to be searched."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb") as file:
@@ -357,7 +357,7 @@ _SHEBANG = 256  # bytes: what Linux reads of a first line
 
 
 class Ground:
-    """The workspace and what was found out about folders of the machine, for one look: each is looked at once."""
+    """The workspace and the results about the machine's folders for one check: each is examined once."""
 
     def __init__(self, workspace: str) -> None:
         self._modes: dict[str, int] = {}
@@ -367,14 +367,14 @@ class Ground:
         self._folders: dict[str, str] = {}
 
     def inside(self, path: str) -> bool:
-        """Whether an absolute path is the workspace or below it, once links are followed or as it is written."""
+        """Whether an absolute path is the workspace or below it, with links resolved or as written."""
         return any(
             found == self.workspace or found.startswith(self._below)
             for found in (self.real(path), os.path.normpath(path))
         )
 
     def real(self, path: str) -> str:
-        """Return a path without links: `os.path.realpath`, which looks at the folders above again for each path."""
+        """Return a path without links: `os.path.realpath`, which reads the parent folders again for each path."""
         known = self._reals.get(path)
         if known is None:
             known = self._reals[path] = self._resolved(path)
@@ -389,7 +389,7 @@ class Ground:
         return os.path.realpath(place) if S_ISLNK(self._mode(place)) else place
 
     def _mode(self, path: str) -> int:
-        """Return the mode of a path that is not followed; 0: nothing is there."""
+        """Return the mode of a path, links not followed; 0: it does not exist."""
         known = self._modes.get(path)
         if known is None:
             try:
@@ -400,9 +400,9 @@ class Ground:
         return known
 
     def _is_open(self, real: str, *, except_sticky: bool = False) -> bool:
-        """Whether everybody can write a file or folder; what is not there is for those who can make it.
+        """Whether every user can write a file or folder; a missing one depends on who can create it.
 
-        A link here leads in a circle, or was put there this moment: everybody's, then.
+        A link here is circular or was created just now: treated as writable by every user.
         """
         mode = self._mode(real)
         if except_sticky and S_ISDIR(mode) and mode & S_ISVTX:
@@ -410,16 +410,16 @@ class Ground:
         return bool(mode & S_IWOTH) or S_ISLNK(mode)
 
     def blot(self, folder: str) -> str:
-        """Say why a folder is not to be trusted; "" for the machine's own."""
+        """Return why a folder cannot be trusted; "" for the machine's own."""
         known = self._folders.get(folder)
         if known is None:
             known = self._folders[folder] = self._kept(folder)
         return known
 
     def _kept(self, folder: str) -> str:
-        """Return what an earlier look found, if everything that it saw is the same now.
+        """Return the result of an earlier check if its inputs are unchanged.
 
-        That is kept of a folder without links on its way: of that, only the kinds and modes on the way decide.
+        Results are cached for paths without links: they depend only on the types and modes along the path.
         """
         kept = _KEPT.get((self.workspace, folder))
         if kept is not None and all([self._mode(place) == mode for place, mode in kept[0]]):  # noqa: C419 - half the time
@@ -447,11 +447,11 @@ class Ground:
         return ""
 
     def trusted(self, folders: str) -> list[str]:
-        """Return the folders of a list like PATH that exist and are nobody else's."""
+        """Return the folders of a list like PATH that exist and that no other user controls."""
         return [folder for folder in folders.split(":") if not self.blot(folder)]
 
     def find(self, name: str, path: str, cwd: str) -> tuple[str, str]:
-        """Return where bash finds a program, and why that is not to be trusted; both empty: nowhere."""
+        """Return the path where bash finds a program, and why it cannot be trusted; both empty: not found."""
         for folder in path.split(":"):
             place = os.path.join(cwd, folder, name)
             if is_program(place):
@@ -459,7 +459,7 @@ class Ground:
         return "", ""
 
     def _blot_of_file(self, place: str) -> str:
-        """Say why a program in a good folder is not to be trusted: by where its links lead, or who can write it."""
+        """Return why a program in a trusted folder cannot be trusted: by its link targets, or its writers."""
         real = self.real(place)
         if self.inside(real):
             return "a link into the workspace"

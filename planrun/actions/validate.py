@@ -1,7 +1,4 @@
-"""StepContext that check things themselves: no process, an outcome at once.
-
-The checks of a `validate` step, each named in the result.
-"""
+"""The kind `validate`: checks without a process, with an immediate outcome that names each check."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def prepare(steps: StepContext, step: Step, state: RunState, scope: dict[str, Any]) -> Prepared:
-    """Make the checks of a step; raises EvaluationError where its environment cannot be rendered."""
+    """Run the checks of a step; raises EvaluationError when its environment cannot be rendered."""
     action: Validate = step.action  # type: ignore[assignment]
     began = time.monotonic()
     place, added = steps.place, added_environment(steps.layers(step, state, scope))
@@ -52,13 +49,13 @@ def fingerprint(steps: StepContext, step: Step, state: RunState, scope: dict[str
 
 
 def _fingerprint(steps: StepContext, step: Step, env: dict[str, str]) -> str:
-    """Return the fingerprint of such a step; how its checks are laid out does not show in it."""
+    """Return the fingerprint of such a step; it ignores the layout of its checks."""
     recipe = Recipe(argv=(repr(plain(step.action)),), env=env, workdir="")
     return steps.redacted(step, recipe).fingerprint("checks")
 
 
 class CheckScope:
-    """Where checks look: the workspace, the environment of the step, and the values of its expressions."""
+    """The inputs of checks: the workspace, the environment of the step, and the values of its expressions."""
 
     __slots__ = ("env", "folder", "masks", "values")
 
@@ -72,7 +69,7 @@ class CheckScope:
 
 
 def run_checks(checks: tuple[Check, ...], where: CheckScope) -> tuple[dict[str, Any], ...]:
-    """Return one `{name, ok, message}` a check, in order; a check that cannot be made is not ok."""
+    """Return one `{name, ok, message}` per check, in order; a check that cannot run is not ok."""
     results = []
     for check in checks:
         try:
@@ -99,7 +96,7 @@ def _writable(value: Any, where: CheckScope) -> str:
 
 
 def _commands_on_path(value: Any, where: CheckScope) -> str:
-    import shutil  # only plans with such a check pay for it
+    import shutil  # loaded for plans with such a check only
 
     path = where.env.get("PATH", os.defpath)
     missing = [name for name in _texts(value, where) if shutil.which(name, path=path) is None]
@@ -137,7 +134,7 @@ def _json_schema(value: Any, where: CheckScope) -> str:
 
 
 def _load(name: str, where: CheckScope) -> tuple[Any, str]:
-    """Return the data in a JSON or YAML file, or what is wrong with it."""
+    """Return the data in a JSON or YAML file, or its error."""
     path = os.path.join(where.folder, name)
     if name.endswith((".yml", ".yaml")):
         return _load_yaml(path, name, where.masks)
@@ -163,7 +160,7 @@ def _load_yaml(path: str, name: str, masks: Masks | None) -> tuple[Any, str]:
         node, problems = parse(data, name)
         if problems and masks and masks.mask_value(data) != data:
             from planrun.plan.problems import (
-                CODES,  # the messages quote the file, cut in the middle of anything
+                CODES,  # the messages quote the file, truncated anywhere
             )
 
             problems = [problem.but(message=CODES[problem.code]) for problem in problems]

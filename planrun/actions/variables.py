@@ -1,7 +1,7 @@
-"""Variables that change which code runs, by family, and what is put in their place.
+"""Variables that change which code runs, by family, and their replacements.
 
-The families are those of ld.so(8) and glibc's `unsecvars.h`, of the variables that sudo takes away, of bash(1) and
-git(1), and of the interpreters and tools in the tables of classes of risk.
+The families are those of ld.so(8) and glibc's `unsecvars.h`, of the variables that sudo removes, of bash(1) and
+git(1), and of the interpreters and tools in the tables of risk classes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# Never wanted by a step that is looked at before it starts: they change what its text means.
+# Always removed from a step that is classified before it starts: they change the meaning of its text.
 _SHELL = names_in(
     "BASH_ENV ENV SHELLOPTS BASHOPTS BASH_COMPAT BASH_XTRACEFD BASH_LOADABLES_PATH IFS CDPATH GLOBIGNORE "
     "GLOBSORT EXECIGNORE FIGNORE FUNCNEST POSIXLY_CORRECT PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 TMOUT OPTERR "
     "OPTIND ZDOTDIR FPATH NULLCMD READNULLCMD FCEDIT INPUTRC OLDPWD"
 )
 _FUNCTIONS = "BASH_FUNC_"
-# Taken away besides from what is let in since it only reads, or writes nothing but ordinary files.
+# Also removed from steps that are allowed since they only read, or only write ordinary files.
 _STARTS = tuple(
     names_in(
         "LD_ _RLD LDR_ DYLD_ GIT_ LESS PYTHON PERL RUBY NODE_ JAVA_ JDK_ _JAVA_ MAVEN_ GRADLE_ DOTNET_ "
@@ -38,7 +38,7 @@ _NAMES = names_in(
     "HOSTTYPE GOFLAGS GOENV GOROOT GOTOOLDIR GOTOOLCHAIN GOPACKAGESDRIVER GODEBUG GOEXPERIMENT GOWORK "
     "GOCACHEPROG GOAUTH GOVCS"
 )
-# What a step may well print or compare, and what nothing runs by.
+# Kept: a step may print or compare them, and no program runs code because of them.
 _KEPT = names_in(
     "GIT_COMMIT GIT_BRANCH GIT_LOCAL_BRANCH GIT_URL GIT_TAG GIT_SHA GIT_REF GIT_REVISION "
     "GIT_PREVIOUS_COMMIT GIT_PREVIOUS_SUCCESSFUL_COMMIT GIT_STRATEGY GIT_DEPTH GIT_COMMIT_SHA "
@@ -49,24 +49,24 @@ _KEPT = names_in(
     "RUSTUP_TOOLCHAIN JAVA_HOME DOTNET_ROOT GREP_COLORS GREP_COLOR DOTNET_NOLOGO "
     "DOTNET_CLI_TELEMETRY_OPTOUT"
 )
-# Keys of git that the environment may set, as CI systems do in containers: they run nothing.
+# Git settings that the environment may set, as CI systems do in containers: they run no program.
 _KEPT_CONFIG = ("safe.directory", "user.name", "user.email", "init.defaultbranch", "core.quotepath")
-_FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")  # kept when nobody else could have written them
+_FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")  # kept when no other user could have written them
 _MAX_PAIRS = 100
-_CHANGE: dict[str, bool] = {}  # names that were asked about: the environments of steps are much the same
+_CHANGE: dict[str, bool] = {}  # cache by name: the environments of steps are similar
 
 GIT_OFF = (
     ("core.fsmonitor", ""),  # empty is off in every version; before 2.36 `false` was the name of a program
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.askPass", ""),
-    ("maintenance.auto", "false"),  # what goes on behind the back of a command that has ended
+    ("maintenance.auto", "false"),  # runs in the background after a command has ended
     ("gc.auto", "0"),
     ("gc.autoDetach", "false"),
-    ("protocol.allow", "never"),  # nothing that is let in for its class fetches
+    ("protocol.allow", "never"),  # commands that are allowed for their class do not fetch
     ("help.autoCorrect", "0"),
 )
-"""Settings of git that are stronger than those of every file."""
+"""Settings of git that override those of every file."""
 PLACED = {
     "GIT_PAGER": "cat",
     "PAGER": "cat",
@@ -83,7 +83,7 @@ PLACED = {
     "RUSTUP_AUTO_INSTALL": "0",
     "COREPACK_ENABLE_NETWORK": "0",
 }
-"""Variables with which programs that are let in for their class run."""
+"""Variables for programs that are allowed for their class."""
 
 
 def means_more(name: str, value: str) -> bool:
@@ -92,7 +92,7 @@ def means_more(name: str, value: str) -> bool:
 
 
 def changes_code(name: str) -> bool:
-    """Whether a variable changes which code a program runs, or may do so by the family it is of."""
+    """Whether a variable changes which code a program runs, or may do so by its family."""
     known = _CHANGE.get(name)
     if known is None:
         known = _CHANGE[name] = _changes_code(name)
@@ -100,13 +100,13 @@ def changes_code(name: str) -> bool:
 
 
 def _changes_code(name: str) -> bool:
-    if name in _KEPT or name.endswith("_VERSION"):  # images of languages say so what they hold
+    if name in _KEPT or name.endswith("_VERSION"):  # images of languages state their version so
         return False
     return name in _NAMES or name.startswith(_STARTS) or name.endswith(_ENDS)
 
 
 def configured(env: Mapping[str, str], files: Iterable[str]) -> dict[str, str]:
-    """Return the variables that configure git: what of the caller's is harmless, and above it `GIT_OFF`.
+    """Return the variables that configure git: the harmless ones of the caller, overridden by `GIT_OFF`.
 
     `files`: which of the caller's own files of configuration are kept.
     """

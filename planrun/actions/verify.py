@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PROBE = ":ready"
 """Suffix of the id of a service in the name of its readiness probe; no id has a colon."""
 SHOWN = 200
-"""Characters of a command, and of its last line of output, that a result shows."""
+"""Characters of a command, and of its last line of output, in a result."""
 
 
 class PostChecks:
@@ -123,7 +123,7 @@ class PostChecks:
 
 
 def _with(outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
-    """Return an outcome with more checks; failed(verify) when one of them does not hold."""
+    """Return an outcome with more checks; failed(verify) when one of them fails."""
     if not checks:
         return outcome
     outcome = outcome.but(checks=(*outcome.checks, *checks))
@@ -156,8 +156,8 @@ def following(
 ) -> tuple[Job, ...]:
     """Return the jobs that verify a step, in order; each has a log of its own beside that of the action.
 
-    `timeout`: seconds for each of them; None: as many as for the action. Of a service it is the one that
-    shows that it is ready, under a name of its own: it runs while the service does.
+    `timeout`: seconds for each of them; None: as many as for the action. For a service it is the
+    readiness probe, under a name of its own: it runs while the service does.
     """
     jobs = []
     bound = main.timeout if timeout is None or service else timeout
