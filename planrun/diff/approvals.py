@@ -54,7 +54,7 @@ class Gate(Record):
 
 
 class Approvals(Record):
-    """What has to be approved: `policy` in one line what is in force, `gates` in the order of the file.
+    """The required approvals: `policy`, the policies in force in one line; `gates` in the order of the file.
 
     `whole`: the plan as a whole is asked for before anything starts. `command` writes the approval; empty when none is
     needed. `digest` is what it names: plan, parameters as their defaults say, scripts of the workspace; empty where the
@@ -155,7 +155,7 @@ def _policies(layers: Layers) -> list[Policy]:
 
 def _gates(old: Plan | None, new: Plan, layers: Layers) -> Iterator[Gate]:
     context = ci_context(os.environ)
-    # The same policy says the same, and to look into every command twice takes time.
+    # The same policy decides the same, and parsing every command twice takes time.
     other = old is not None and plain(old.policy) != plain(new.policy)
     before = layers.but(plan=old.policy) if old and other else None
     answered = {name for policy in (new.policy, *_policies(layers)) if policy for name in policy.decisions}

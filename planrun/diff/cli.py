@@ -47,7 +47,7 @@ _SHOWN = 20_000  # characters of the problems of a plan
 
 
 class Proposal(Record):
-    """What is proposed for a plan: the check of its file (None: it is gone), and the report where it is valid or gone.
+    """The proposal for a plan: the check of its file (None: it is gone), and the report where it is valid or gone.
 
     `base`: the full name of the commit that it is compared with; empty: with nothing. `notes` are for people.
     """
@@ -104,7 +104,7 @@ def _depth() -> int:
 
 
 def _before(plan: str, base: str, commit: str) -> tuple[Side, tuple[str, ...]]:
-    """Return the plan of the commit; where it is none, nothing, and a note."""
+    """Return the plan of the commit; where it is invalid, no plan and a note."""
     if not commit:
         return read_side(NOWHERE), ("There is nothing to compare with: everything counts as new.",)
     path = path_from_root(os.path.join(".", os.path.relpath(plan)))
@@ -115,7 +115,7 @@ def _before(plan: str, base: str, commit: str) -> tuple[Side, tuple[str, ...]]:
 
 
 def summary(proposal: Proposal) -> str:
-    """Return what a reviewer reads, as markdown."""
+    """Return the report for reviewers, as markdown."""
     if proposal.report is None:
         return _problems(proposal)
     text = markdown(proposal.report)
@@ -135,7 +135,7 @@ def _problems(proposal: Proposal) -> str:
 
 
 def as_document(proposal: Proposal) -> dict[str, Any]:
-    """Return what programs read: the difference as `diff --json` has it, and what the review adds."""
+    """Return the JSON data: the difference as in `diff --json`, and the fields of the review."""
     found = proposal.report
     problems = proposal.checked.problems if proposal.checked else ()
     return {

@@ -33,7 +33,7 @@ PROSE = frozenset((*fields_for("people"), *fields_for("people", table=PLAN_FIELD
 
 
 class Change(Record):
-    """One thing that is new (`+`), gone (`-`) or another (`~`), by its place in the plan language.
+    """One item that is new (`+`), gone (`-`) or changed (`~`), by its path in the plan language.
 
     `path` are the keys that lead to it: `("env", "LEVEL")`. `old` and `new` are plain data as the plan language
     writes them, durations and expressions as texts; None where there is none.
@@ -43,7 +43,7 @@ class Change(Record):
     sign: Sign
     old: Any = None
     new: Any = None
-    note: str = ""  # what the two values do not show by themselves
+    note: str = ""  # a fact that the two values do not show
 
     @property
     def key(self) -> str:
@@ -52,7 +52,7 @@ class Change(Record):
 
 
 class StepChange(Record):
-    """A step that is new, gone, or there in both plans and not the same: then `changes` list what is different.
+    """A step that is new, gone, or different in the two plans: then `changes` list what is different.
 
     `renamed`: it has another id and is the same except for `changes`. `after`: the step that it
     follows now, where its place among those that stayed is another; "" for the first place; None where it kept its
@@ -87,7 +87,7 @@ class StepChange(Record):
 
     @property
     def riskier(self) -> bool:
-        """Whether the class of risk, its reason or what the step affects is another than before."""
+        """Whether the risk class, its reason or the effects of the step changed."""
         if self.old is None or self.new is None:
             return False
         return (self.old.risk, self.old.effects) != (self.new.risk, self.new.effects)
@@ -194,7 +194,7 @@ def _exact(value: Any) -> str:
 
 
 def joined(first: Iterable[str], second: Iterable[str]) -> list[str]:
-    """Return all names once: those of the first as they stand, then those that only the second has."""
+    """Return all names once: those of the first in their order, then those that only the second has."""
     return list(dict.fromkeys([*first, *second]))
 
 
@@ -212,7 +212,7 @@ def renamed(old: Plan, new: Plan) -> dict[str, str]:
             offers.setdefault((_action_text(step), ascii(edges_of(step, {}))), []).append(step)
     wanted = {name for name, step in after.items() if name not in before or _moved_on(before[name], step)}
     names: dict[str, str] = dict.fromkeys(wanted, "")
-    # What a step waits for may have another id, too: that is known before.
+    # The dependencies of a step may have other ids, too: they are matched first.
     for name in order(new) if wanted and offers else ():
         step = after[name]
         fitting = offers.get((_action_text(step), ascii(edges_of(step, names))), ()) if name in wanted else ()
@@ -224,7 +224,7 @@ def renamed(old: Plan, new: Plan) -> dict[str, str]:
 
 
 def edges_of(step: Step, names: Mapping[str, str]) -> list[str]:
-    """Return the edges of a step in no order; `names` gives old ids by new ones, "" for what was not there."""
+    """Return the unordered edges of a step; `names` gives old ids by new ones, "" for what was not there."""
     found = []
     for edge in step.edges:
         on = names.get(edge.on, edge.on) or f"new {edge.on}"  # no id has a space
@@ -249,7 +249,7 @@ def _action_text(step: Step) -> str:
 
 
 def moved(ids: list[str], was: list[str]) -> dict[str, str]:
-    """Return those of `ids` that stand elsewhere than in `was`, which holds the same ids, each with the one before it.
+    """Return those of `ids` placed differently in `was`, which holds the same ids, each with the one before it.
 
     As few as have to move to make one order of the other.
     """

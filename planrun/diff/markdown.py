@@ -137,7 +137,7 @@ def _details(
     parts = ["\n"]
     left = budget - 200
     for number, (title, changes, ids) in enumerate(blocks):
-        # What is not looked at costs nothing, and a plan may have thousands of steps.
+        # Blocks beyond the budget are not built: a plan may have thousands of steps.
         block = _block(title, changes, texts, ids) if left > 500 else ""
         left -= size(block)
         if not block or left < 0:

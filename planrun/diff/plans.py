@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Param, Plan, Retry, Step
     from planrun.model.policy import Match, Rule
 
-# What every step has, whether the plan says it or not: a change from the default is a change of a value.
+# Keys that every step has, with or without a value in the plan: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
 
 
@@ -67,14 +67,14 @@ def of_step(step: Step) -> dict[str, Any]:
 
 
 def _on_failure(step: Step) -> str:
-    """Return what a failure means, by the key of the step or by what the plan says of its model."""
+    """Return the effect of a failure, by the key of the step or by the settings of its model."""
     if step.replan == "fatal":
         return f"replan when fatal, else {step.on_failure}"
     return "replan" if step.replan else step.on_failure
 
 
 def said(step: Step) -> dict[str, Any]:
-    """Return what a step says that is not what every step has that says nothing."""
+    """Return the keys of a step whose values are not the defaults."""
     return {
         name: value
         for name, value in of_step(step).items()
@@ -114,14 +114,14 @@ def of_policy(plan: Plan) -> dict[str, Any]:
 
 
 def _words(match: Record) -> dict[str, Any]:
-    """Return matchers as the plan has them: one word, or a list of words."""
+    """Return matchers in the form of the plan: one word, or a list of words."""
     return {
         name: list(value) if len(value) != 1 else value[0] for name, value in vars(match).items() if value
     }
 
 
 def _group(group: Group) -> dict[str, Any]:
-    """Return what stands for several steps; known members are shown themselves."""
+    """Return the name for several steps; known members are shown themselves."""
     found: dict[str, Any] = {"form": group.form}
     for name, value in vars(group).items():
         if name == "members":
@@ -281,7 +281,7 @@ def _covers(wide: Match, narrow: Match) -> bool:
             continue
         others = getattr(narrow, name)
         if name == "risk":
-            # One level stands for a range, several for exactly these.
+            # One level means a range, several mean exactly these.
             if words != others:
                 return False
         elif not others or not set(others) <= set(words):
@@ -295,7 +295,7 @@ _NOT_SHOWN = frozenset(("", "id", "needs_dir", "group", "instance"))
 
 
 def compare(old: Plan | None, new: Plan | None, renamed: Mapping[str, str] | None = None) -> Difference:
-    """Return what is different; None stands for a plan that is not there.
+    """Return the differences; None means an absent plan.
 
     `renamed`: the old id by the new one of steps that are the same under another id.
     """
@@ -344,7 +344,7 @@ def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[
 
 
 def _places(stayed: dict[str, str], before: dict[str, Step], after: dict[str, Step]) -> dict[str, str]:
-    """Return the steps that stand elsewhere among those that stayed in their section."""
+    """Return the steps whose position among those that stayed in their section changed."""
     still = {now: name for name, now in stayed.items() if before[now].section == after[name].section}
     new_order = [name for name, now in stayed.items() if now in still]
     return moved(new_order, [still[now] for now in before if now in still])
@@ -369,7 +369,7 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
 
 
 def _keys(name: str, old: Step, new: Step) -> tuple[str, ...]:
-    """Return the keys of the plan language under which a field stands."""
+    """Return the keys of a field in the plan language."""
     if name in ("action", "kind"):
         kinds = tuple(kind for kind in (old.kind, new.kind) if kind != "abstract")
         return _of_calls(kinds, old, new) if "tool" in kinds else kinds

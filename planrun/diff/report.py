@@ -32,7 +32,7 @@ class Script(Record):
 
 
 class Report(Record):
-    """Two sides, what is different, and what has to be approved before the new plan runs (None: there is none)."""
+    """Two sides, their differences, and the approvals that the new plan needs (None: there is no new plan)."""
 
     old: Side
     new: Side
@@ -71,7 +71,7 @@ def read_report(old: str, new: str, terms: Terms) -> Report:
 
 
 def report(old: Side, new: Side, terms: Terms) -> Report:
-    """Compare two sides, at least one of which has a plan; `terms`: under what the new one would run."""
+    """Compare two sides, at least one of which has a plan; `terms`: the settings under which the new one would run."""
     was = renamed(old.plan, new.plan) if old.plan and new.plan else {}
     found = compare(old.plan, new.plan, was)
     scripts = tuple(_scripts(old, new))

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Literal
 
-    # "…" stands for lines that are the same in both and left out; its text says how many.
+    # "…" replaces lines that are the same in both; its text states their number.
     LineRow = tuple[Literal["+", "-", " ", "…"], str]
 
 CONTEXT = 2  # lines before and after a change
-_LARGEST = 500 * 500  # pairs of lines of one text in which common ones are looked for
+_LARGEST = 500 * 500  # pairs of lines of one text in which common ones are searched
 _ALL = 2_000_000  # likewise, of all texts of one comparison
 
 
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from planrun.diff.report import Report
     from planrun.plan.revisions import Side
 
-    # What a row is, which decides about its colour, and its text.
+    # The kind of a row, which decides its colour, and its text.
     Row = tuple[str, str]
 
 _HEADS = {
