@@ -226,14 +226,14 @@ class StepCache:
             self._stores[0].remember(self._name(state, step), parts)
 
     def tidy(self) -> None:
-        """Take out of this user's store what is too much, when something was added."""
+        """Delete the surplus from this user's store after an addition."""
         if not self.has_kept or not self._stores or self._stores[0].shared:
             return
         most = max_size()
         if size(self._stores[0]) > most:
             prune(self._stores[0], most)
 
-    # What is kept.
+    # Storing results.
 
     def _keep(self, step: Step, known: Before, found: After, outcome: Outcome) -> Outcome:
         due = self._due.pop(step.id, None)
@@ -282,7 +282,7 @@ class StepCache:
         return all(_add(store, workspace, each) for each in entry.files) and store.write(entry)
 
     def _with_secret(self, made: Mapping[str, Seen]) -> str:
-        """Return a file in which a value of a secret stands, "" when none does: such bytes stay out of the store."""
+        """Return a file that contains the value of a secret, "" when none does: the store never holds such bytes."""
         masks = self._steps.place.masks
         assert masks is not None
         for path, seen in made.items():

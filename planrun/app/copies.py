@@ -102,7 +102,7 @@ def plans_of(
 
 
 def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState:
-    """Return a run as it would be under another plan and other parameters; it itself stays as it is."""
+    """Return a copy of a run with another plan and other parameters; the run itself does not change."""
     found = copy(state)
     found.undoing = {name: copy(step) for name, step in state.undoing.items()}
     found.steps = found.states({name: copy(step) for name, step in state.steps.items()})
@@ -115,7 +115,7 @@ def state_under(state: RunState, plan: Plan, params: dict[str, Any]) -> RunState
 
 
 def read_last(state: RunState) -> str:
-    """Return the hash of the newest plan of a run that a file gave: what a model wrote stands in no file."""
+    """Return the hash of the newest plan of a run that came from a file: plans that a model wrote have no file."""
     ended = state.planning.ended if state.planning else ()
     written = {event.plan["version"] for event in ended if event.plan}
     named = [event.plan for event in (state.started, *state.resumed) if event and event.plan]

@@ -303,7 +303,7 @@ class Discarded(Record):
     """The broken end of a ledger: `records` are those of its whole lines, None for one that cannot be read."""
 
     path: str  # of the ledger
-    reading: Reading  # of what is before it
+    reading: Reading  # of the part before it
     data: bytes
     records: tuple[dict[str, Any] | None, ...]
 

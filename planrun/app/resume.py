@@ -50,7 +50,7 @@ _LASTING = frozenset(("destroys", "publishes"))
 
 
 class ResumeRequest(Record):
-    """What a caller asks of a resumed run, and what `app` gets from the caller.
+    """The request for a resumed run, and the functions that `app` gets from the caller.
 
     `report` shows a line to the user before anything runs. `changes` describes what differs between two plans.
     `plan` replaces the run's newest copy. `replan` names failed steps to replan, empty: all; None: none.
@@ -167,7 +167,7 @@ class Resumption:
         is_asked = bool(request.plan or request.steps or request.replan is not None)
         self.finishes = is_past_steps(state) and not is_asked
         self._keeps_failures = state.ended is None and state.ending is None and request.plan is None
-        self.reviewed: Reviewed | None = None  # None: what the run keeps of its scripts stays in force
+        self.reviewed: Reviewed | None = None  # None: the scripts that the run recorded remain in force
         self.plan = self._revised(request.plan) if request.plan else state.plan
         _refuse_rejected(state, self.plan)
         if state.started.options.get("expand"):
@@ -370,7 +370,7 @@ class Resumption:
                 raise InvalidInput(f'the step "{name}" {why}; it reruns only when it changes in the plan')
         return found.of_request(self._request.steps)
 
-    # What is reported.
+    # Reports.
 
     def _file_changed(self) -> bool:
         """Whether the plan file has changed; False when it is gone."""

@@ -37,7 +37,7 @@ class RunSecrets(Record):
 
     declared: Mapping[str, str]  # by name, those that are set
     absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
-    others: Mapping[str, str]  # masked besides: keys of providers, inherited credentials
+    others: Mapping[str, str]  # also masked: keys of providers, inherited credentials
     unmasked: tuple[str, ...]  # declared ones whose values cannot be masked
     redactor: EventRedactor | None  # None: no value can be masked
 
@@ -91,7 +91,7 @@ class RunSecrets(Record):
                 )
 
     def notice(self, plan: Plan, selected: frozenset[str] | None) -> dict[str, Any]:
-        """Return what is shown at the start and recorded: names and places, no values.
+        """Return the record that is also shown at the start: names and places, no values.
 
         missing: steps that will be refused, by secret; unmasked: names; in_plan: `line:col NAME`.
         """

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
             """Leave no process running."""
 
     class Planner(Protocol):
-        """What a run needs of models that plan. The caller provides a factory, so that other runs load none of it."""
+        """The interface of a run to models that plan. The caller provides a factory, so other runs do not load it."""
 
         def require_actions(self, plan: Plan, settings: Settings, names: Collection[str]) -> None:
             """Raise InvalidInput for abstract steps, by `names`, that nothing makes concrete before the run."""
@@ -328,7 +328,7 @@ class Session:
         return self._environment
 
     def _hide(self, plan: Plan) -> str:
-        """Hide from the steps to come what only some of them get, or none; returns how far the system lets us."""
+        """Hide from later steps the values that only some or none of them get; return how far the system allows it."""
         names = withheld(os.environ, self._caller_environment(plan)[0], plan.secrets)
         if not names:
             return "nothing to hide"

@@ -133,7 +133,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _words(options: Sequence[Option], text: str) -> Sequence[str]:
     """Split a text at its commas, unless the whole text is an option."""
-    if _option(options, text):  # exactly as it is, blanks included
+    if _option(options, text):  # exact, blanks included
         return [text]
     whole = text.strip()
     if "," not in whole or _option(options, whole):

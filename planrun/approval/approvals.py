@@ -75,7 +75,7 @@ class Approvals:
         self._broken = ""
 
     def find(self, step: str, digest: str) -> Approval | None:
-        """Return the first approval that covers a step now; an empty step stands for the whole plan."""
+        """Return the first approval that covers a step now; an empty step means the whole plan."""
         return next((one for one in self._given if not self._against(one, step, digest)), None)
 
     def covers(self, step: str, digest: str) -> bool:
@@ -284,5 +284,5 @@ def write_approval(path: str, approval: Mapping[str, Any]) -> None:
 
 
 def as_text(approval: Mapping[str, Any]) -> str:
-    """Return an approval as it is written."""
+    """Return the text of an approval file."""
     return json.dumps(approval, indent=2, ensure_ascii=False) + "\n"

@@ -82,7 +82,7 @@ def as_started(
     if lost:
         fields["effects"] = tuple(sorted({*found.effects, "destroys"}))
         fields["reason"] += f"; it replaces what {lost} holds"
-    # What a rule allows by its words it allows here: elsewhere they may name other programs and files.
+    # A rule allows a command by its words only in the workspace: elsewhere they may name other programs and files.
     if _folder_of(job, place).startswith(("..", "/")):
         fields["is_bare"] = False
     return fields, found
@@ -105,7 +105,7 @@ def _is_in_file(job: Job) -> bool:
 
 def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
     """Return the facts with a higher risk where more than the text decides, and the job as it may start."""
-    if job.inside:  # what is around it is the image's
+    if job.inside:  # the image decides its environment
         return found, job
     # Only steps that are allowed for their class cost this check.
     ground = Ground(workspace)
@@ -125,7 +125,7 @@ def facts_of_commands(found: Risk) -> dict[str, Any]:
 
 
 def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[object, ...], Risk]) -> Risk:
-    # What the plan adds: its env files, which are read by now, included.
+    # Variables that the plan adds, including those of its env files, which are read by now.
     inherited = place.env
     env: dict[str, str | None] = {
         name: value

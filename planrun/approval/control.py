@@ -243,7 +243,7 @@ def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
 
 
 def _connected(rundir: str) -> socket.socket:
-    """Connect; tries for a moment, since the run may just be opening the socket."""
+    """Connect; retries briefly, since the run may be opening the socket now."""
     limit = time.monotonic() + _OPENED_BY
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

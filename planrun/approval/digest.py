@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
 
-FORM = "planrun-reviewed-1"  # goes up when the same things get another digest
+FORM = "planrun-reviewed-1"  # changes when the same input gets another digest
 
 
 class Reviewed(Record):
@@ -51,7 +51,7 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
 
 
 def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
-    """Return the ledger's record of a run's plan and of what was reviewed with it."""
+    """Return the ledger's record of a run's plan and of its review."""
     named: dict[str, Any] = {
         "name": plan.name,
         "version": plan.version,
@@ -67,7 +67,7 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         named["scripts"] = dict(sorted(reviewed.scripts.items()))
     if reviewed.uncovered:
         named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
-    # Who wrote a step is no part of the text; a plan that is a model's from the start is so from its first step on.
+    # The author of a step is not part of the text; in a plan that a model wrote, every step has a model as author.
     if plan.version > 1 or plan.steps[0].origin != "file":
         origins = {step.id: step.origin for step in plan.steps if step.origin != "file"}
         if origins:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _NAMED = 20  # of many lines the first ones
-# What the head of a plan says besides that: its steps are listed one by one.
+# The other keys of the head of a plan; its steps are listed one by one.
 _APART = frozenset(("", "digest", "version", "steps"))
 _KEYS: dict[str, type] = {
     "version": int,

@@ -62,7 +62,7 @@ class Approval(Record):
     file: str = ""
 
     def names(self, step: str) -> bool:
-        """Return whether a step is approved; the empty id stands for the whole plan."""
+        """Return whether a step is approved; the empty id means the whole plan."""
         return "*" in self.steps or (step != "" and step in self.steps)
 
 
@@ -264,7 +264,7 @@ def _parted(pattern: str) -> tuple[str, str]:
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether the last part of a path stands for several names."""
+    """Return whether the last part of a path is a pattern."""
     return any(char in text for char in "*?[")
 
 
@@ -317,7 +317,7 @@ def _ignored(path: str, data: bytes) -> str:
 
 
 def _in_checkout(path: str) -> str:
-    """Return where a path of the repository stands, from this folder."""
+    """Return the path of a file of the repository relative to this folder."""
     prefix = path_from_root("./")
     return os.path.relpath(path or ".", prefix or ".")
 
@@ -405,5 +405,5 @@ def static_decision(step: Step, layers: Layers, context: Mapping[str, Any]) -> D
 
 
 def facts_of(step: Step, context: Mapping[str, Any], found: Mapping[str, Any]) -> Facts:
-    """Return the facts for a decision; `found` are the fields about what the step would do."""
+    """Return the facts for a decision; `found` are the fields about the action of the step."""
     return Facts(step=step, ref=str(context.get("ref", "")), event=str(context.get("event", "")), **found)

@@ -121,11 +121,11 @@ class PolicyPreview:
         return {**policy_data(recorded(self.layers)), "told": self.policy}
 
     def steps(self) -> list[StepPreview]:
-        """Return what the steps of the plan gets as decision, in their order."""
+        """Return the decisions on the steps of the plan, in their order."""
         return self._all(self.plan.steps)
 
     def undoing(self) -> list[StepPreview]:
-        """Return what the steps that undo others gets as decision, in a rollback."""
+        """Return the decisions on the steps of a rollback."""
         return self._all(self.plan.everything()[len(self.plan.steps) :])
 
     def _all(self, steps: Iterable[Step]) -> list[StepPreview]:
@@ -134,7 +134,7 @@ class PolicyPreview:
         return [self._told(step, self._risk(step) if speaks else None) for step in steps]
 
     def of(self, step: Step) -> StepPreview:
-        """Return what a step gets as decision, with its commands; to read them takes up to some milliseconds."""
+        """Return the decision on a step, with its commands; parsing them takes up to some milliseconds."""
         return self._told(step, self._risk(step))
 
     def _risk(self, step: Step) -> Risk | None:
@@ -229,7 +229,7 @@ def totals(steps: Iterable[StepPreview]) -> dict[str, Any]:
     return found.as_data()
 
 
-# What is found out about an action anew.
+# Facts about an action that are computed again.
 _FOUND = frozenset(("risk", "risk_reason", "effects", "open_risk"))
 
 
@@ -246,7 +246,7 @@ def _paths(tree: Any) -> Iterable[tuple[Any, ...]]:
 
 
 def _rule_checks(facts: Facts, layers: Layers) -> Iterable[RuleCheck]:
-    """Yield the rules in the order in which they are looked at, each policy up to the first one that fits."""
+    """Yield the rules in the order of evaluation, of each policy up to the first match."""
     policies: list[tuple[str, Policy]] = [(ceiling.file, ceiling.policy) for ceiling in layers.ceilings]
     if layers.plan is not None:
         policies.append(("plan", layers.plan))
@@ -298,7 +298,7 @@ def plan_data(preview: PolicyPreview) -> dict[str, Any]:
 
 
 def as_data(preview: StepPreview, layers: Layers) -> dict[str, Any]:
-    """Return what a step gets as decision as JSON data."""
+    """Return the decision on a step as JSON data."""
     risk, decision = preview.risk, preview.decision
     commands = [
         {"words": list(command.words), "risk": command.level, "reason": readable(command.reason)}

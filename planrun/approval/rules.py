@@ -1,4 +1,4 @@
-"""Patterns in the rules of a policy: `*` stands for any text, everything else for itself.
+"""Patterns in the rules of a policy: `*` matches any text, every other character itself.
 
 May a step start unasked? Every policy in force is asked, and the strictest answer counts.
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _GLOBS = frozenset("*?[")
-_ADDERS = frozenset(("xargs", "parallel"))  # programs that run another one with words from elsewhere
-_MOST = 64  # places of a command that are looked at, and options that are looked behind
+_ADDERS = frozenset(("xargs", "parallel"))  # programs that run another one with words from their input
+_MOST = 64  # places of a command, and options, that are searched
 _PARTED: dict[str, tuple[list[str], list[tuple[str, list[str]]]]] = {}  # of the last text
 _WORDS: dict[str, str] = {}  # of the last texts, and of what rules look for
 _KEPT = 8_000
@@ -53,7 +53,7 @@ def any_fits(patterns: Iterable[str], texts: Iterable[str]) -> bool:
 
 
 def in_command(pattern: str, words: Sequence[str | None]) -> bool:
-    """Return whether a command may be what a pattern means, or hand it on: `timeout 5 git push` is `git push*`, too.
+    """Return whether a command may match a pattern, itself or inside: `timeout 5 git push` matches `git push*`.
 
     It errs on the side of yes: every word may begin the command that is meant, wherever its program is and whatever
     options stand before its arguments (`/usr/bin/git -C . push`), and where a word is not known before the command
@@ -70,7 +70,7 @@ def in_command(pattern: str, words: Sequence[str | None]) -> bool:
 
 
 def _added_to(words: list[str | None]) -> list[str | None]:
-    """Return a command as `xargs` may go on with it; what it is to do is known where more than options stand there."""
+    """Return a command as `xargs` may complete it; its action is known when it has more than options."""
     is_open = all(word is not None and word[:1] == "-" for word in words[1:])
     return [*words, None] if is_open else words
 
@@ -104,7 +104,7 @@ def _behind_options(pattern: str, words: Sequence[str]) -> bool:
 
 
 def in_text(pattern: str, text: str) -> bool:
-    """Return whether a command that a pattern means may stand anywhere in a text, whichever program reads it as one.
+    """Return whether a text may contain a command that matches a pattern, whichever program interprets the text.
 
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
@@ -154,7 +154,7 @@ def _name(program: str) -> str:
 
 
 def is_command(pattern: str, words: Sequence[str | None]) -> bool:
-    """Return whether a command is certainly what a pattern means."""
+    """Return whether a command certainly matches a pattern."""
     known = [word for word in words if word is not None]
     return len(known) == len(words) and fits(one_blank(pattern), " ".join(known))
 
@@ -200,7 +200,7 @@ _VERBS: tuple[tuple[Literal["deny", "require", "allow"], Answer], ...] = (
 
 
 class Facts(Record):
-    """A step, and what it is about to do; `commands` as words, None for one that is not known before it runs."""
+    """A step and its action; `commands` as words, None for one that is unknown before it runs."""
 
     step: Step
     risk: str
@@ -262,7 +262,7 @@ def decisions(facts: Facts, layers: Layers) -> list[Decision]:
 
 
 def _place(ceiling: Ceiling) -> str:
-    """Return what stands before a line of a ceiling; of a full name of a commit its beginning."""
+    """Return the prefix of a line of a ceiling; a full commit id is shortened."""
     ref, _, path = ceiling.file.partition(":")
     is_full = bool(ceiling.commit) and ref == ceiling.commit
     return f"{ref[:12]}:{path}:" if is_full else f"{ceiling.file}:"
@@ -272,7 +272,9 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     for verb, answer in _VERBS:
         for rule in policy.rules:
             if rule.verb == verb and matches(rule, facts):
-                return Decision(answer=answer, rule=f"{name}:{rule.name}", reason=_told(rule, facts, place))
+                return Decision(
+                    answer=answer, rule=f"{name}:{rule.name}", reason=_reason_text(rule, facts, place)
+                )
     written = facts.step.origin == "file"
     level = policy.auto_approve if written else policy.llm_auto_approve
     key = "auto_approve" if written else "llm_auto_approve"
@@ -296,7 +298,7 @@ def _level_place(policy: Policy, place: str, source: str) -> str:
     return f" ({place}{policy.line})" if policy.line else f" ({place.rstrip(':')})"
 
 
-def _told(rule: Rule, facts: Facts, place: str) -> str:
+def _reason_text(rule: Rule, facts: Facts, place: str) -> str:
     what = {"deny": "denies it", "require": "requires an approval", "allow": "allows it"}[rule.verb]
     line = f"{place}{rule.line}" if rule.line else place.rstrip(":")
     risk = f"; its risk is {facts.risk}" + (f" ({facts.reason})" if facts.reason else "")
@@ -326,7 +328,7 @@ def matches(rule: Rule, facts: Facts) -> bool:
 
 
 def _names(rule: Rule, step: Step) -> tuple[str, ...]:
-    """Return what a step is called by rules: its id, and the groups that it is in, whose ids are beginnings of it.
+    """Return the ids of a step for rules: its own, and those of its groups, which are prefixes of it.
 
     What an item adds to an id may look like more of them, which only takes something away.
     """
@@ -336,7 +338,7 @@ def _names(rule: Rule, step: Step) -> tuple[str, ...]:
 
 
 def _tools(rule: Rule, step: Step) -> tuple[str, ...]:
-    """Return what a step is called by rules: a `run` is a `shell`, too, where that takes something away."""
+    """Return the action names of a step for rules: a `run` is also a `shell`, where a rule restricts."""
     if step.action.name:
         return (step.kind, step.action.name)
     return (step.kind, "shell") if step.action.is_script and rule.verb != "allow" else (step.kind,)
@@ -408,7 +410,7 @@ def in_force(layers: Layers) -> str:
 
 
 def _more(policy: Policy) -> str:
-    """Return the rest of a policy besides its levels."""
+    """Return the parts of a policy other than its levels."""
     count = sum(not rule.label for rule in policy.rules)
     rules = f", {count} rule{'' if count == 1 else 's'}" if count else ""
     rules += f", preset {policy.preset}" if policy.preset and policy.preset != "none" else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WRITERS = frozenset((">", "tee", "-o", "--output", "-O"))
 _MOST = 64 << 20  # bytes of all scripts of a plan
-_TEXT = 8192  # bytes in which a text has no NUL
+_TEXT = 8192  # the first bytes; a text has no NUL among them
 
 
 class Scripts(Record):
@@ -69,7 +69,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
 
 
 def _made(plan: Plan) -> set[str]:
-    """Return the files that texts of the plan write: what is in them was reviewed with the text."""
+    """Return the files that the plan writes from its own text: their content was reviewed with the plan."""
     result: set[str] = set()
     for step in plan.everything():
         if not step.action.is_script or not isinstance(step.action.script, str):
@@ -98,7 +98,7 @@ def _named(step: Step, params: Mapping[str, Any], workspace: str, later: list[st
 
 
 def _is_program(root: str, path: str) -> bool:
-    """Whether a word of a text that is not understood is a file of the workspace that can be started."""
+    """Whether a word of a text that cannot be parsed is an executable file of the workspace."""
     real = os.path.realpath(os.path.join(root, path))
     return real.startswith(root.rstrip("/") + "/") and os.path.isfile(real) and os.access(real, os.X_OK)
 
