@@ -1,4 +1,4 @@
-"""Commits of the checkout, by git calls in which nothing that the checkout configures can run a program.
+"""Commits of the checkout, read by git calls in which no configuration of the checkout can run a program.
 
 Contents are read by planrun itself; here commits are only found, and fetched where a shallow checkout lacks them.
 """
@@ -57,7 +57,7 @@ def ensure(commit: str) -> str:
 def parent() -> str:
     """Return the first parent of what is checked out, fetched when it is not there; empty for a first commit.
 
-    The object is read as it is: a shallow checkout shows no parents.
+    It reads the raw object: a shallow checkout shows no parents.
     """
     code, text, why = _git("cat-file", "commit", "HEAD")
     if code:
@@ -69,7 +69,7 @@ def parent() -> str:
 
 
 def head() -> str:
-    """Return what is checked out; empty without a commit."""
+    """Return the commit that is checked out; empty without a commit."""
     code, out, _why = _git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return "" if code else out.strip()
 
@@ -90,7 +90,7 @@ def _has(commit: str) -> bool:
 
 
 def _git(*words: str) -> tuple[int, str, str]:
-    """Run git; return its exit code, what it says, and the first line of its complaint."""
+    """Run git; return its exit code, its output, and the first line of its error."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SSH_ASKPASS"))}
     try:
         done = subprocess.run(

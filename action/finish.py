@@ -31,7 +31,7 @@ def command(inputs: Inputs, origin: Origin, runs: list[str]) -> list[str]:
 
 
 def finish(environment: dict[str, str]) -> None:
-    """Become planrun where there is a run; return where there is none."""
+    """Replace this process by planrun if there is a run; otherwise return."""
     inputs = Inputs(environment)
     folder = enter(environment, inputs)
     words = command(inputs, origin_of(environment), known_runs(folder))

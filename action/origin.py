@@ -1,4 +1,4 @@
-"""Where the plan of a job comes from: which event, whose repository, and which commit was there before it.
+"""Where the plan of a job comes from: which event, whose repository, and which commit preceded it.
 
 All data come from the event file that the runner wrote, none from the checkout: a pull request cannot change its own
 review.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_NOWHERE = "0" * 40  # what was before the first push of a branch
+_NOWHERE = "0" * 40  # the commit before the first push of a branch
 
 
 class UnusableInputError(Exception):
@@ -18,7 +18,7 @@ class UnusableInputError(Exception):
 
 
 class Origin(NamedTuple):
-    """What an event says: `base` is the commit before the change; empty when the event does not know one.
+    """The data of an event: `base` is the commit before the change; empty when the event has none.
 
     `proposed`: the change is not merged, so policy and approvals count as they are at `base`. `fork`: the repository
     that it comes from, when that is another one. `heads`: commits that hold the change. `doubtful`: why it

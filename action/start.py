@@ -58,7 +58,7 @@ class Inputs:
         return [line.removesuffix("\r").lstrip(" \t") for line in self._rows(name)]
 
     def _rows(self, name: str) -> list[str]:
-        # Not splitlines(): a value from elsewhere may hold other characters that Python takes for line ends.
+        # Not splitlines(): a value may hold other characters that Python treats as line ends.
         text = self._environment.get(PREFIX + name.upper().replace("-", "_"), "")
         return [line for line in text.split("\n") if line.strip()]
 

@@ -13,8 +13,8 @@ from benchmarks.dags import MARKS, Dag
 from benchmarks.measure import Contender, MeasureError, Workspace, run_once, take_turns
 from benchmarks.peers import Tool
 
-# What a program may see of the caller's environment. Not CI or GITHUB_*: they change what planrun prints. Not
-# PYTHONDONTWRITEBYTECODE: with it every Python peer may compile itself anew each time.
+# Variables of the caller that a program may see. Not CI or GITHUB_*: they change what planrun prints. Not
+# PYTHONDONTWRITEBYTECODE: with it every Python peer may compile itself each time.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 NO_SYNC = "PLANRUN_NO_SYNC"
 REPORTS = ("junit.xml", "report.md", "ledger.json")  # that every measured run has to write
@@ -30,7 +30,7 @@ class Size:
     many_steps: int  # of the large graph
     validated: tuple[int, int]  # steps of the two plans that are validated
     printed: int  # bytes that one step prints
-    flooded: int | None  # bytes for the look at memory; None: left out
+    flooded: int | None  # bytes for the memory measurement; None: left out
     graphs: int  # that are scheduled in no time
     slept: int  # graphs of steps that sleep
     slept_seconds: float  # the bound of each of them
@@ -64,7 +64,7 @@ class Bench:
         self.peers = peers.peers(peers.compiled("climit", self.folder))
 
     def environment(self) -> dict[str, str]:
-        """The environment of every program: small, with a home and a cache of its own."""
+        """The environment of every program: small, with its own home and cache."""
         env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         return {**env, "HOME": str(self.folder / "home"), "XDG_CACHE_HOME": str(self.folder / "cache")}
 

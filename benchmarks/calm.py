@@ -1,4 +1,4 @@
-"""Who else is using the processors: other people's work makes runs slow, and some kinds more than others."""
+"""The load by other processes: it slows runs down, and some kinds more than others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 CALM = 0.10  # share of the processors that other work may use
 PATIENCE = 2.0  # seconds to wait for a calm machine before measuring all the same
-GLANCE = 0.1  # seconds over which the load is looked at
+GLANCE = 0.1  # seconds over which the load is measured
 
 
 @dataclass(frozen=True)

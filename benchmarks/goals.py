@@ -17,7 +17,7 @@ from benchmarks.schedules import planned, share, sleeping, works
 
 SEEN, NEW = "planrun", "planrun, new plan"
 PEERS = (peers.C_LOOP, "make", "ninja", "task", "doit")
-MS_A_STEP = 20.0  # milliseconds that a step may cost which does nothing of its own
+MS_A_STEP = 20.0  # milliseconds that an empty step may cost
 SECRET = "c1f5be2d0a7741e09b38"
 FASTEST = 150e6  # bytes a second that masks have to let through
 SLEPT_SEED = 90
@@ -107,7 +107,7 @@ def _graph(bench: Bench, row: Row, dag: dags.Dag, work: str, limit: float | None
     loop = ran[peers.C_LOOP]
     row.ratio(f"{work}, seen before", ran[SEEN], loop, limit)
     row.ratio(f"{work}, never seen", ran[NEW], loop, limit)
-    if limit:  # steps that do nothing of their own: all of it is what a step costs
+    if limit:  # empty steps: the whole time is the cost per step
         row.each(f"{work}, never seen", ran[NEW], len(dag.steps), MS_A_STEP)
     row.ratio(f"{work}, never seen", ran[NEW], ran.get("task"), 0.5 if limit else None)
     row.ratio(f"{work}, never seen", ran[NEW], ran.get("doit"), 0.6 if limit else None)
@@ -245,7 +245,7 @@ def _slept(bench: Bench, row: Row) -> None:
         )  # fmt: skip
         kept = contender.workspace.keep | {".planrun"}
         contender.workspace = replace(contender.workspace, keep=kept)
-        for values in spans.values():  # the second run knows what the first one took
+        for values in spans.values():  # the second run has the durations of the first
             run_once(bench.launcher, contender)
             values.append(verify.took(contender.workspace.folder) / scaled.bound())
     for way, values in spans.items():

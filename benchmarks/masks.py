@@ -33,7 +33,7 @@ def key(size: int) -> str:
 
 
 def secrets() -> dict[str, list[str]]:
-    """Return sets of twenty secrets: the shorter the shortest, the more places of a text must be looked at."""
+    """Return sets of twenty secrets: the shorter the shortest, the more places of a text are searched."""
     tokens = [token(_CHANCE.choice((20, 32, 40, 64))) for _ in range(20)]
     urls = [f"postgres://app:{token(24)}@db.internal:5432/app", f"https://hooks.example.com/{token(30)}"]
     return {

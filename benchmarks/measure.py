@@ -33,7 +33,7 @@ class Usage:
 
 @dataclass
 class Workspace:
-    """A folder with one input file; what a run leaves there is put aside before the next one."""
+    """A folder with one input file; the files that a run creates are moved away before the next one."""
 
     folder: Path
     trash: Path
@@ -105,7 +105,7 @@ def _calm_run(launcher: Path, contender: Contender) -> Usage:
 
 
 def _calm(run: Usage) -> bool:
-    # The counters move in steps of 10 ms: over a shorter run they say nothing.
+    # The counters move in steps of 10 ms: for a shorter run they are meaningless.
     return run.foreign is None or run.foreign <= CALM or run.wall < 0.2
 
 

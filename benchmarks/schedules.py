@@ -175,7 +175,7 @@ def works(count: int = GRAPHS, seed: int = SEED) -> list[Work]:
 
 
 class _Player:
-    """Step runner, journal and inbox of a run in which every step takes as long as its graph says."""
+    """Step runner, journal and inbox of a run in which every step takes the duration that its graph gives."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -208,7 +208,7 @@ class _Player:
 
 
 def makespan(work: Work, schedule: Schedule, recorded: Mapping[str, float]) -> float:
-    """Return the seconds that a run takes; `recorded`: what is known of earlier ones."""
+    """Return the seconds that a run takes; `recorded`: the durations of earlier ones."""
     clock, player = VirtualClock(), _Player()
     ended = Outcome(status="completed", reason="ran", exit_code=0)
     executor = VirtualExecutor(clock, lambda job: ended.but(duration=work.seconds[job.step]))

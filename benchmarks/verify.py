@@ -41,7 +41,7 @@ def unrecorded(dag: Dag, folder: Path) -> list[str]:
 
 
 def took(folder: Path) -> float:
-    """Return the seconds that the newest run of planrun in a folder took, as its ledger says."""
+    """Return the duration in seconds of the newest run in a folder, from its ledger."""
     newest = max((folder / ".planrun" / "runs").iterdir())
     last = (newest / "ledger.jsonl").read_text().rstrip("\n").split("\n")[-1]
     return float(json.loads(last)["duration"])

@@ -22,7 +22,7 @@ class SystemClock:
         return f"{self._prefix}.{nanoseconds // 1_000_000 % 1000:03d}Z"
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an unspecified moment."""
         return time.monotonic()
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree; each class knows the exit code it ends the process with.
+"""The exceptions, as one tree; each class has the exit code with which it ends the process.
 
 PlanrunError
 ├── InvalidInput          2    a plan, an option or a value that cannot be accepted
@@ -28,7 +28,7 @@ EXIT_DEADLINE = 124  # as timeout(1)
 
 
 class PlanrunError(Exception):
-    """An error whose message is meant for the person at the keyboard."""
+    """An error whose message is for the user."""
 
     exit_code = EXIT_INTERNAL
 
@@ -42,7 +42,7 @@ class InvalidInput(PlanrunError):
 class InvalidPlan(InvalidInput):
     """A plan file that cannot be executed; `problems` holds every finding, in file order.
 
-    `sources` are the bytes of the files that problems stand in, by name, as far as they could be read.
+    `sources` are the bytes of the files that have problems, by name, as far as they could be read.
     """
 
     def __init__(self, problems: Sequence[object], sources: Mapping[str, bytes] | None = None) -> None:

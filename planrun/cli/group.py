@@ -17,7 +17,7 @@ from planrun.cliutil.failure import complain
 from planrun.cliutil.printing import say
 from planrun.plan.problems import did_you_mean
 
-# Verb -> where its command stands, in the order of the overview.
+# Verb -> module of its command, in the order of the overview.
 VERBS: dict[str, str] = {
     "init": "start.cli:init",
     "validate": "cli.validate:validate",
@@ -98,7 +98,7 @@ class Verbs(click.Group):
 
 
 def _summary(verb: str) -> str:
-    """Return what the overview says of a verb."""
+    """Return the text of a verb in the overview."""
     for row in OVERVIEW.splitlines():
         if row.startswith(f"  {verb} "):
             return row[_SUMMARY_COLUMN:].strip()
@@ -146,7 +146,7 @@ def grouped(words: list[str]) -> int:
 
 
 def _refuse(error: click.ClickException) -> int:
-    """Print in two lines what is wrong with a command line."""
+    """Print the problem of a command line in two lines."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else PROGRAM
     complain(f"{_lowered(error.format_message())}\n  see: {path} --help")
@@ -175,7 +175,7 @@ def completion(shell: str) -> int:
     """
     completer = get_completion_class(shell)
     assert completer is not None
-    # `source` of bash starts a bash to look at its version; the script is all we want.
+    # `source` of bash starts a bash to check its version; only the script is needed.
     script = completer(planrun, {}, PROGRAM, COMPLETE_VARIABLE)
     say(script.source_template % script.source_vars())
     return 0

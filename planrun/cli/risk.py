@@ -128,7 +128,7 @@ class BadEscape(Exception):
 
 
 def decoded(line: str) -> str:
-    """Return the command that a line stands for; raises BadEscape."""
+    """Return the command that a line encodes; raises BadEscape."""
     if "\\" not in line:
         return line
     decoded_parts: list[str] = []
@@ -145,7 +145,7 @@ def decoded(line: str) -> str:
 
 
 def _escape(line: str, at: int) -> tuple[str, int]:
-    """Return the character that an escape stands for, and where the text continues."""
+    """Return the character that an escape encodes, and where the text continues."""
     letter = line[at + 1 : at + 2]
     if letter in _SIGNS:
         return _SIGNS[letter], at + 2

@@ -98,11 +98,11 @@ if TYPE_CHECKING:
 
         @property
         def faults(self) -> Sequence[Fault]:
-            """What was wrong in the last answer."""
+            """The problem of the last answer."""
 
         @property
         def refusals(self) -> Sequence[Mapping[str, str]]:
-            """What a policy denies: step, rule, reason."""
+            """The steps that a policy denies: step, rule, reason."""
 
 
 FORCE = Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.")
@@ -135,7 +135,7 @@ def report_failure(result: Unwritten) -> int:
     tell(f"{_WORDS[result.outcome]}{why}")
     rows = (
         [fault.text for fault in result.faults] if len(result.faults) > 1 else []
-    )  # one stands in the message
+    )  # the message contains one
     rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in result.refusals]
     sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
     return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
@@ -154,7 +154,7 @@ def write_file(target: str, data: bytes, *, forced: bool) -> None:
     try:
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
         if forced and os.path.lexists(target):
-            os.unlink(target)  # a link is replaced, and what it leads to stays
+            os.unlink(target)  # a link is replaced; its target stays
         with open(target, "xb") as file:  # exclusive: what appeared in between is not overwritten
             file.write(data)
     except OSError as error:
@@ -223,9 +223,9 @@ MAX_TASK = 20_000  # characters
 
 
 def task(words: Sequence[str], operand: str) -> str:
-    """Return the text that the words make, `-` being standard input; raises InvalidInput when there is none.
+    """Return the text of the words, `-` for standard input; raises InvalidInput when there is none.
 
-    `operand` is what the command line calls it.
+    `operand` is its name on the command line.
     """
     text = _standard_input(operand) if list(words) == ["-"] else " ".join(words)
     if not text.strip():

@@ -59,7 +59,7 @@ def complete_waiting(ctx: click.Context, param: click.Parameter, typed: str) -> 
 
 
 def complete_questions(ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return `STEP=VALUE` for what a plan asks, or what the run named before waits for."""
+    """Return `STEP=VALUE` for the questions of a plan, or of the run named before."""
     from planrun.approval.answers import asking
 
     plan = _plan(ctx)
@@ -94,7 +94,7 @@ def _waiting(ctx: click.Context) -> dict[str, str] | None:
 
 
 def complete_plans(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return the YAML files of a folder and of the folders in it; where there are none, what the shell knows."""
+    """Return the YAML files of a folder and its subfolders; without any, the completions of the shell."""
     folder = os.path.dirname(typed)
     deeper = [
         os.path.join(folder, name) for name in _names(folder) if os.path.isdir(os.path.join(folder, name))

@@ -33,7 +33,7 @@ class Option(Record):
     help: str
     metavar: str = ""
     choices: tuple[str, ...] = ()
-    scope: str = ""  # the verb that has a variable of its own for it
+    scope: str = ""  # the verb that has its own variable for it
 
     @property
     def repeatable(self) -> bool:
@@ -368,7 +368,7 @@ def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str
 
 
 def _split(word: str) -> tuple[str, bool, str]:
-    """Part `--jobs=4`, `-j4` and `-qj4` after the first option; says whether there is more in the word."""
+    """Split `--jobs=4`, `-j4` and `-qj4` after the first option; return whether the word has more."""
     if word.startswith("--") or len(word) == 2:
         flag, equals, value = word.partition("=")
         return flag, bool(equals), value
@@ -376,7 +376,7 @@ def _split(word: str) -> tuple[str, bool, str]:
 
 
 def _unbundled(flag: str, rest: str) -> str:
-    """Return what follows a short flag in its word, `j2` in `-qj2`, as a word of its own."""
+    """Return the rest of a word after a short flag, `j2` in `-qj2`, as a separate word."""
     if flag.startswith("--") or rest.startswith(("=", "-")):
         raise InvalidInput(f"{flag} takes no value")
     return "-" + rest
@@ -404,7 +404,7 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
 
 
 def _several(option: Option, text: str) -> list[str]:
-    """Return the values in a variable; what stands on a line is data, blanks at its end included."""
+    """Return the values in a variable, one per line; blanks at the end of a line are data."""
     if option.kind == "list":
         return [value.strip() for value in text.split(",") if value.strip()]
     return [row.removesuffix("\r").lstrip(" \t") for row in text.split("\n") if row.strip()]
@@ -451,7 +451,7 @@ def amount(where: str, value: str) -> float:
 
 
 def span(where: str, value: str) -> str:
-    """Return a duration as it was given; raises InvalidInput for one that is none."""
+    """Return a duration unchanged; raises InvalidInput for an invalid one."""
     from planrun.plan.schema.forms import as_duration  # few command lines have one
 
     try:

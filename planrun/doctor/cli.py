@@ -54,7 +54,7 @@ _LANDLOCK_VERSION = 1  # LANDLOCK_CREATE_RULESET_VERSION
 # What an engine answers only when it could start a container: Podman has no server to ask.
 _DOCKER = ("version", "--format", "{{.Server.Version}}")
 _PODMAN = ("info", "--format", "{{.Version.Version}}")
-_MOST_RUNS = 50  # newest runs that are looked at
+_MOST_RUNS = 50  # newest runs that are checked
 
 
 class Check(Record):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Options(Record):
-    """What the command line decides about a run."""
+    """The options of a run that the command line sets."""
 
     jobs: int
     schedule: Schedule

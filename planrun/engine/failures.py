@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RESOURCES = "reason:no resources"
 """The rule for an attempt that could not be started since processes, memory or descriptors were short."""
 
-# Typed rules come first: what we know ourselves beats what a program printed.
+# Typed rules come first: our own facts beat the output of a program.
 _REASONS: dict[str, ErrorClass] = {
     "timeout": "transient",
     "idle_timeout": "transient",
@@ -55,9 +55,7 @@ _EXITS: dict[int, tuple[ErrorClass, str]] = {
     141: ("logic", "SIGPIPE"),
     143: ("transient", "SIGTERM"),
 }
-_NOT_FOUND = frozenset(
-    {126, 127}
-)  # by which a shell says that there is no such program, or none that can be run
+_NOT_FOUND = frozenset({126, 127})  # a shell reports that the program is missing or not executable
 
 # Lines that say nothing of why an attempt failed: of tests, whatever became of them; comments of TAP; what `set -x`
 # prints; warnings and advice. One that a package manager gave its last try is a warning, too, and says a lot.
@@ -415,7 +413,7 @@ def classify_text(text: str, *, mixed: bool = False) -> tuple[ErrorClass, str] |
     ]
     says_nothing, last_try, names_itself = map(re.compile, (_SAYS_NOTHING, _LAST_TRY, _NAMES_ITSELF))
     near = 0
-    text = re.sub(r"( panicked at [^\n]*:)\n", r"\1 ", text)  # what it says stands in the next line
+    text = re.sub(r"( panicked at [^\n]*:)\n", r"\1 ", text)  # the message is in the next line
     for raw in reversed(text.splitlines()):
         line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", raw)[:2000].strip()
         if not line or (says_nothing.match(line) and not last_try.match(line)):

@@ -141,7 +141,7 @@ class GatedScheduler(Scheduler):
         return super()._is_in_progress(step_state) and step_state.step.id not in self._held
 
     def _handle_signals(self) -> None:
-        if self._at_gates():  # before timeouts: a reply in the last moment counts
+        if self._at_gates():  # before timeouts: a reply at the deadline counts
             for event in self._gates.poll_replies(self.state):
                 self.emit(event)
                 self._judge_again([event.step] if event.step else self._at_gates("approval"))
@@ -291,7 +291,7 @@ class ReplanningScheduler(GatedScheduler):
         return False
 
     def _accept_failures(self) -> None:
-        """Let the failures stand, and evaluate the dependents."""
+        """Keep the failures, and evaluate the dependents."""
         wanted, self._wanted = self._wanted, []
         for name in wanted:
             self.frontier.settle(name)

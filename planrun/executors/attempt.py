@@ -180,7 +180,7 @@ class Attempt:
         self.wake = min(self._deadline, self._show_at, self._idle_at)
 
     def update(self, now: float, grace: float) -> None:
-        """Do what is due at this time; `grace`: seconds between SIGTERM and SIGKILL."""
+        """Do the actions due at this time; `grace`: seconds between SIGTERM and SIGKILL."""
         if self._stage == _CLEANING_UP:
             self._sweep(now)
         elif self._stage == _STOPPING:

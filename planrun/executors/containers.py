@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LABEL = "planrun.run"  # as `planrun.actions.containers` gives it
 VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH",
              "CONTAINER_HOST", "HOME", "XDG_RUNTIME_DIR")  # fmt: skip
-"""Variables that say where an engine is and how its client authenticates."""
+"""Variables with the address of an engine and the credentials of its client."""
 _TRIES, _PAUSE = 15, 0.1  # seconds
 CREATING = 2.0  # seconds in which an engine may still create it; the next run checks again
 _CALL_TIMEOUT = 5.0  # seconds

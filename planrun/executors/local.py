@@ -405,7 +405,7 @@ _BLOCKED_SIGNALS = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
 class Guardian:
-    """A shell that waits on a pipe from this process; see guardian.sh for what it does when the pipe ends.
+    """A shell that waits on a pipe from this process; guardian.sh describes its actions when the pipe ends.
 
     It has its own session, parent and environment, so that signals to planrun's group, to its process tree or to all
     processes with a CI system's cookie do not reach it. Where it cannot start, the run has no guardian.

@@ -121,7 +121,7 @@ class Log:
         self._released = False  # no writer is left, and without a writer none can come
         # An existing slot holds the output of another attempt.
         self._fd = create(where, os.O_RDONLY | (os.O_TRUNC if slot is None else os.O_EXCL))
-        self.opening: list[FileAction] = []  # what the child does to its descriptors 1 and 2
+        self.opening: list[FileAction] = []  # actions of the child on its descriptors 1 and 2
         self._ends: tuple[int, ...] = ()  # stdout and stderr, shared with the child
         self._positions = (0, 0)
 
@@ -188,7 +188,7 @@ class Log:
         return False
 
     def unfinished(self) -> bool:
-        """Whether planrun would have to wait for more: never, what comes late comes all the same."""
+        """Whether planrun would have to wait for more: never, late output arrives in the log anyway."""
         return False
 
     def size(self) -> int:
@@ -216,7 +216,7 @@ class Log:
             self._where, self._slot = self.path, None
 
     def settle(self) -> int:
-        """End its use and return its size in bytes: what is empty vanishes, all else is in its place."""
+        """End its use and return its size in bytes: an empty log is deleted, any other is in its place."""
         self._disconnect()
         stat = os.fstat(self._fd)
         size = stat.st_size
@@ -328,7 +328,7 @@ class Logs:
                 _remove(f"{self._folder}/{_INDEX}")
 
     def _slot_name(self, path: str) -> bytes:
-        """The record that stands for `path` in the index; empty when it can have no slot."""
+        """The record of `path` in the index; empty when it can have no slot."""
         if not self.leased or not path.startswith(f"{self._folder}/"):
             return b""
         name = os.fsencode(path[len(self._folder) + 1 :])
@@ -399,7 +399,7 @@ def _owners(folder: str) -> dict[str, str]:
 
 
 def create(path: str, how: int) -> int:
-    """Create a file for the owner alone, opened as `how` says; a link in its place is refused."""
+    """Create a file for the owner alone, opened with the flags `how`; a link in its place is refused."""
     flags = os.O_CREAT | os.O_NOFOLLOW | how
     try:
         return os.open(path, flags, 0o600)

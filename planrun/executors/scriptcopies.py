@@ -29,7 +29,7 @@ _LONGEST = 200  # characters of a name that are kept where its folder does not m
 # No file can be created in the folder: the script then runs from another one.
 _CLOSED = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG))
 _QUOTES = "\"'`\u2019\u201d\u00bb"
-_END = 4096  # bytes of a log in which errors are looked for
+_END = 4096  # bytes of a log that are searched for errors
 _NOT_EXECUTABLE = 126  # the exit code of shells, env and timeout
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+=,-%")
 _UNLISTED: set[str] = set()  # folders whose git exclude file was checked
@@ -98,7 +98,7 @@ class ScriptCopies:
         return outcome.but(message=message) if message != outcome.message else outcome
 
     def _in_errors(self, names: list[str], text: str) -> list[str]:
-        """Return the scripts of which a line says `COPY: reason`; scripts begin their own errors with `COPY: line`."""
+        """Return the scripts for which a line is `COPY: reason`; scripts begin their own errors with `COPY: line`."""
         kept = []
         for name in names:
             copy = self._prefix + os.path.basename(name)
@@ -140,7 +140,7 @@ class ScriptCopies:
             self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
 
     def _beside(self, script: Script, data: bytes) -> None:
-        """Put a copy beside the script; of a link beside what it leads to, and another link beside the link.
+        """Put a copy beside the script; for a link beside its target, and another link beside the link.
 
         Interpreters differ in which of both folders they look around in.
         """
