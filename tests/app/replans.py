@@ -1,4 +1,4 @@
-"""Runs that are planned anew: a plan whose third step fails fatally, and drafts that a model might answer with."""
+"""Runs with a replanning: a plan whose third step fails fatally, and drafts for the model to return."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draft(
     return messages.draft(steps, analysis, keep=list(keep))
 
 
-MENDED = draft(
+REPAIRED = draft(
     step("7", "echo 7 >> ran", title="Generate by hand", replaces=["3"], depends_on=["2"]),
     step("8", "echo 8 >> ran", title="Check by hand", replaces=["4"], depends_on=["7"]),
     keep=["5"],
@@ -70,7 +70,7 @@ MENDED = draft(
 
 
 class Scripted:
-    """A model that says what it was told to, one reply for each question; it notes what it was asked."""
+    """A model that gives one prepared reply for each request, and keeps the requests."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
@@ -124,7 +124,7 @@ class Shop:
     def resume(
         self, *replies: Reply, plan: Plan | None = None, steps: tuple[str, ...] = (), **settings: Any
     ) -> Result | None:
-        """Have the newest run go on; `replan` among the settings: failures that are planned anew."""
+        """Resume the newest run; `replan` among the settings: failures to replan."""
         replan = settings.pop("replan", None)
         self.model = Scripted(*replies)
         found = Settings(**{"logs": "none", "jobs": 2, **settings})
@@ -165,7 +165,7 @@ def planrun(folder: Path, *words: str, **env: str) -> subprocess.CompletedProces
 
 
 def newest(folder: Path) -> tuple[str, RunState]:
-    """Return the folder of the newest run, and its state as its ledger tells it."""
+    """Return the folder of the newest run, and its state from the ledger."""
     rundir = max((folder / ".planrun" / "runs").iterdir())
     return str(rundir), state_of(str(rundir), read_ledger(str(rundir / "ledger.jsonl")))
 

@@ -1,4 +1,4 @@
-"""How a run that is going on takes over another version of its plan."""
+"""How an active run adopts another version of its plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NEW = "- id: check\n  depends_on: [build]\n  run: sh check.sh && sh build.sh && 
 
 
 class Going:
-    """A run that has begun, as far as a planner sees it."""
+    """An active run, as far as a planner sees it."""
 
     def __init__(self, session: Session, state: RunState, steps: Steps, gates: PolicyGates | None) -> None:
         self.state = state
@@ -46,7 +46,7 @@ class Going:
         self.adoption = Adoption(session, steps, gates)
 
     def append(self, text: str) -> dict[str, Any]:
-        """Go over to a version with more steps."""
+        """Adopt a version with more steps."""
         plan = self.state.plan
         data = append_steps(plan.source, plan.file, text)
         named = self.adoption.adopt(self.adoption.next_version(data, self.state, "replanned"), self.state)

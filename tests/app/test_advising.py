@@ -1,4 +1,4 @@
-"""What people are told to look at when a model gave no answer."""
+"""Advice to the user when a model gave no answer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from planrun.planner.conversation import advised
         (Answer(ending="late", rule="late", message="no"), "planning_timeout"),
     ],
 )
-def test_a_fault_that_can_be_mended_says_where(answer: Answer, named: str) -> None:
+def test_a_fault_the_user_can_fix_has_advice(answer: Answer, named: str) -> None:
     """Credentials, the model's name, the address, the network and time are named after what happened."""
     assert advised(answer).startswith("no; ")
     assert named in advised(answer)
 
 
-def test_what_nobody_can_mend_is_told_alone() -> None:
-    """A refusal is the model's word: nothing is added."""
+def test_a_refusal_has_no_advice() -> None:
+    """A refusal is the model's decision: no advice is added."""
     assert advised(Answer(ending="refused", message="the model declined to answer")) == (
         "the model declined to answer"
     )

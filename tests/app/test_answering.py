@@ -1,4 +1,4 @@
-"""Runs that ask, answered by the installed command: before, at rest, while they go on; and by nobody who may not."""
+"""Runs that ask, answered by the installed command: before, while paused, while active; never by steps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ steps:
     depends_on: [sure, auth]
     run: echo "publish with ${{ steps.auth.outputs.answer }}" >> ran
 """
-# `build` runs until there is a file `go`, so that the run goes on while it asks.
+# `build` runs until there is a file `go`, so that the run is active while it asks.
 GOING = ASKING.replace(
     "run: echo build >> ran", 'run: "until test -e go; do sleep 0.02; done; echo build >> ran"'
 )
@@ -91,7 +91,7 @@ class Folder:
         return path.read_text().splitlines() if path.exists() else []
 
     def step(self, name: str) -> tuple[str, str]:
-        """Return status and reason of a step, as the reports tell."""
+        """Return status and reason of a step from the reports."""
         ledger = json.loads((self.path / "planrun-out" / "ledger.json").read_text())
         (found,) = [step for step in ledger["steps"] if step["id"] == name]
         return found["status"], found["reason"]
@@ -121,8 +121,8 @@ def folder(planrun: Command) -> Iterator[Folder]:
 
 
 @pytest.mark.shows("V-07", "V-20", "V-45", "GP-53", "V-04", "D-28")
-def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
-    """It comes to rest with exit code 5 as often as it is resumed; each answer is recorded with who gave it."""
+def test_a_run_waits_is_answered_and_continues(folder: Folder) -> None:
+    """It pauses with exit code 5 after each resume; each answer is recorded with its author."""
     assert folder.execute(ASKING).returncode == 5
     assert folder.ran() == ["build"]
     assert (folder.step("sure"), folder.step("auth")) == (("waiting", "decision"), ("waiting", "decision"))
@@ -131,8 +131,8 @@ def test_a_run_waits_is_answered_and_goes_on(folder: Folder) -> None:
     assert 'auth is answered with "jwt"' in said
     assert "still waiting: sure (ask): Publish?" in said
     folder.says(5, "resume", "last")
-    told = json.loads(folder.says(0, "decide", "last", "sure=yes", "--reason", "It is Monday", "--json"))
-    assert (told["recorded"][0]["answer"], told["waiting"], told["status"]) == (True, [], "paused")
+    report = json.loads(folder.says(0, "decide", "last", "sure=yes", "--reason", "It is Monday", "--json"))
+    assert (report["recorded"][0]["answer"], report["waiting"], report["status"]) == (True, [], "paused")
     assert folder.planrun("runs").stdout.count("paused") == 1
     folder.says(0, "resume", "last")
     assert folder.ran() == ["build", "publish with jwt"]
@@ -163,7 +163,7 @@ def test_what_is_answered_before_is_not_asked(folder: Folder, way: str) -> None:
 
 
 def test_what_was_answered_at_the_start_holds_on_a_resume(folder: Folder) -> None:
-    """An answer is given once, also when its step had not come to its turn."""
+    """An answer is given once, also when its step was not ready yet."""
     assert (
         folder.execute(
             ASKING.replace("decide:", "depends_on: [sure]\n    decide:"), "--decide", "auth=jwt"
@@ -265,7 +265,7 @@ def test_steps_are_left_out_when_a_plan_is_approved(folder: Folder) -> None:
 
 
 def test_what_waits_can_be_cancelled(folder: Folder) -> None:
-    """A run at rest is ended by `cancel`, whatever it waits for, also when it is answered already."""
+    """`cancel` ends a paused run, whatever it waits for, also when it is answered already."""
     assert folder.execute(WHOLE).returncode == 5
     folder.says(0, "cancel", "last")
     assert folder.execute(ASKING).returncode == 5
@@ -276,7 +276,7 @@ def test_what_waits_can_be_cancelled(folder: Folder) -> None:
 
 @pytest.mark.shows("N-39", "V-59")
 def test_time_takes_the_default_or_fails(folder: Folder) -> None:
-    """The run waits, nobody answers: the default is the answer, and without one the step failed (timeout)."""
+    """Without an answer in time the default counts; without a default the step failed (timeout)."""
     plan = ASKING.replace("{question: Publish?}", "{question: Publish?, timeout: 300ms, default: false}")
     assert folder.execute(plan, "--decide", "auth=jwt").returncode == 3
     assert folder.step("sure") == ("failed", "denied")
@@ -287,14 +287,14 @@ def test_time_takes_the_default_or_fails(folder: Folder) -> None:
 
 
 @pytest.mark.shows("V-07", "V-45")
-def test_a_run_that_goes_on_is_told(folder: Folder) -> None:
-    """From another shell, while a step runs: the same process goes on, and wrong answers change nothing."""
+def test_an_active_run_takes_an_answer(folder: Folder) -> None:
+    """From another shell, while a step runs: the same process continues; wrong answers change nothing."""
     process = folder.start(GOING)
     until(lambda: folder.waits("sure", "auth"))
     assert "is no option" in folder.says(2, "decide", "last", "auth=x")
     assert "does not wait" in folder.says(2, "approve", "last", "publish")
-    told = json.loads(folder.says(0, "decide", "last", "auth=session", "--json"))
-    assert (told["live"], told["recorded"][0]["answer"]) == (True, "session")
+    report = json.loads(folder.says(0, "decide", "last", "auth=session", "--json"))
+    assert (report["live"], report["recorded"][0]["answer"]) == (True, "session")
     assert "was answered already" in folder.says(2, "decide", "last", "auth=jwt")
     folder.says(0, "approve", "last", "sure", "--by", "Ann")
     (folder.path / "go").touch()
@@ -305,7 +305,7 @@ def test_a_run_that_goes_on_is_told(folder: Folder) -> None:
 
 
 def test_a_run_that_asks_nothing_takes_no_answer(folder: Folder) -> None:
-    """While it goes on and nobody is asked, an answer is refused at once, and nothing is recorded."""
+    """An active run without an open question refuses an answer at once and records nothing."""
     process = folder.start(
         GOING.replace("  - id: sure\n", "  - id: sure\n    depends_on: [build]\n"), "--decide", "auth=jwt"
     )
@@ -327,7 +327,7 @@ def test_two_answer_at_once(folder: Folder) -> None:
 
 
 @pytest.mark.shows("N-10")
-def test_a_run_that_goes_on_leaves_steps_out(folder: Folder) -> None:
+def test_an_active_run_skips_rejected_steps(folder: Folder) -> None:
     """A step that waits, and one that does not wait yet: neither runs, nor what depends on them."""
     process = folder.start(
         APPROVED.replace("run: ls}", 'run: "until test -e go; do sleep 0.02; done"}', 1).replace(
@@ -354,7 +354,7 @@ def test_a_gate_with_a_time_is_answered_before_it(folder: Folder) -> None:
 
 
 def test_a_run_that_was_killed_is_answered_and_resumed(folder: Folder) -> None:
-    """What it asked stands in its ledger; the socket that it left keeps nobody out."""
+    """Its questions are in its ledger; the socket that it left blocks no answer."""
     process = folder.start(GOING)
     until(lambda: folder.waits("sure", "auth") and bool(list(folder.path.glob(".planrun/runs/*/door"))))
     process.send_signal(signal.SIGKILL)

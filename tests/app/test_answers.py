@@ -80,7 +80,7 @@ def test_a_text_becomes_what_was_asked_for(step: Step, text: str, answer: Any) -
     ],
 )
 def test_what_is_no_answer_is_refused_with_what_there_is(step: Step, text: str, said: str) -> None:
-    """A value of another type, no option, one option too many or one twice: each is told, none is guessed."""
+    """A wrong type, an unknown, surplus or repeated option: each is reported, none is guessed."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is looked at
         answer_of_text(step, text)
     assert said in str(refused.value)
@@ -107,7 +107,7 @@ def test_plain_data_is_taken_by_its_type() -> None:
         (["sure=perhaps", "count=x"], "; "),
     ],
 )
-def test_every_wrong_answer_is_told(texts: list[str], said: str) -> None:
+def test_every_wrong_answer_is_reported(texts: list[str], said: str) -> None:
     """An unknown step, one that asks nothing, two answers to one question: all of it before anything runs."""
     with pytest.raises(InvalidInput) as refused:
         read_texts(PLAN, texts)
@@ -146,7 +146,7 @@ def test_a_file_of_decisions_is_read_as_it_is_meant(tmp_path: Path) -> None:
 def test_what_is_wrong_in_the_file_has_a_place(
     tmp_path: Path, text: str, code: str, place: tuple[int, int], said: str
 ) -> None:
-    """Each problem is told with line and column, as in a plan."""
+    """Each problem is reported with line and column, as in a plan."""
     file = tmp_path / "decisions.yml"
     file.write_text(text)
     with pytest.raises(InvalidPlan) as refused:

@@ -198,14 +198,14 @@ def test_approve_writes_what_it_shows(planrun: Run, tmp_path: Path) -> None:
     (found,) = read_approvals([str(tmp_path / "plan.approval.json")])
     assert isinstance(found, Approval)
     assert (found.steps, found.approver, found.uses) == (("publish",), "ann", 2)
-    for told in (
+    for expected in (
         found.digest,
         "publish: ",
         "script x.sh",
         "not part of it: missing.sh",
         "by ann, for 2 runs, until",
     ):
-        assert told in done.stdout
+        assert expected in done.stdout
     shown = json.loads(planrun("show", "plan.yml", "--json").stdout)
     assert shown["plan"]["digest"] == found.digest
     assert planrun("approve", "plan.yml").returncode == 2
@@ -245,8 +245,8 @@ def test_what_is_given_counts_also_when_it_is_nothing(planrun: Run, tmp_path: Pa
     assert planrun("lock", "plan.yml", "-o", "locks/plan.json").returncode == 0
 
 
-def test_what_is_approved_is_told_with_its_parameters(planrun: Run, tmp_path: Path) -> None:
-    """The risk is that of the command as it will run, not the worst that a parameter could make of it."""
+def test_approve_shows_the_risk_with_parameters(planrun: Run, tmp_path: Path) -> None:
+    """The risk is that of the command with its parameters, not the worst that a parameter could cause."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\nparams: {to: {type: string, default: out}}\n"
         'steps: [{id: a, run: "mkdir -p ${{ params.to }}"}]\n'

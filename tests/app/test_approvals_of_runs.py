@@ -59,7 +59,7 @@ def test_a_plan_is_approved_and_then_runs(planrun: Run, place: Path) -> None:
 
 
 def test_a_step_is_approved_and_the_other_one_waits(planrun: Run, place: Path) -> None:
-    """The run comes to rest at what nobody approved, and goes on with another approval; the first is used once."""
+    """The run pauses at the unapproved step and continues with another approval; the first is used once."""
     assert planrun("approve", "plan.yml", "--step", "build", "-o", "build.json").returncode == 0
     assert planrun("approve", "plan.yml", "--step", "publish", "-o", "publish.json").returncode == 0
     assert planrun("execute", "plan.yml", "--approval", "build.json").returncode == 5
@@ -104,7 +104,7 @@ def test_a_script_that_changes_between_gate_and_resume_is_not_run(planrun: Run, 
 
 
 def test_an_approval_lifts_no_denial(planrun: Run, place: Path) -> None:
-    """A rule that denies a step denies it, whoever approves; exit code 3."""
+    """A rule that denies a step denies it, also with an approval; exit code 3."""
     (place / "plan.yml").write_text(PLAN + "  - {id: never, run: touch evil}\n")
     assert planrun("approve", "plan.yml", "-o", "ok.json").returncode == 0
     assert planrun("execute", "plan.yml", "--approval", "ok.json").returncode == 3
@@ -124,7 +124,7 @@ def test_an_approval_answers_yes_or_no(planrun: Run, place: Path) -> None:
 
 
 def test_a_use_that_cannot_be_counted_opens_nothing(planrun: Run, place: Path) -> None:
-    """What stands in the place of the list of uses keeps every gate shut, and the reason is told."""
+    """Another file in place of the list of uses keeps every gate shut; the reason is reported."""
     assert planrun("approve", "plan.yml", "-o", "ok.json").returncode == 0
     (place / ".planrun" / "approvals.jsonl").mkdir(parents=True)
     done = planrun("execute", "plan.yml", "--approval", "ok.json")

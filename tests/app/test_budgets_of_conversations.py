@@ -112,7 +112,7 @@ def talk(
 
 
 def crossed(events: list[ev.Event], scope: str = "plan") -> list[tuple[str, int]]:
-    """Return which levels were told of a scope."""
+    """Return the reported levels of a scope."""
     return [
         (event.resource, event.level)
         for event in events
@@ -121,7 +121,7 @@ def crossed(events: list[ev.Event], scope: str = "plan") -> list[tuple[str, int]
 
 
 def test_the_call_that_does_not_fit_is_not_made() -> None:
-    """Two answers are wrong, the third question has no room any more: no call, the event, and the outcome."""
+    """Two answers are wrong; the budget has too little left for a third: no call, the event, the outcome."""
     result, events, model = talk(Budget("plan", {"tokens": 7000}, {}), [answer(2500), answer(3200)])
     assert (result.outcome, result.rounds) == ("budget", 2)
     assert result.message.startswith("5700 of 7000 tokens are used, and a call may take ")
@@ -152,7 +152,7 @@ def test_a_call_costs_what_the_table_says() -> None:
 
 
 def test_a_planning_has_a_time_of_its_own() -> None:
-    """80 per cent of it are told; a call gets no more seconds than are left, and none is made afterwards."""
+    """80 per cent are reported; a call gets at most the seconds that are left, and none is made afterwards."""
     llm = Llm(model=MODEL, planning_timeout=60.0, timeout=120.0)
     result, events, model = talk(Budget("plan", {}, {}), [answer(duration=50.0), answer(duration=20.0)], llm)
     assert (result.outcome, result.message) == ("failed", "planning took longer than 60 s")
@@ -185,7 +185,7 @@ def test_an_answer_that_is_cut_off_costs_turns_too() -> None:
     assert crossed(events, "call") == [("tokens", 80), ("tokens", 95), ("tokens", 100)]
 
 
-def test_what_was_killed_is_told_when_the_run_goes_on() -> None:
+def test_a_killed_call_is_reported_on_resume() -> None:
     """A level that was reached and not recorded is the first event of the next conversation."""
     _, events, _ = talk(Budget("plan", {"tokens": 100_000}, {"tokens": 82_000}), [answer(text=DRAFT)])
     assert crossed(events[:1]) == [("tokens", 80)]
@@ -207,8 +207,8 @@ def test_under_a_policy_or_a_lock_an_option_can_only_lower() -> None:
     """What was reviewed holds, and that is said; what the plan does not limit may be limited."""
     found = spending(Limits(max_tokens=1000), Settings(max_tokens=3000, max_usd=1.0), is_bound=True)
     assert found.limits == {"tokens": 1000, "usd": 1}
-    told = "--max-tokens 3000 is more than the 1000 tokens of the plan, which hold: "
-    assert found.notes == (told + "under --policy and --locked only the plan can be given more",)
+    expected = "--max-tokens 3000 is more than the 1000 tokens of the plan, which hold: "
+    assert found.notes == (expected + "under --policy and --locked only the plan can be given more",)
     assert spending(Limits(max_tokens=1000), Settings(max_tokens=300), is_bound=True).limits == {
         "tokens": 300
     }

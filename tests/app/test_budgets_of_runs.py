@@ -63,7 +63,7 @@ class Workshop:
 
     @property
     def state(self) -> RunState:
-        """The newest run, as its ledger tells it."""
+        """The newest run, from its ledger."""
         return newest(self.folder)[1]
 
     @property
@@ -80,8 +80,8 @@ def used(llm: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.shows("V-67", "V-70")
-def test_a_run_without_room_for_a_call_rests_and_goes_on_with_more(tmp_path: Path) -> None:
-    """Exit code 5 with the way on; without more it rests again and asks nothing; with more it goes on where it was."""
+def test_a_run_without_budget_for_a_call_pauses_and_continues_with_more(tmp_path: Path) -> None:
+    """Exit code 5 with advice; without more it pauses again and asks nothing; with more it continues."""
     with FakeMessages([say("no JSON"), GOOD]) as api:
         shop = Workshop(tmp_path, api).plan("{max_turns: 1}")
         first = shop("execute", "plan.yml")
@@ -97,8 +97,8 @@ def test_a_run_without_room_for_a_call_rests_and_goes_on_with_more(tmp_path: Pat
     planning = shop.state.planning
     assert planning is not None
     assert [event.outcome for event in planning.ended] == ["budget", "budget", "revised"]
-    told = [(event.level, event.limit) for event in planning.crossed if event.scope == "plan"]
-    assert told == [(80, 1), (95, 1), (100, 1)]  # once, though it was refused twice
+    levels = [(event.level, event.limit) for event in planning.crossed if event.scope == "plan"]
+    assert levels == [(80, 1), (95, 1), (100, 1)]  # once, though it was refused twice
     assert [event.options["budget"]["limits"] for event in shop.state.resumed] == [{"turns": 1}, {"turns": 3}]
     assert used(shop.llm)["turns"] == 2
 
@@ -109,7 +109,7 @@ def quick(folder: Path, patch: pytest.MonkeyPatch, limits: str) -> Shop:
 
 
 def ended(result: Result | None) -> int:
-    """Return the exit code of a run that went on."""
+    """Return the exit code of a resumed run."""
     assert result is not None
     return result.exit_code
 
@@ -144,7 +144,7 @@ def test_under_a_policy_only_the_plan_can_be_given_more(
 
 
 def test_without_a_price_tokens_are_counted_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is guessed for a model that nobody knows the price of."""
+    """Nothing is guessed for a model without a known price."""
     shop = quick(tmp_path, monkeypatch, "{max_tokens: 50000}")
     assert shop.run(REPLY, llm_model="house-model").exit_code == 0
     llm = json.loads((tmp_path / "planrun-out" / "ledger.json").read_bytes())["llm"]
@@ -192,7 +192,7 @@ def test_an_answer_that_breaks_off_twice_costs_no_more_than_was_reserved(tmp_pat
 
 
 def test_a_call_that_was_killed_counts_as_reserved(tmp_path: Path) -> None:
-    """A kill -9 in the middle of a call: the resumed run goes on counting from what was reserved for it."""
+    """A kill -9 in the middle of a call: the resumed run counts what was reserved for it."""
     with FakeMessages([broken("stall", at="text"), GOOD]) as api:
         shop = Workshop(tmp_path, api).plan("{max_tokens: 50000}")
         process = subprocess.Popen(
@@ -215,9 +215,9 @@ def test_a_call_that_was_killed_counts_as_reserved(tmp_path: Path) -> None:
         assert found.returncode == 0, found.stderr
     first, second = shop.llm["calls"]
     assert (first["ending"], first["confirmed"], second["confirmed"]) == (None, False, True)
-    told = sum(
+    levels = sum(
         second[name] for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     )
-    assert used(shop.llm)["tokens"] == reserved + told
+    assert used(shop.llm)["tokens"] == reserved + levels
     usage = json.loads((tmp_path / "planrun-out" / "ledger.json").read_bytes())["usage"]
     assert usage["unconfirmed_tokens"] == reserved

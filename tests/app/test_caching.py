@@ -99,7 +99,7 @@ def test_what_is_missing_is_put_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "params", "told"),
+    ("change", "params", "reason"),
     [
         (lambda: Path("src/a").write_text("b\n"), {}, "input src/a changed"),
         (lambda: Path("src/b").write_text("b\n"), {}, "input src/b is new"),
@@ -110,19 +110,19 @@ def test_what_is_missing_is_put_back() -> None:
         (lambda: None, {"plan": PLAN.replace("size: integer", "size: number")}, "its output size changed"),
     ],
 )
-def test_the_first_difference_is_named(change: Any, params: dict[str, str], told: str) -> None:
+def test_the_first_difference_is_named(change: Any, params: dict[str, str], reason: str) -> None:
     """Each part of the key has the step run again, and is what it is said to run because of."""
     run()
     change()
     text = params.pop("plan", PLAN)
     state = run(text, params)
     assert state.steps["make"].reason == "ran"
-    assert told in why(state, "make") or told.split(" is ", maxsplit=1)[0] in why(state, "make")
+    assert reason in why(state, "make") or reason.split(" is ", maxsplit=1)[0] in why(state, "make")
     assert reasons(run(text, params))["make"] == "cached"
 
 
 def test_only_what_depends_on_a_change_runs() -> None:
-    """A change upstream that comes to the same files and outputs changes nothing downstream."""
+    """A change upstream that produces the same files and outputs changes nothing downstream."""
     run()
     state = run(PLAN.replace("echo x", "echo w"))
     assert reasons(state) == {"make": "ran", "use": "cached"}
@@ -152,7 +152,7 @@ def test_no_cache_runs_and_keeps() -> None:
 
 
 def test_a_shared_store_serves_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody with another workspace and a store of his own gets the results of the shared one."""
+    """A user with another workspace and a private store gets the results of the shared one."""
     shared = str(tmp_path / "shared")
     run(cache_store=shared)
     monkeypatch.setenv("PLANRUN_CACHE_DIR", str(tmp_path / "other"))

@@ -1,4 +1,4 @@
-"""What two plans do not have in common is found whole: every key, nothing that is no difference, names that moved."""
+"""Differences of two plans are complete: every key, no false difference, renamed steps matched."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_there_is_a_pair_for_every_key() -> None:
     """The tables of these tests have each key of a step, of `defaults` and of a plan that can be used, no key less."""
     # `args` stand beside a tool alone: see tests/tools/test_steps_of_tools.py.
     # `matrix`, `foreach` and `uses` become steps of their own: see below.
-    # `criteria` and `verify_timeout` stand beside a proof alone: see below.
+    # `criteria` and `verify_timeout` stand beside `verify` alone: see below.
     apart: tuple[str, ...] = (
         "id",
         "args",
@@ -70,14 +70,15 @@ def test_there_is_a_pair_for_every_key() -> None:
     # `decision_timeout` is one of gates, which are no processes.
     assert live("Defaults", "errors", "decision_timeout") <= set(DEFAULTS)
     # A file with `template` is no plan that could be compared.
-    # Changes of `containers` are told of the steps that share them, those of a base of what it brings: `extends-plan`.
+    # Changes of `containers` are reported for the steps that share them,
+    # those of a base plan for what it contributes: `extends-plan`.
     of_plan = ("$schema", "version", "steps", "finally", "defaults", "template", "extends", "containers")
     assert live("Plan", *of_plan) <= set(OF_PLAN)
 
 
 @pytest.mark.parametrize("key", sorted(live("Step") & set(OF_STEP)))
-def test_every_key_of_a_step_is_told(key: str) -> None:
-    """A change of one key of one step is told as that, under its own name, and nothing else is."""
+def test_every_key_of_a_step_is_reported(key: str) -> None:
+    """A change of one key of one step is reported under its own name, and nothing else is."""
     old, new = ({"run": "echo subject", key: value} for value in OF_STEP[key])
     assert keys_of(with_step(**old), with_step(**new)) - {"depends_on"} == {key} - {"depends_on"}
     found = difference(with_step(**old), with_step(**new))
@@ -86,8 +87,8 @@ def test_every_key_of_a_step_is_told(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(live("Step") & set(ACTIONS)))
-def test_every_action_is_told(key: str) -> None:
-    """A change of an action is told under its name, and so is one into another kind of action."""
+def test_every_action_is_reported(key: str) -> None:
+    """A change of an action is reported under its name; so is a change to another kind of action."""
     old, new = ACTIONS[key]
     assert keys_of(with_step(**{key: old}), with_step(**{key: new})) == {key}
     assert (
@@ -98,14 +99,14 @@ def test_every_action_is_told(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(live("Plan") & set(OF_PLAN)))
-def test_every_key_of_a_plan_is_told(key: str) -> None:
-    """A change of one key of the head is told under its own name; `secrets` that nobody lists, too."""
+def test_every_key_of_a_plan_is_reported(key: str) -> None:
+    """A change of one top-level key is reported under its name, also of `secrets` that no step lists."""
     old, new = (with_key(key, value, BASE) for value in OF_PLAN[key])
     # A decision at the top is a step of its own.
     assert keys_of(old, new) == ({"decide"} if key == "decisions" else {key})
 
 
-def test_a_time_limit_of_verification_is_told_and_criteria_are_prose() -> None:
+def test_a_time_limit_of_verification_is_reported_and_criteria_are_prose() -> None:
     """What stands beside `verify` alone: its time limit is a change of the step; criteria are words for people."""
     step = {"run": "echo subject", "verify": "ls"}
     old, new = with_step(**step, verify_timeout="1m"), with_step(**step, verify_timeout="2m")
@@ -114,14 +115,14 @@ def test_a_time_limit_of_verification_is_told_and_criteria_are_prose() -> None:
     assert keys_of(old, new) == {"criteria"}
 
 
-def test_what_is_done_about_unknown_errors_is_told_as_retries() -> None:
+def test_handling_of_unknown_errors_is_reported_as_retries() -> None:
     """`errors: {unknown: retry}` changes what `retries: {on: auto}` of the same defaults repeats."""
     auto = {"retries": {"on": "auto"}}
     old, new = ({**BASE, "defaults": {**auto, "errors": {"unknown": word}}} for word in ("fail", "retry"))
     assert keys_of(old, new) == {"retries"}
 
 
-def test_turning_undoing_off_is_told_of_the_steps_that_say_how() -> None:
+def test_disabling_rollback_is_reported_for_steps_with_a_rollback() -> None:
     """`defaults.rollback: false` is a change of each step that is not undone any more, and of no other."""
     sides = [with_step(run="ls", rollback={"run": "ls -l"}) for _ in range(2)]
     old, new = ({**side, "defaults": {"rollback": on}} for side, on in zip(sides, (True, False), strict=True))
@@ -132,7 +133,7 @@ def test_turning_undoing_off_is_told_of_the_steps_that_say_how() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(set(DEFAULTS) - {"rollback"}))
-def test_a_default_is_told_once_with_the_steps_it_touches(key: str) -> None:
+def test_a_default_is_reported_once_with_its_steps(key: str) -> None:
     """A change of `defaults` is one change for all steps, and the steps are named beside it."""
     old, new = ({**BASE, "defaults": with_key(key, value, {})} for value in DEFAULTS[key])
     found = difference(old, new)
@@ -216,7 +217,7 @@ _APART = (
 def test_mutations_of_several_keys_are_all_found(
     chosen: list[tuple[str, str]], chance: random.Random
 ) -> None:
-    """Whatever keys change at once, in whatever direction, each of them is told."""
+    """All keys that change at once are reported, in both directions."""
     assume(not any(apart <= {key for where, key in chosen if where == "step"} for apart in _APART))
     sides: list[dict[str, Any]] = [{**BASE}, {**BASE}]
     subjects: list[dict[str, Any]] = [{"run": "echo subject"}, {"run": "echo subject"}]
@@ -235,8 +236,8 @@ def test_mutations_of_several_keys_are_all_found(
     assert {key for _where, key in chosen} <= keys_of(old, new)
 
 
-def test_instances_are_told_as_steps() -> None:
-    """A value more is a step more; what concerns all instances is told of the group; lists as they are written."""
+def test_instances_are_reported_as_steps() -> None:
+    """Another value is another step; changes of all instances are reported for the group; lists as is."""
     old = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2]})
     new = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2, 3], "fail_fast": True})
     found = difference(old, new).steps
@@ -252,8 +253,8 @@ def test_instances_are_told_as_steps() -> None:
     ]
 
 
-def test_a_key_that_nobody_put_into_words_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the words for a key are lost, the canonical form still shows that it changed."""
+def test_a_key_without_a_description_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the description of a key, the canonical form still shows that it changed."""
     monkeypatch.setitem(plain._FORMS, "seconds", lambda _value: "some time")
     (step,) = difference(with_step(run="a", timeout="1m"), with_step(run="a", timeout="2m")).steps
     (change,) = step.changes
@@ -311,13 +312,13 @@ def test_an_edge_to_a_new_step_under_an_old_number_is_a_change() -> None:
 
 
 def test_steps_that_moved_are_as_few_as_can_be() -> None:
-    """The order of the file counts; of five steps of which one moved, one is told, and where it stands."""
+    """The order of the file counts; of five steps of which one moved, one is reported, with its position."""
     rows_ = [{"id": name, "run": name} for name in "abcde"]
     (step,) = difference(steps(*rows_), steps(*rows_[1:4], rows_[0], rows_[4])).steps
     assert (step.step.id, step.after, step.kind) == ("a", "d", "changed")
 
 
-def test_a_step_that_moves_to_finally_is_told_as_that() -> None:
+def test_a_step_that_moves_to_finally_is_reported() -> None:
     """The section is a change like any other."""
     old = steps({"id": "a", "run": "a"}, {"id": "b", "run": "b"})
     new = {**steps({"id": "a", "run": "a"}), "finally": [{"id": "b", "run": "b"}]}
@@ -378,7 +379,7 @@ def test_large_plans_are_compared() -> None:
 def test_a_field_that_is_left_out_is_noticed_by_these_tests(
     field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A comparison that forgets one field of a step fails the tests above: some pair of plans is told as the same."""
+    """A comparison without one field of a step fails the tests above: some pair of plans seems equal."""
     monkeypatch.setattr("planrun.diff.plans._NOT_SHOWN", plans._NOT_SHOWN | {field})
     pairs = [*OF_STEP.items(), *((key, pair) for key, pair in ACTIONS.items() if key in live("Step"))]
     missed = []
@@ -412,7 +413,7 @@ def test_lines_that_are_changed_at_random_are_found_exactly_when_the_digest_move
     assert 50 < moved < 400
 
 
-def test_a_change_in_a_plan_that_is_used_is_told_as_that_of_its_steps() -> None:
+def test_a_change_in_a_used_plan_is_reported_for_its_steps() -> None:
     """The step of the other plan that changed is named by its id here, and nothing else is."""
     text = b"version: 1\nsteps: [{id: s, uses: sub.yml}]\n"
     sub = b"version: 1\nsteps: [{id: a, run: echo a}, {id: b, run: echo b}]\n"

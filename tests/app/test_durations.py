@@ -1,4 +1,4 @@
-"""What a run goes by of how long its steps took before, and what it has on record of that."""
+"""Recorded durations of steps: how a run uses and records them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that go on with an edited plan, as whole processes: what is reused, after kills as well."""
+"""Runs that are resumed with an edited plan, as whole processes: what is reused, after kills as well."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_an_edited_plan_is_resumed_through_a_kill(planrun: Command, tmp_path: Pa
     assert state.plan.source == SECOND.encode()
 
 
-def test_the_reasons_are_told_and_kept(planrun: Command, tmp_path: Path) -> None:
-    """A changed variable of the plan is named before anything runs, and `explain` tells it afterwards."""
+def test_the_reasons_are_reported_and_kept(planrun: Command, tmp_path: Path) -> None:
+    """A changed variable of the plan is named before anything runs; `explain` shows it afterwards."""
     (tmp_path / "plan.yml").write_text(FIRST)
     planrun("execute", "plan.yml")
     (tmp_path / "plan.yml").write_text(FIRST.replace("NOTE: one", "NOTE: two").replace("; exit 1", ""))
@@ -84,13 +84,13 @@ def test_the_reasons_are_told_and_kept(planrun: Command, tmp_path: Path) -> None
     assert said.returncode == 0, said.stderr
     assert "planrun:   c: its environment changed: NOTE\n" in said.stderr
     assert "resuming: 2 reused, 4 to rerun" in said.stderr
-    told = json.loads(planrun("explain", "last", "c", "--json").stdout)
-    assert [again["because"] for again in told["ran_again"]] == ["its environment changed: NOTE"]
+    explained = json.loads(planrun("explain", "last", "c", "--json").stdout)
+    assert [again["because"] for again in explained["ran_again"]] == ["its environment changed: NOTE"]
     assert "its environment changed: NOTE" in planrun("explain", "last", "c").stdout
 
 
-def test_what_the_environment_brought_is_told_without_names(planrun: Command, tmp_path: Path) -> None:
-    """A value that came from the caller's environment is not on record: only that it changed can be told."""
+def test_changes_of_the_environment_are_reported_without_names(planrun: Command, tmp_path: Path) -> None:
+    """A value from the caller's environment is not on record: only that it changed is reported."""
     plan = "version: 1\nenv: {A: '${{ env.FROM }}'}\nsteps: [{id: a, run: 'true'}, {id: b, run: exit 1}]\n"
     (tmp_path / "plan.yml").write_text(plan)
     planrun("execute", "plan.yml", env={"FROM": "one"})
@@ -145,7 +145,7 @@ steps:
 
 
 def test_given_parameters_are_recorded_and_kept(planrun: Command, tmp_path: Path) -> None:
-    """The ledger says which parameters somebody gave, also those of the resume, as long as they are declared."""
+    """The ledger names the given parameters, also those of the resume, as long as they are declared."""
     declared = "{a: {type: string, default: x}, b: {type: string, default: y}}"
     plan = f"version: 1\nparams: {declared}\nsteps: [{{id: s, run: exit 1}}]\n"
     (tmp_path / "plan.yml").write_text(plan)
@@ -187,7 +187,7 @@ def test_a_copy_without_its_event_is_written_over(planrun: Command, tmp_path: Pa
     assert not (run / "plan.v2.yml.part").exists()
 
 
-def test_a_run_folder_without_a_ledger_is_told_as_such(planrun: Command, tmp_path: Path) -> None:
+def test_a_run_folder_without_a_ledger_is_reported(planrun: Command, tmp_path: Path) -> None:
     """`resume` and `retry` say what every other command says of it."""
     (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
     for words in (("resume", "last"), ("retry", "last", "a"), ("status", "last")):

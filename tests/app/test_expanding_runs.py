@@ -96,7 +96,7 @@ class Place:
         return found
 
     def state(self) -> RunState:
-        """The state of the only run, as its records tell it."""
+        """The state of the only run, from its records."""
         return state_of(str(self.rundir), read_ledger(str(self.rundir / "ledger.jsonl")))
 
     @property
@@ -112,7 +112,7 @@ def report(folder: Path) -> dict[str, Any]:
     return data
 
 
-def test_a_run_goes_on_with_the_concrete_steps(tmp_path: Path) -> None:
+def test_a_run_continues_with_the_concrete_steps(tmp_path: Path) -> None:
     """The second version is kept before anything starts, what a model wrote is marked, and all of it runs in order."""
     with FakeMessages([GOOD]) as api:
         place = Place(tmp_path, api)
@@ -201,7 +201,7 @@ def test_faults_are_repaired_at_most_twice(tmp_path: Path) -> None:
 
 
 def test_a_step_above_the_level_waits_at_its_gate(tmp_path: Path) -> None:
-    """An approval is for the version with the concrete steps, and the run goes on with what was approved."""
+    """An approval is for the version with the concrete steps; the run continues with these."""
     risky = draft([step("migrate", "curl -s https://example.com/x -o x || echo migrate >> ran")], "Fetch.")
     with FakeMessages([risky]) as api:
         place = Place(tmp_path, api)
@@ -217,7 +217,7 @@ def test_a_step_above_the_level_waits_at_its_gate(tmp_path: Path) -> None:
         assert gate.answered.digest == digest
 
 
-def test_a_spent_budget_pauses_and_a_resume_with_more_goes_on(tmp_path: Path) -> None:
+def test_a_spent_budget_pauses_and_a_resume_with_more_continues(tmp_path: Path) -> None:
     """Nothing is asked beyond the limit; exit code 5, and the resumed run plans and runs."""
     with FakeMessages([GOOD]) as api:
         place = Place(tmp_path, api)

@@ -32,14 +32,14 @@ def failing(planrun: Command) -> Command:
 
 
 def steps(folder: Path) -> dict[str, tuple[str, str, int]]:
-    """Status, reason and number of attempts of each step, as ledger.json tells."""
+    """Status, reason and number of attempts of each step, from ledger.json."""
     ledger = json.loads((folder / "planrun-out" / "ledger.json").read_text())
     return {step["id"]: (step["status"], step["reason"], len(step["attempts"])) for step in ledger["steps"]}
 
 
 @pytest.mark.shows("N-51", "N-52")
 def test_a_failure_waits_for_a_word_and_is_tried_once_more(failing: Command) -> None:
-    """A low risk is tolerated, a reversible step asks, and after `retry` the run goes on where it was."""
+    """A low risk is tolerated, a reversible step asks, and after `retry` the run continues from there."""
     assert failing("execute", "plan.yml").returncode == 5
     found = steps(failing.folder)
     assert found["note"][:2] == ("failed", "exit")
@@ -64,7 +64,7 @@ def test_a_failure_waits_for_a_word_and_is_tried_once_more(failing: Command) -> 
     ],
 )
 def test_the_answer_may_be_given_before(failing: Command, word: str, code: int, after: str) -> None:
-    """--decide says what a failure means, and nobody is asked."""
+    """--decide answers for a failure in advance: the run does not ask."""
     done = failing("execute", "plan.yml", "--decide", f"build={word}")
     assert done.returncode == code, done.stderr
     assert steps(failing.folder)["after"][0] == after
@@ -84,7 +84,7 @@ def test_only_what_there_is_can_be_answered(failing: Command) -> None:
     assert not (failing.folder / ".planrun" / "runs").exists()
 
 
-def test_nobody_decides_about_a_failure_before_it_is_there(failing: Command) -> None:
+def test_a_failure_is_not_decided_before_it_happens(failing: Command) -> None:
     """While the step waits for its approval, there is no failure to speak of, and the answer is refused."""
     (failing.folder / "plan.yml").write_text(
         PLAN.replace("policy:", "policy:\n  rules: [{require: {step: build}}]")

@@ -59,7 +59,7 @@ def approve(folder: Path, out: str = "approvals/release.json") -> None:
 
 
 def test_a_policy_of_a_commit_holds_whatever_is_checked_out(repository: Path) -> None:
-    """A policy that was edited or taken away in the checkout holds as committed; the ledger has commit and hash."""
+    """The committed policy counts if the checkout edits or deletes it; the ledger has commit and hash."""
     sha = git(repository, "rev-parse", "HEAD")
     for text in ("auto_approve: high\n", ""):
         file = repository / "ci" / "policy.yml"
@@ -78,7 +78,7 @@ def test_a_policy_of_a_commit_holds_whatever_is_checked_out(repository: Path) ->
 
 
 def test_a_resumed_run_stays_under_the_policy_of_that_commit(repository: Path) -> None:
-    """What a run goes on under is the copy that it keeps, with the commit that it came from."""
+    """A resume uses the run's own copy of the policy, with the commit that it came from."""
     sha = git(repository, "rev-parse", "HEAD")
     assert planrun(repository, "execute", "plan.yml", "--policy", "main:ci/policy.yml").returncode == 5
     (repository / "ci" / "policy.yml").write_text("auto_approve: high\n")

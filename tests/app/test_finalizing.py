@@ -1,4 +1,4 @@
-"""What a killed or cancelled run still owes, and `planrun finalize`, which does it: whole processes and real kills."""
+"""Pending cleanup of a killed or cancelled run, done by `planrun finalize`: real processes and kills."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ledger(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_what_a_killed_run_owes_is_done_once(tmp_path: Path, planrun: Command) -> None:
+def test_pending_cleanup_of_a_killed_run_is_done_once(tmp_path: Path, planrun: Command) -> None:
     """What completed is undone, what was cut short as well if its rollback is for that; then cleanup and the end."""
     plan(
         tmp_path,
@@ -104,7 +104,7 @@ def test_a_kill_while_undoing(tmp_path: Path, planrun: Command) -> None:
 
 
 def test_what_must_not_be_repeated_is_not(tmp_path: Path, planrun: Command) -> None:
-    """With `idempotent: false` a lost attempt at undoing is a failure, which the exit code tells; others are undone."""
+    """With `idempotent: false` a lost rollback attempt is a failure with its exit code; others are undone."""
     rows = [
         undoable("a"),
         undoable("b", "depends_on: [a], run: 'true'", ", idempotent: false").replace(
@@ -123,7 +123,7 @@ def test_what_must_not_be_repeated_is_not(tmp_path: Path, planrun: Command) -> N
 
 
 def test_a_kill_in_cleanup_undoes_nothing(tmp_path: Path, planrun: Command) -> None:
-    """When all steps had completed only the cleanup is owed, and the run completes."""
+    """When all steps had completed only the cleanup is pending, and the run completes."""
     once = f"test -e once || {{ touch once; {KILL}; }}; echo end >> order"
     plan(tmp_path, undoable("a"), f"{{id: end, run: '{once}'}}")
     assert planrun("execute", "plan.yml").returncode == -signal.SIGKILL
@@ -132,8 +132,8 @@ def test_a_kill_in_cleanup_undoes_nothing(tmp_path: Path, planrun: Command) -> N
     assert (ledger(tmp_path)["verdict"], ledger(tmp_path)["rollback"]["status"]) == ("completed", "none")
 
 
-def test_cleanup_that_a_second_signal_cut_short_is_owed(tmp_path: Path, planrun: Command) -> None:
-    """The first signal leaves undoing owed, the second the `finally` step; both are done afterwards."""
+def test_cleanup_that_a_second_signal_cut_short_is_pending(tmp_path: Path, planrun: Command) -> None:
+    """The first signal leaves rollbacks pending, the second the `finally` step; both are done later."""
     twice = "test -e once || { touch once; kill -TERM $PPID; sleep 600; }; echo end >> order"
     plan(tmp_path, undoable("a") + "\n{id: b, depends_on: [a], run: 'kill -TERM $PPID; sleep 600'}",
          f"{{id: end, run: '{twice}'}}")  # fmt: skip
@@ -144,16 +144,16 @@ def test_cleanup_that_a_second_signal_cut_short_is_owed(tmp_path: Path, planrun:
     assert order(tmp_path) == ["undo a", "end"]
 
 
-def test_a_failed_cleanup_is_told_by_the_exit_code(tmp_path: Path, planrun: Command) -> None:
-    """What fails while catching up is exit code 1."""
+def test_a_failed_cleanup_sets_the_exit_code(tmp_path: Path, planrun: Command) -> None:
+    """A failure during pending cleanup is exit code 1."""
     plan(tmp_path, f"{{id: a, run: '{KILL}'}}", "{id: end, run: exit 4}")
     assert planrun("execute", "plan.yml").returncode == -signal.SIGKILL
     assert planrun("finalize", "last").returncode == 1
     assert ledger(tmp_path)["verdict"] in ("failed", "cancelled")
 
 
-def test_who_is_not_owed_anything(tmp_path: Path, planrun: Command) -> None:
-    """A run that ended, one that is paused and one that never started owe nothing; an unknown one is an error."""
+def test_runs_without_pending_cleanup(tmp_path: Path, planrun: Command) -> None:
+    """Ended, paused and never started runs have no pending cleanup; an unknown run is an error."""
     plan(tmp_path, "{id: a, run: 'true'}")
     assert planrun("execute", "plan.yml").returncode == 0
     assert planrun("finalize", "last").stderr == "planrun: nothing to finalize\n"
@@ -168,7 +168,7 @@ def test_who_is_not_owed_anything(tmp_path: Path, planrun: Command) -> None:
     assert planrun("finalize", "20200101").returncode == 2
 
 
-def test_a_run_that_goes_on_is_refused(tmp_path: Path, planrun: Command) -> None:
+def test_an_active_run_is_refused(tmp_path: Path, planrun: Command) -> None:
     """Exit code 2, with the process that holds it; it is left alone."""
     plan(
         tmp_path,

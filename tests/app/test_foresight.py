@@ -1,4 +1,4 @@
-"""What a run tells of its end while it goes on, and that what its steps say of themselves leaks nothing."""
+"""Progress and ETA of an active run; progress texts of steps leak nothing."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ steps:
 
 def status(folder: Path) -> dict[str, Any]:
     """Return what `status --json` says."""
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "planrun", "status", "--json"], cwd=folder, capture_output=True, check=True
     )
-    found: dict[str, Any] = json.loads(told.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 @pytest.mark.shows("N-41", "N-46", "GP-60")
-def test_status_tells_how_far_a_step_says_that_it_is(tmp_path: Path) -> None:
+def test_status_shows_the_progress_of_a_step(tmp_path: Path) -> None:
     """Share and message of the running step, the figures of the run, and when it will probably end."""
     (tmp_path / "plan.yml").write_text(PLAN)
     (tmp_path / "go").touch()
@@ -73,9 +73,9 @@ def test_status_tells_how_far_a_step_says_that_it_is(tmp_path: Path) -> None:
         assert going.wait(LIMIT) == 0
     assert found["steps"][0]["progress"] == {"share": 0.25, "message": "on its way"}
     assert found["steps"][1]["progress"] is None
-    told = found["metrics"]
-    assert (told["current_step"], told["percentage"], told["total_steps"]) == ("says", 0.0, 2)
-    assert told["eta_s"] >= 0.0
+    metrics = found["metrics"]
+    assert (metrics["current_step"], metrics["percentage"], metrics["total_steps"]) == ("says", 0.0, 2)
+    assert metrics["eta_s"] >= 0.0
     assert "25% on its way" in text
     ended = status(tmp_path)
     assert ended["steps"][0]["progress"] is None
@@ -101,7 +101,7 @@ def test_no_secret_stays_in_what_a_step_says(tmp_path: Path, monkeypatch: pytest
     ("mask", "shown"), [(None, ""), (lambda text: text.replace("hunter2", "***"), "it is ***")]
 )
 def test_what_a_step_says_is_shown_masked_or_not_at_all(tmp_path: Path, mask: Any, shown: str) -> None:
-    """Who does not know the secrets of a plan shows the share alone; control characters are shown by nobody."""
+    """Without the plan's secrets only the share is shown; control characters are never shown."""
     (tmp_path / "outputs").mkdir()
     (tmp_path / "outputs" / "a.1.progress").write_text("0.5 it is hunter2\n")
     step = Step(id="a", action=Run(script="true"), kind="run")

@@ -1,4 +1,4 @@
-"""What a model wrote, before it may run: held against what was reviewed, its guards, and every policy in force."""
+"""Checks of model-written steps before they run: against the reviewed plan, its guards and all policies."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ def added(*lines: str, before: str = BEFORE) -> str:
     return head + "".join(f"  - {line}\n" for line in lines) + "finally:" + tail
 
 
-def found(text: str, new: tuple[str, ...], ceiling: Ceiling | None = CEILING) -> Refused | list[Fault] | None:
-    """Return what is said of a plan in which `test` failed."""
+def inspected(
+    text: str, new: tuple[str, ...], ceiling: Ceiling | None = CEILING
+) -> Refused | list[Fault] | None:
+    """Inspect a plan in which `test` failed."""
     before = plan_of(BEFORE)
     layers = Layers(plan=before.policy, file="plan.yml", ceilings=(ceiling,) if ceiling else ())
     bounds = Bounds(before=before, layers=layers, failed=frozenset(("test",)), pending=KEPT)
@@ -68,18 +70,20 @@ def test_what_is_below_every_ceiling_may_stay() -> None:
 @pytest.mark.parametrize("run", ["git push", "rm -rf ..", "echo x > .git/hooks/pre-commit", "env"])
 def test_a_step_above_the_ceiling_is_denied(run: str) -> None:
     """What a ceiling denies is refused with its rule and the reason, and not asked for again."""
-    told = found(added(f'{{id: fix, run: "{run}", replaces: [test]}}'), ("fix",))
-    assert isinstance(told, Refused)
-    assert told.refusals[-1]["step"] == "fix"
-    assert {each["rule"] for each in told.refusals} == {"ceiling:llm_auto_approve"}
-    assert all("its risk is high" in each["reason"] for each in told.refusals)
+    result = inspected(added(f'{{id: fix, run: "{run}", replaces: [test]}}'), ("fix",))
+    assert isinstance(result, Refused)
+    assert result.refusals[-1]["step"] == "fix"
+    assert {each["rule"] for each in result.refusals} == {"ceiling:llm_auto_approve"}
+    assert all("its risk is high" in each["reason"] for each in result.refusals)
 
 
-def rules_of(told: Refused | list[Fault] | None) -> set[str]:
+def rules_of(result: Refused | list[Fault] | None) -> set[str]:
     """Return the rules of refusals or of faults."""
-    assert told is not None
+    assert result is not None
     return (
-        {each["rule"] for each in told.refusals} if isinstance(told, Refused) else {one.rule for one in told}
+        {each["rule"] for each in result.refusals}
+        if isinstance(result, Refused)
+        else {one.rule for one in result}
     )
 
 
@@ -99,14 +103,14 @@ GOOD = '{id: fix, run: "touch made", replaces: [test]}'
     ],
 )
 def test_what_stands_above_the_steps_stays(old: str, new: str) -> None:
-    """A plan whose policy, limits, environment, secrets or cleanup differ is refused, whoever made it so."""
+    """A plan whose policy, limits, environment, secrets or cleanup differ is refused, whatever the source."""
     text = added(GOOD)
     assert old in text
     if "limits: {deadline" in new:
         text = text.replace("limits: {max_replans: 2}\n", "")
-    told = found(text.replace(old, new), ("fix",))
-    assert isinstance(told, Refused)
-    assert rules_of(told) <= {"bounds:plan", "bounds:reviewed"}
+    result = inspected(text.replace(old, new), ("fix",))
+    assert isinstance(result, Refused)
+    assert rules_of(result) <= {"bounds:plan", "bounds:reviewed"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_a_reviewed_step_stays(old: str, new: str) -> None:
     """Not a value of a step that was reviewed may differ, ended or not."""
     text = added(GOOD)
     assert old in text
-    assert rules_of(found(text.replace(old, new), ("fix",))) == {"bounds:reviewed"}
+    assert rules_of(inspected(text.replace(old, new), ("fix",))) == {"bounds:reviewed"}
 
 
 @pytest.mark.parametrize(
@@ -146,28 +150,28 @@ def test_a_reviewed_step_stays(old: str, new: str) -> None:
 )
 def test_a_new_step_says_what_a_model_may_say(more: str) -> None:
     """A key that no draft has is refused in the text itself, however it came there."""
-    told = found(added(f'{{id: fix, run: "touch made", replaces: [test], {more}}}'), ("fix",))
-    assert "bounds:keys" in rules_of(told)
+    result = inspected(added(f'{{id: fix, run: "touch made", replaces: [test], {more}}}'), ("fix",))
+    assert "bounds:keys" in rules_of(result)
 
 
-def test_nobody_adds_a_step_that_no_draft_has() -> None:
+def test_a_step_outside_the_draft_is_refused() -> None:
     """A step besides those of the draft, here or under `finally`, is refused."""
-    told = found(added(GOOD, '{id: more, run: "true"}'), ("fix",))
-    assert rules_of(told) == {"bounds:new"}
+    result = inspected(added(GOOD, '{id: more, run: "true"}'), ("fix",))
+    assert rules_of(result) == {"bounds:new"}
     text = added(GOOD) + '  - {id: more, run: "true"}\n'
-    assert rules_of(found(text, ("fix",))) == {"bounds:new"}
-    assert rules_of(found(added(), ("fix",))) == {"bounds:new"}
-    assert rules_of(found(BEFORE + '  - {id: fix, run: "true"}\n', ("fix",))) == {"bounds:keys"}
+    assert rules_of(inspected(text, ("fix",))) == {"bounds:new"}
+    assert rules_of(inspected(added(), ("fix",))) == {"bounds:new"}
+    assert rules_of(inspected(BEFORE + '  - {id: fix, run: "true"}\n', ("fix",))) == {"bounds:keys"}
 
 
 def test_a_step_that_a_model_wrote_says_so() -> None:
     """What a model wrote, and what comes after it, does not pass for a person's."""
     before = plan_of(BEFORE)
     bounds = Bounds(before=before, layers=Layers(file="plan.yml"), failed=frozenset(("test",)), pending=KEPT)
-    told = inspect(plan_of(added(GOOD), ("fix",)), ("fix",), bounds)
-    assert isinstance(told, Refused)
-    assert {each["step"] for each in told.refusals} == KEPT
-    assert rules_of(told) == {"bounds:origin"}
+    result = inspect(plan_of(added(GOOD), ("fix",)), ("fix",), bounds)
+    assert isinstance(result, Refused)
+    assert {each["step"] for each in result.refusals} == KEPT
+    assert rules_of(result) == {"bounds:origin"}
     assert inspect(plan_of(added(GOOD), ("fix", *KEPT)), ("fix",), bounds) is None
 
 
@@ -187,22 +191,22 @@ def test_a_step_that_a_model_wrote_says_so() -> None:
         (('{id: fix, run: "true", condition: "len(env) > 0", replaces: [test]}',), ("fix",), "secret"),
     ],
 )
-def test_what_a_model_can_mend_is_told_with_its_place(
+def test_what_a_model_can_repair_is_reported_with_its_place(
     lines: tuple[str, ...], new: tuple[str, ...], rule: str
 ) -> None:
     """What ended and what guards stay, names differ, no credential is read: each fault names a place."""
-    told = found(added(*lines), new)
-    assert isinstance(told, list)
-    assert rule in rules_of(told)
-    assert all(fault.path.startswith("steps") for fault in told)
+    result = inspected(added(*lines), new)
+    assert isinstance(result, list)
+    assert rule in rules_of(result)
+    assert all(fault.path.startswith("steps") for fault in result)
 
 
 def test_a_guard_may_be_passed_on() -> None:
     """A step that takes the place of one behind a question may do so behind the same question."""
     lines = (GOOD, '{id: again, run: "mkdir -p dist", replaces: [build], depends_on: [approve]}')
-    told = found(added(*lines), ("fix", "again"))
-    assert isinstance(told, Refused)  # `publish` is above the ceiling, and nothing else is wrong
-    assert {each["step"] for each in told.refusals} == {"publish"}
+    result = inspected(added(*lines), ("fix", "again"))
+    assert isinstance(result, Refused)  # `publish` is above the ceiling, and nothing else is wrong
+    assert {each["step"] for each in result.refusals} == {"publish"}
 
 
 def test_a_rule_of_a_policy_denies_where_a_value_is_missing() -> None:
@@ -213,16 +217,16 @@ def test_a_rule_of_a_policy_denies_where_a_value_is_missing() -> None:
     layers = Layers(file="plan.yml", ceilings=(Ceiling(policy=ceiling, file="c.yml"),))
     bounds = Bounds(before=before, layers=layers, failed=frozenset(("test",)), pending=KEPT)
     after = added('{id: fix, run: "git ${{ params.what }} origin", replaces: [test]}', before=text)
-    told = inspect(plan_of(after, ("fix", *KEPT)), ("fix",), bounds)
-    assert rules_of(told) == {"ceiling:rules.1"}
+    result = inspect(plan_of(after, ("fix", *KEPT)), ("fix",), bounds)
+    assert rules_of(result) == {"ceiling:rules.1"}
 
 
 def test_reasons_do_nothing_on_a_terminal() -> None:
     """A reason quotes the script, and none of its characters does anything."""
     script = r'"\u202e\u200b\u2028$(a) && git push"'
-    told = found(added(f"{{id: fix, run: {script}, replaces: [test]}}"), ("fix",))
-    assert isinstance(told, Refused)
-    assert all(each["reason"].isprintable() for each in told.refusals)
+    result = inspected(added(f"{{id: fix, run: {script}, replaces: [test]}}"), ("fix",))
+    assert isinstance(result, Refused)
+    assert all(each["reason"].isprintable() for each in result.refusals)
 
 
 ABSTRACT = """\
@@ -291,5 +295,5 @@ def test_what_a_reviewer_said_of_an_abstract_step_holds_for_what_becomes_of_it(
         pending=frozenset(step.id for step in before.steps),
         made_of=dict.fromkeys(new, "make"),
     )
-    told = inspect(plan, new, bounds)
-    assert (told is None) if not rule else (rule in rules_of(told))
+    result = inspect(plan, new, bounds)
+    assert (result is None) if not rule else (rule in rules_of(result))

@@ -1,4 +1,4 @@
-"""Advice that goes by what is on record, in plans whose steps really took that long."""
+"""Advice from recorded durations, in plans whose steps really took that long."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_reckoning_is_that_of_the_schedule() -> None:
     assert by_longest_path(before, list(before), seconds) == ["c", "d", "a", "b"]
 
 
-def test_what_could_run_side_by_side_is_told_with_what_it_would_save(folder: Path) -> None:
+def test_steps_that_could_run_in_parallel_are_reported_with_the_saving(folder: Path) -> None:
     """A step that waits for another one without reading anything of it: the saving is that of the longest path."""
     plan = (
         "version: 1\nsteps:\n"
@@ -171,7 +171,7 @@ def test_a_wait_that_may_have_its_reason_is_not_spoken_of(folder: Path, step: st
     assert advise("plan.yml").problems == ()
 
 
-def test_a_step_close_to_its_timeout_is_told(folder: Path) -> None:
+def test_a_step_close_to_its_timeout_is_reported(folder: Path) -> None:
     """A median of more than 70 % of the timeout is advice; whose timeout it is stands beside it."""
     (folder / "plan.yml").write_text(
         "version: 1\nsteps:\n  - {id: a, run: make}\n  - {id: b, run: make, timeout: 10m}\n"

@@ -95,8 +95,8 @@ def test_drift_is_denied_and_named(planrun: Run, locked: Path, name: str) -> Non
     for verb in (["execute", "plan.yml", "--locked"], ["lock", "plan.yml", "--check"]):
         done = planrun(*verb, *words)
         assert done.returncode == 3, done.stderr
-        told = [line.strip() for line in done.stderr.splitlines()[1:]]
-        assert [line.partition(": digest")[0] for line in told] == lines
+        lines_shown = [line.strip() for line in done.stderr.splitlines()[1:]]
+        assert [line.partition(": digest")[0] for line in lines_shown] == lines
     assert not (locked / "seen").exists()
     assert not (locked / ".planrun" / "runs").exists() or not list((locked / ".planrun" / "runs").iterdir())
 

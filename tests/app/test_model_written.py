@@ -1,4 +1,4 @@
-"""Steps that a model wrote, under a ceiling: none above it runs, nobody is asked, and each refusal is on record."""
+"""Steps that a model wrote, under a ceiling: none above it runs, none asks, and each refusal is on record."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def test_there_is_a_pair_for_every_key_of_a_policy() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(SETTINGS))
-def test_every_key_of_a_policy_is_told(key: str) -> None:
-    """A change of one key of the policy is told under its name, and no step is said to have changed because of it."""
+def test_every_key_of_a_policy_is_reported(key: str) -> None:
+    """A change of one policy key is reported under its name, and not as a change of steps."""
     old, new = (with_policy(**{key: value}) for value in SETTINGS[key])
     found = difference(old, new)
     assert {change.path[:2] for change in found.policy} == {("policy", key)}
@@ -63,7 +63,7 @@ def test_every_key_of_a_policy_is_told(key: str) -> None:
 
 @pytest.mark.parametrize("key", sorted(MATCHERS))
 @pytest.mark.parametrize("verb", ["deny", "require", "allow"])
-def test_every_matcher_is_told(key: str, verb: str) -> None:
+def test_every_matcher_is_reported(key: str, verb: str) -> None:
     """A rule about something else is the old rule gone and a new one there."""
     old, new = (with_policy(rules=[{verb: {key: value}}]) for value in MATCHERS[key])
     found = difference(old, new)

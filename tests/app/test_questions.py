@@ -1,4 +1,4 @@
-"""Where the answer of a step that asks comes from, what is asked when there is none, and what time does to it."""
+"""Sources of answers for a step that asks, its question without one, and the effect of time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
         return self.now
 
 
-class Room:
+class AskingRun:
     """A run with one step, which asks."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Room:
         )
 
     def judge(self) -> Passage:
-        """Judge the step and apply what comes of it, as the engine does."""
+        """Judge the step and apply the events, as the engine does."""
         passage = self.questions.judge(self.step, self.state)
         for event in (passage.opened, passage.answered):
             if event is not None:
@@ -69,18 +69,18 @@ class Room:
         return passage
 
     def answer(self, value: Any) -> None:
-        """Record an answer of somebody."""
+        """Record an answer of the user."""
         self.state.apply(
             ev.GateAnswered(at=self.clock.stamp(), step="x", answer=value, via="command", by="Ann")
         )
 
     def resumed(self) -> None:
-        """Have the run go on as a resume does: what waited is pending again and keeps its gate."""
+        """Resume the run: waiting steps are pending again and keep their gates."""
         self.state.steps["x"].status = "pending"
 
 
 def answered(passage: Passage) -> tuple[str, Any, str]:
-    """Return answer and source of a passage that lets a step in."""
+    """Return answer and source of a passage that allows a step."""
     assert passage.answered is not None
     return passage.answer, passage.answered.answer, passage.answered.via
 
@@ -93,7 +93,7 @@ SURE = Ask(question="Sure?")
 STORE = Decide(question="Which?", options=STORES)
 
 
-def test_what_is_asked_is_told_whole() -> None:
+def test_the_event_has_the_whole_question() -> None:
     """The event has header, options, several or one, the default and the end of the time; the step waits."""
     plain = tuple(option.but(when=None) for option in STORES)
     action = Decide(
@@ -104,8 +104,8 @@ def test_what_is_asked_is_told_whole() -> None:
         default=(["redis"],),
         timeout=90.0,
     )
-    room = Room(action)
-    passage = room.judge()
+    asking = AskingRun(action)
+    passage = asking.judge()
     assert (passage.answer, passage.seconds) == ("ask", 90.0)
     assert passage.opened == ev.GateOpened(
         at=START,
@@ -121,39 +121,41 @@ def test_what_is_asked_is_told_whole() -> None:
         default=(["redis"],),
         until="2026-02-01T00:01:29.900Z",
     )
-    assert (room.state.steps["x"].status, room.state.steps["x"].reason) == ("waiting", "decision")
-    assert room.judge().opened is None  # it stands at its gate
+    assert (asking.state.steps["x"].status, asking.state.steps["x"].reason) == ("waiting", "decision")
+    assert asking.judge().opened is None  # it stands at its gate
 
 
 def test_answers_are_looked_for_in_order() -> None:
     """Given ones, recorded ones, an approval, a policy, criteria: the first that is there."""
     given = {"x": Answer(value="sqlite", via="file")}
     policy = {"x": Answer(value="sqlite", via="policy", rule="plan:decisions.x")}
-    room = Room(STORE, Answers(given=given, of_policies=policy), ci=True)
-    room.answer("redis")
-    assert answered(room.judge()) == ("allow", "sqlite", "file")
-    room = Room(STORE, Answers(of_policies=policy), ci=True)
-    assert answered(room.judge()) == ("allow", "sqlite", "policy")
-    room = Room(STORE, Answers(of_policies=policy), ci=True)
-    room.answer("redis")
-    assert (room.judge().answer, room.judge().answered) == ("allow", None)
-    assert answered(Room(STORE, ci=True).judge()) == ("allow", "redis", "criteria")
-    assert answered(Room(STORE, ci=False).judge()) == ("allow", "sqlite", "criteria")
+    asking = AskingRun(STORE, Answers(given=given, of_policies=policy), ci=True)
+    asking.answer("redis")
+    assert answered(asking.judge()) == ("allow", "sqlite", "file")
+    asking = AskingRun(STORE, Answers(of_policies=policy), ci=True)
+    assert answered(asking.judge()) == ("allow", "sqlite", "policy")
+    asking = AskingRun(STORE, Answers(of_policies=policy), ci=True)
+    asking.answer("redis")
+    assert (asking.judge().answer, asking.judge().answered) == ("allow", None)
+    assert answered(AskingRun(STORE, ci=True).judge()) == ("allow", "redis", "criteria")
+    assert answered(AskingRun(STORE, ci=False).judge()) == ("allow", "sqlite", "criteria")
     policy = {"x": Answer(value=False, via="policy")}
-    assert answered(Room(SURE, Answers(of_policies=policy), approved="a1").judge()) == (
+    assert answered(AskingRun(SURE, Answers(of_policies=policy), approved="a1").judge()) == (
         "allow",
         True,
         "approval",
     )
     assert (
-        Room(STORE.but(options=tuple(each.but(when=None) for each in STORES)), approved="a1").judge().answer
+        AskingRun(STORE.but(options=tuple(each.but(when=None) for each in STORES)), approved="a1")
+        .judge()
+        .answer
         == "ask"
     )
 
 
 def test_several_criteria_choose_several_options() -> None:
     """For `multi_select` every option whose criterion holds is chosen."""
-    assert answered(Room(STORE.but(multi_select=True), ci=True).judge()) == (
+    assert answered(AskingRun(STORE.but(multi_select=True), ci=True).judge()) == (
         "allow",
         ["redis", "sqlite"],
         "criteria",
@@ -162,30 +164,30 @@ def test_several_criteria_choose_several_options() -> None:
 
 def test_a_default_counts_when_the_time_is_over() -> None:
     """Before, it is no answer; then it is, and without one the step is denied as late."""
-    room = Room(Ask(question="Sure?", default=(False,), timeout=60.0))
-    assert (room.judge().answer, room.judge().seconds) == ("ask", 60.0)
-    room.clock.now = 60.0
-    assert answered(room.judge()) == ("allow", False, "timeout")
-    late = Room(Ask(question="Sure?", timeout=60.0))
+    asking = AskingRun(Ask(question="Sure?", default=(False,), timeout=60.0))
+    assert (asking.judge().answer, asking.judge().seconds) == ("ask", 60.0)
+    asking.clock.now = 60.0
+    assert answered(asking.judge()) == ("allow", False, "timeout")
+    late = AskingRun(Ask(question="Sure?", timeout=60.0))
     late.judge()
     late.clock.now = 61.0
     passage = late.judge()
     assert (passage.answer, passage.is_late) == ("deny", True)
     assert passage.reason == "no answer until 2026-02-01T00:00:59.900Z"
-    forever = Room(Ask(question="Sure?", default=(True,)))
+    forever = AskingRun(Ask(question="Sure?", default=(True,)))
     assert (forever.judge().answer, forever.judge().seconds) == ("ask", None)
 
 
-def test_the_time_of_a_question_goes_on_while_nobody_works_on_the_run() -> None:
+def test_the_time_of_a_question_counts_while_the_run_is_paused() -> None:
     """A resume asks again and waits for what is left of the first time; an answer that came meanwhile counts."""
     for answer in (None, True):
-        room = Room(Ask(question="Sure?", default=(False,), timeout=60.0))
-        room.judge()
+        asking = AskingRun(Ask(question="Sure?", default=(False,), timeout=60.0))
+        asking.judge()
         if answer is not None:
-            room.answer(answer)
-        room.clock.now = 45.0
-        room.resumed()
-        passage = room.judge()
+            asking.answer(answer)
+        asking.clock.now = 45.0
+        asking.resumed()
+        passage = asking.judge()
         if answer is None:
             assert passage.opened is not None
             assert (passage.answer, passage.seconds, passage.opened.until) == (
@@ -199,37 +201,37 @@ def test_the_time_of_a_question_goes_on_while_nobody_works_on_the_run() -> None:
 
 def test_an_answer_is_one_to_the_question_that_was_asked() -> None:
     """When its values are others on a resume, the question is another one and is asked again, with new time."""
-    room = Room(Ask(question=parse_template("Publish ${{ params.v }}?"), timeout=60.0), v="1.0")
-    assert room.judge().opened is not None
-    room.answer(True)
-    room.state.params = {"v": "2.0"}
-    room.clock.now = 30.0
-    room.resumed()
-    passage = room.judge()
+    asking = AskingRun(Ask(question=parse_template("Publish ${{ params.v }}?"), timeout=60.0), v="1.0")
+    assert asking.judge().opened is not None
+    asking.answer(True)
+    asking.state.params = {"v": "2.0"}
+    asking.clock.now = 30.0
+    asking.resumed()
+    passage = asking.judge()
     assert passage.opened is not None
     assert (passage.answer, passage.opened.question, passage.seconds) == ("ask", "Publish 2.0?", 60.0)
-    assert room.state.steps["x"].gate is not None
-    assert room.state.steps["x"].gate.answered is None
+    assert asking.state.steps["x"].gate is not None
+    assert asking.state.steps["x"].gate.answered is None
 
 
 def test_an_answer_that_came_first_holds() -> None:
-    """Somebody may answer before the step asks; what is no answer any more, in another plan, is none."""
-    room = Room(STORE)
-    room.answer("redis")
-    passage = room.judge()
+    """An answer may be given before the step asks; one that is invalid in another plan does not count."""
+    asking = AskingRun(STORE)
+    asking.answer("redis")
+    passage = asking.judge()
     assert (passage.answer, passage.answered) == ("allow", None)
     assert passage.opened is not None
-    room = Room(STORE.but(options=tuple(each.but(when=None) for each in STORES)))
-    room.answer("mysql")
-    assert room.judge().answer == "ask"
+    asking = AskingRun(STORE.but(options=tuple(each.but(when=None) for each in STORES)))
+    asking.answer("mysql")
+    assert asking.judge().answer == "ask"
 
 
 def test_a_question_is_one_clean_text() -> None:
     """Values are data: no control characters, no commands to CI, no line breaks, at most 2,000 characters."""
-    room = Room(
+    asking = AskingRun(
         Ask(question=parse_template("Is ${{ params.t }} right?")), t="a\x1b[2J\n::error::b ##[c]" + "x" * 9000
     )
-    opened = room.judge().opened
+    opened = asking.judge().opened
     assert opened is not None
     assert opened.question.startswith("Is a ")
     assert len(opened.question) == MAX_QUESTION
@@ -237,26 +239,26 @@ def test_a_question_is_one_clean_text() -> None:
     assert "##[" not in opened.question
 
 
-def test_a_question_without_a_value_lets_nobody_in() -> None:
-    """The step is let through to where it is refused with the reason: nobody is asked, and it does not pass."""
+def test_a_question_without_a_value_fails_the_step() -> None:
+    """The step passes its gate unasked, and its start fails with the reason."""
     for action in (
         Ask(question=parse_template("Publish ${{ params.absent }}?")),
         Decide(question="?", options=(Option(label="a", value="a", when=parse("params.absent")),)),
         Decide(question="?", options=(Option(label="a", value="a", when=parse("'a'")),)),
     ):
-        room = Room(action)
-        passage = room.judge()
+        asking = AskingRun(action)
+        passage = asking.judge()
         assert (passage.answer, passage.opened, passage.answered) == ("allow", None, None)
-        outcome = room.steps.prepare(room.step, 1, room.state).outcome
+        outcome = asking.steps.prepare(asking.step, 1, asking.state).outcome
         assert outcome is not None
         assert (outcome.status, outcome.reason) == ("failed", "refused")
 
 
-def test_nothing_passes_that_nobody_answered() -> None:
-    """Without an answer on record a step is refused, whoever let it start."""
+def test_a_step_without_an_answer_is_refused() -> None:
+    """Without an answer on record a step is refused, also after its gate allowed it."""
     for action in (SURE, STORE.but(options=tuple(each.but(when=None) for each in STORES))):
-        room = Room(action)
-        outcome = room.steps.prepare(room.step, 1, room.state).outcome
+        asking = AskingRun(action)
+        outcome = asking.steps.prepare(asking.step, 1, asking.state).outcome
         assert outcome is not None
         assert (outcome.status, outcome.reason, outcome.message) == (
             "failed",
@@ -265,19 +267,19 @@ def test_nothing_passes_that_nobody_answered() -> None:
         )
 
 
-def test_early_answers_hold_for_a_run_that_goes_on() -> None:
-    """What the caller gave is in the first event, and another process finds it there; a recorded no is final."""
-    room = Room(SURE)
-    room.state.answers = {"x": {"value": True, "via": "option"}}
-    answered = room.judge().answered
+def test_early_answers_hold_for_a_resumed_run() -> None:
+    """The caller's answers are in the first event, for other processes too; a recorded no is final."""
+    asking = AskingRun(SURE)
+    asking.state.answers = {"x": {"value": True, "via": "option"}}
+    answered = asking.judge().answered
     assert answered is not None
     assert (answered.step, answered.answer, answered.via) == ("x", True, "option")
-    room = Room(SURE, Answers(given={"x": Answer(value=True, via="option")}))
+    asking = AskingRun(SURE, Answers(given={"x": Answer(value=True, via="option")}))
     no = ev.GateAnswered(at=START, step="x", answer=False, via="command")
-    room.state.apply(no)
-    assert room.judge().answered is None
-    assert room.state.steps["x"].gate is not None
-    assert room.state.steps["x"].gate.answered == no
+    asking.state.apply(no)
+    assert asking.judge().answered is None
+    assert asking.state.steps["x"].gate is not None
+    assert asking.state.steps["x"].gate.answered == no
 
 
 def test_stamps_are_reckoned_with() -> None:

@@ -1,4 +1,4 @@
-"""A model plans anew while a run goes on: what comes of its answers, and what is on record."""
+"""Replanning by a model during a run: the effect of its answers, and the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planrun.model.call import Answer
 from planrun.model.planning import lineage
 from planrun.plan.load import load
 from planrun.reports.gates import commands
-from tests.app.replans import MENDED, PLAN, Shop, draft, ends, newest, planrun, step
+from tests.app.replans import PLAN, REPAIRED, Shop, draft, ends, newest, planrun, step
 from tests.fakes.messages import FakeMessages
 
 DONE = {
@@ -38,7 +38,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 def test_a_fatal_failure_is_planned_anew(shop: Shop) -> None:
     """New steps take the next numbers, run in the place of the others, and the run is partial with exit code 0."""
-    result = shop.run(MENDED)
+    result = shop.run(REPAIRED)
     assert (result.exit_code, result.state.verdict()) == (0, "partial")
     assert ends(result.state) == DONE
     assert shop.ran == ["1", "2", "3", "7", "8", "5", "6"]
@@ -49,7 +49,7 @@ def test_a_fatal_failure_is_planned_anew(shop: Shop) -> None:
 
 def test_the_new_version_is_the_old_one_and_more(shop: Shop) -> None:
     """Not one byte of what was reviewed changes, and the digest is another one."""
-    result = shop.run(MENDED)
+    result = shop.run(REPAIRED)
     rundir = newest(shop.folder)[0]
     with open(f"{rundir}/plan.v2.yml", encoding="utf-8") as file:
         second = file.read()
@@ -63,15 +63,15 @@ def test_the_new_version_is_the_old_one_and_more(shop: Shop) -> None:
 
 def test_origins_are_those_of_a_model(shop: Shop) -> None:
     """New steps and what comes after them count as written by a model, in the ledger, too."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     state = newest(shop.folder)[1]
     origins = {name: found.step.origin for name, found in state.steps.items()}
     assert {name for name, origin in origins.items() if origin == "replanned"} == {"5", "7", "8"}
 
 
-def test_what_the_model_is_told(shop: Shop) -> None:
+def test_what_the_model_is_sent(shop: Shop) -> None:
     """Goal, policy, statuses, the classified error, and the end of the log as data that cannot end its block."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     request = shop.model.requests[0]
     prompt = request.messages[0]["content"]
     assert "The shop is packed." in prompt
@@ -101,14 +101,14 @@ def test_what_the_model_is_told(shop: Shop) -> None:
         (draft(step("7", " ", replaces=["3"])), "steps[0].run", "required"),
     ],
 )
-def test_a_wrong_draft_is_told_what_is_wrong(shop: Shop, wrong: Any, path: str, rule: str) -> None:
-    """The second question names the place and the rule; the answer that is mended is taken."""
-    result = shop.run(wrong, MENDED)
+def test_a_wrong_draft_is_sent_back_with_its_faults(shop: Shop, wrong: Any, path: str, rule: str) -> None:
+    """The second request names the place and the rule; the repaired answer is accepted."""
+    result = shop.run(wrong, REPAIRED)
     assert result.exit_code == 0
     if rule:
-        told = shop.model.requests[1].messages[-1]["content"]
-        assert f'"path": "{path}"' in told
-        assert f'"rule": "{rule}"' in told
+        expected = shop.model.requests[1].messages[-1]["content"]
+        assert f'"path": "{path}"' in expected
+        assert f'"rule": "{rule}"' in expected
     else:
         assert len(shop.model.requests) == 1
 
@@ -128,7 +128,7 @@ def test_references_follow_the_numbers(shop: Shop) -> None:
     result = shop.run(answer)
     assert result.exit_code == 0
     assert ends(result.state)["8"] == "completed(ran)"
-    assert ends(result.state)["5"] == "skipped(replaced_by_replan)"  # nobody kept it
+    assert ends(result.state)["5"] == "skipped(replaced_by_replan)"  # not in `keep`
     assert result.state.steps["8"].step.replaces == ("4", "5")
     assert shop.ran == ["1", "2", "3", "3", "6"]
 
@@ -145,7 +145,7 @@ def test_a_draft_is_repaired_twice_and_no_more(shop: Shop) -> None:
     assert ends(result.state)["4"] == "blocked(upstream)"
 
 
-def test_what_waits_for_an_approval_comes_to_its_gate(shop: Shop) -> None:
+def test_what_needs_an_approval_waits_at_its_gate(shop: Shop) -> None:
     """A new step above the level for models waits, and the run rests with exit code 5."""
     result = shop.run(draft(step("7", "curl https://example.org", replaces=["3"]), keep=["4", "5"]))
     assert result.exit_code == 5
@@ -194,7 +194,7 @@ def test_above_a_ceiling_nothing_runs(shop: Shop) -> None:
         ("llm: {model: model-a}", "llm: {model: model-a}\ndefaults: {on_failure: block}"),
     ],
 )
-def test_when_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+def test_when_no_model_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
     """Where the plan does not want it, a failure is a failure."""
     assert old in PLAN
     shop = Shop(tmp_path, monkeypatch, PLAN.replace(old, new))
@@ -215,7 +215,7 @@ def test_when_any_failure_is_planned_anew(
 ) -> None:
     """The plan, or the step itself, may say so for failures that are not fatal."""
     text = PLAN.replace("echo Permission denied; exit 77", "exit 1").replace(old, new)
-    assert Shop(tmp_path, monkeypatch, text).run(MENDED).exit_code == 0
+    assert Shop(tmp_path, monkeypatch, text).run(REPAIRED).exit_code == 0
 
 
 def test_three_plannings_are_the_most(shop: Shop) -> None:
@@ -257,7 +257,7 @@ def test_a_model_may_say_that_there_is_no_way(shop: Shop) -> None:
 
 
 def test_credentials_are_in_no_record(shop: Shop) -> None:
-    """The key of the model is neither in the run's folder nor in the reports, whoever prints it."""
+    """The key of the model is neither in the run's folder nor in the reports, also when a step prints it."""
     answer = draft(
         step(
             "7",
@@ -283,7 +283,7 @@ def test_without_credentials_the_run_says_so(tmp_path: Path) -> None:
 def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
     """Command line, model process, HTTP, ledger, verify: nothing stands in for anything but the service itself."""
     (tmp_path / "plan.yml").write_text(PLAN, encoding="utf-8")
-    answer = MENDED
+    answer = REPAIRED
     with FakeMessages([answer]) as api:
         done = planrun(tmp_path, "execute", "plan.yml", **api.env)
     assert done.returncode == 0, done.stderr
@@ -293,7 +293,7 @@ def test_the_whole_way_through_a_real_service(tmp_path: Path) -> None:
     assert planrun(tmp_path, "verify", "last").returncode == 0
 
 
-# A run that is planned anew goes on after it was killed or paused.
+# A replanned run continues after a kill or a pause.
 
 
 def cut(shop: Shop, upto: type[ev.Event] | str, number: int = 1) -> None:
@@ -317,11 +317,13 @@ def cut(shop: Shop, upto: type[ev.Event] | str, number: int = 1) -> None:
         (ev.StepMoved, ["7", "8", "5", "6"]),
     ],
 )
-def test_wherever_a_kill_comes_the_run_goes_on(shop: Shop, upto: type[ev.Event], again: list[str]) -> None:
+def test_a_run_continues_after_a_kill_at_any_event(
+    shop: Shop, upto: type[ev.Event], again: list[str]
+) -> None:
     """A failed step runs again until there is a new plan, then never; all else that finished stays finished."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     cut(shop, upto)
-    result = shop.resume(MENDED)
+    result = shop.resume(REPAIRED)
     assert result is not None
     assert (result.exit_code, ends(result.state)) == (0, DONE)
     assert shop.ran == again
@@ -333,7 +335,7 @@ def test_wherever_a_kill_comes_the_run_goes_on(shop: Shop, upto: type[ev.Event],
 
 
 def test_a_resume_of_a_replanned_run_runs_what_failed_of_it(shop: Shop) -> None:
-    """Of the new plan what failed runs again; what was replaced does not, whatever it had come to."""
+    """Failed steps of the new plan run again; replaced steps do not, whatever their result."""
     broken = draft(
         step("7", "echo 7 >> ran; test -e mended", replaces=["3"]),
         step("8", "echo 8 >> ran", replaces=["4"], depends_on=["7"]),
@@ -351,7 +353,7 @@ def test_a_resume_of_a_replanned_run_runs_what_failed_of_it(shop: Shop) -> None:
 
 def test_a_replaced_step_is_not_retried(shop: Shop) -> None:
     """`retry` says by what it was replaced."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     with pytest.raises(InvalidInput, match='"3" was replaced by 7, and cannot run again'):
         shop.resume(steps=("3",))
 
@@ -380,12 +382,12 @@ def test_who_resumes_with_the_text_of_a_model_has_reviewed_it(shop: Shop) -> Non
 
 def test_a_used_up_budget_pauses_the_run_until_there_is_more(shop: Shop) -> None:
     """Nothing is asked, the run rests with exit code 5, and a resume with more of it goes through."""
-    result = shop.run(MENDED, max_tokens=500)
+    result = shop.run(REPAIRED, max_tokens=500)
     assert result.exit_code == 5
     assert shop.model.requests == []
     assert result.state.planning is not None
     assert result.state.planning.ended[0].outcome == "budget"
-    again = shop.resume(MENDED, max_tokens=100000)
+    again = shop.resume(REPAIRED, max_tokens=100000)
     assert again is not None
     assert (again.exit_code, ends(again.state)) == (0, DONE)
     assert shop.ran == ["1", "2", "3", "3", "7", "8", "5", "6"]
@@ -393,7 +395,7 @@ def test_a_used_up_budget_pauses_the_run_until_there_is_more(shop: Shop) -> None
 
 def test_a_selection_takes_what_replaces_its_steps(shop: Shop) -> None:
     """New steps run under --only, and so they do after a resume."""
-    result = shop.run({**MENDED, "keep": []}, until=("4",))
+    result = shop.run({**REPAIRED, "keep": []}, until=("4",))
     assert result.exit_code == 0
     assert ends(result.state)["5"] == "skipped(not_selected)"
     assert shop.ran == ["1", "2", "3", "7", "8", "6"]
@@ -403,7 +405,7 @@ def test_a_selection_takes_what_replaces_its_steps(shop: Shop) -> None:
     assert shop.ran == ["7", "8", "6"]
 
 
-# Somebody wants it.
+# Replanning on request.
 
 
 @pytest.fixture
@@ -414,11 +416,11 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 @pytest.mark.shows("GP-11", "GP-51")
-def test_a_run_that_failed_is_planned_anew_when_somebody_wants_it(plain: Shop) -> None:
-    """It goes on with the new version: failed, approved, executing; the failed step does not run again."""
+def test_a_failed_run_is_replanned_on_request(plain: Shop) -> None:
+    """The new version continues: failed, approved, executing; the failed step does not run again."""
     assert plain.run().exit_code == 1
     (plain.folder / "ran").unlink()
-    result = plain.resume(MENDED, replan=())
+    result = plain.resume(REPAIRED, replan=())
     assert result is not None
     assert (result.exit_code, ends(result.state)) == (0, DONE)
     assert plain.ran == ["7", "8", "5", "6"]
@@ -429,7 +431,7 @@ def test_a_run_that_failed_is_planned_anew_when_somebody_wants_it(plain: Shop) -
     assert planrun(plain.folder, "verify", "last").returncode == 0
 
 
-def test_a_planning_that_comes_to_nothing_leaves_the_failure(plain: Shop) -> None:
+def test_a_failed_replanning_leaves_the_failure(plain: Shop) -> None:
     """What waited for it is blocked as before."""
     plain.run()
     answer = {"analysis": "a", "infeasible": "There is no way.", "keep": [], "steps": []}
@@ -440,19 +442,19 @@ def test_a_planning_that_comes_to_nothing_leaves_the_failure(plain: Shop) -> Non
 
 
 @pytest.mark.parametrize(
-    ("steps", "told"),
+    ("steps", "expected"),
     [
         (("2",), 'the step "2" has not failed: it is completed'),
         (("6",), 'the step "6" has not failed'),
         (("33",), 'no step "33" in this run; did you mean "3"'),
     ],
 )
-def test_only_failures_are_planned_anew(plain: Shop, steps: tuple[str, ...], told: str) -> None:
-    """Whoever names another step is told why not, and nothing is recorded."""
+def test_only_failures_are_planned_anew(plain: Shop, steps: tuple[str, ...], expected: str) -> None:
+    """The name of another step is refused with the reason, and nothing is recorded."""
     plain.run()
     before = Path(newest(plain.folder)[0], "ledger.jsonl").read_bytes()
-    with pytest.raises(InvalidInput, match=re.escape(told)):
-        plain.resume(MENDED, replan=steps)
+    with pytest.raises(InvalidInput, match=re.escape(expected)):
+        plain.resume(REPAIRED, replan=steps)
     assert Path(newest(plain.folder)[0], "ledger.jsonl").read_bytes() == before
 
 
@@ -461,14 +463,14 @@ def test_nothing_is_planned_anew_after_a_refusal(shop: Shop) -> None:
     (shop.folder / "ceiling.yml").write_text("auto_approve: high\nllm_auto_approve: low\n", encoding="utf-8")
     shop.run(draft(step("7", "rm -rf ~/x", replaces=["3"])), policy="ceiling.yml")
     with pytest.raises(Denied, match="is not asked again"):
-        shop.resume(MENDED, replan=())
+        shop.resume(REPAIRED, replan=())
 
 
 def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
-    """Text and difference are written, nothing runs, nothing is recorded; the reviewed file goes on."""
+    """Text and difference are written, nothing runs or is recorded; a resume uses the reviewed file."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
     (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
-    answer = MENDED
+    answer = REPAIRED
     with FakeMessages([answer]) as api:
         assert planrun(tmp_path, "execute", "plan.yml", **api.env).returncode == 1
         ledger = Path(newest(tmp_path)[0], "ledger.jsonl")
@@ -481,10 +483,8 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
     assert "+    title: Generate by hand" in difference
     assert not [row for row in difference.splitlines() if row.startswith("-") and not row.startswith("---")]
     again = planrun(tmp_path, "replan", "last", "--propose", **api.env)
-    assert (again.returncode, "exists already" in again.stderr) == (
-        2,
-        True,
-    )  # no model was asked: nobody is there
+    # No model was asked: the service is gone.
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
     (tmp_path / "ran").unlink()
     resumed = planrun(tmp_path, "resume", "last", "--plan", "plan.v2.yml")
     assert resumed.returncode == 0, resumed.stderr
@@ -495,30 +495,30 @@ def test_a_proposal_is_a_file_for_review(tmp_path: Path) -> None:
 
 
 def test_a_proposal_for_programs_is_one_document(tmp_path: Path) -> None:
-    """--json names outcome and files; a file that is there is told before anybody is asked, and paid."""
+    """--json names outcome and files; an existing file is reported before any paid request."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
     (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
-    with FakeMessages([MENDED, "no plan", "no plan", "no plan"]) as api:
+    with FakeMessages([REPAIRED, "no plan", "no plan", "no plan"]) as api:
         planrun(tmp_path, "execute", "plan.yml", **api.env)
         propose = ("replan", "last", "--propose", "--json", "-o", "next.yml")
-        told = json.loads(planrun(tmp_path, *propose, **api.env).stdout)
-        assert (told["outcome"], told["version"]) == ("accepted", 2)
-        assert (told["file"], told["difference"]) == ("next.yml", "next.yml.diff")
+        expected = json.loads(planrun(tmp_path, *propose, **api.env).stdout)
+        assert (expected["outcome"], expected["version"]) == ("accepted", 2)
+        assert (expected["file"], expected["difference"]) == ("next.yml", "next.yml.diff")
         again = planrun(tmp_path, *propose, **api.env)
         assert (again.returncode, again.stdout) == (2, "")
         assert len(api.journal.entries) == 1
         failed = planrun(tmp_path, *propose[:-1], "other.yml", **api.env)
     assert failed.returncode == 1
-    told = json.loads(failed.stdout)
-    assert (told["outcome"], told["file"], told["faults"][0]["path"]) == ("invalid", None, "$")
+    expected = json.loads(failed.stdout)
+    assert (expected["outcome"], expected["file"], expected["faults"][0]["path"]) == ("invalid", None, "$")
 
 
 def test_a_reviewed_step_that_is_denied_for_what_comes_before_it_says_so(shop: Shop) -> None:
-    """A rule about steps that a model wrote is also about kept ones behind them; the refusal tells which it was."""
+    """A rule about model-written steps covers kept steps behind them; the refusal names which it was."""
     (shop.folder / "ceiling.yml").write_text(
         "rules: [{deny: {origin: replanned, step: '5'}}]\n", encoding="utf-8"
     )
-    result = shop.run(MENDED, policy="ceiling.yml")
+    result = shop.run(REPAIRED, policy="ceiling.yml")
     assert result.exit_code == 3
     planning = result.state.planning
     assert planning is not None
@@ -531,7 +531,7 @@ def test_the_verb_goes_the_whole_way(tmp_path: Path) -> None:
     """`planrun replan last` by a real model process; --offline is none of its options."""
     text = PLAN.replace("model: model-a", "model: model-a, replan_on_failure: never")
     (tmp_path / "plan.yml").write_text(text, encoding="utf-8")
-    answer = MENDED
+    answer = REPAIRED
     with FakeMessages([answer]) as api:
         planrun(tmp_path, "execute", "plan.yml", **api.env)
         assert planrun(tmp_path, "replan", "last", "--offline", **api.env).returncode == 2

@@ -1,4 +1,4 @@
-"""Runs played again from their ledgers: the same by the real loop, and as they would have been under something else."""
+"""Runs replayed from their ledgers: unchanged by the real loop, or what-if under other plans or policies."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def run_of(folder: Path) -> str:
 
 
 def again(folder: Path) -> ReplayResult:
-    """Play the newest run again."""
+    """Replay the newest run."""
     run = run_of(folder)
     reading = read_ledger(f"{run}/ledger.jsonl")
     return replay_run(run, reading, plans_of(run, reading))
 
 
 def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", policy: str = "") -> WhatIfResult:
-    """Return what the newest run would have been under another plan or policy."""
+    """Return the what-if replay of the newest run under another plan or policy."""
     monkeypatch.chdir(folder)
     if text:
         (folder / "edited.yml").write_text(text)
@@ -115,7 +115,7 @@ def ended(pid: str) -> str:
     return state if state in "ZX" else ""
 
 
-def test_a_run_is_played_again_event_for_event(tmp_path: Path) -> None:
+def test_a_run_is_replayed_event_for_event(tmp_path: Path) -> None:
     """Retries, tolerated failures, conditions, outputs and cleanup come out of the real loop as they were."""
     execute(tmp_path)
     found = again(tmp_path)
@@ -124,7 +124,7 @@ def test_a_run_is_played_again_event_for_event(tmp_path: Path) -> None:
     assert found.outside == 3  # the start of the run, and its way to `approved`
 
 
-def test_a_run_that_was_resumed_is_played_process_by_process(tmp_path: Path) -> None:
+def test_a_resumed_run_is_replayed_process_by_process(tmp_path: Path) -> None:
     """What each process did is the same again, whatever happened between them."""
     execute(tmp_path, PLAN.replace("exit 75", "exit 1").replace("max: 1", "max: 0"))
     resume(
@@ -137,8 +137,8 @@ def test_a_run_that_was_resumed_is_played_process_by_process(tmp_path: Path) -> 
     assert found.outside == 4
 
 
-def test_a_killed_run_is_played_as_far_as_it_got(tmp_path: Path) -> None:
-    """The record ends in the middle, and so does the replay; the resumed part is played as well."""
+def test_a_killed_run_is_replayed_to_its_last_event(tmp_path: Path) -> None:
+    """The record ends in the middle, and so does the replay; the resumed part is replayed as well."""
     (tmp_path / "plan.yml").write_text(
         "version: 1\ndefaults: {shell: sh}\nsteps:\n  - {id: a, run: 'true'}\n"
         "  - {id: b, depends_on: [a], run: 'test -e there || { touch there; sleep 600; }'}\n"
@@ -163,8 +163,8 @@ def test_a_killed_run_is_played_as_far_as_it_got(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
-def test_answers_are_played_from_the_record(tmp_path: Path, answer: str) -> None:
-    """An approval, a question and a policy say again what they said."""
+def test_answers_are_replayed_from_the_record(tmp_path: Path, answer: str) -> None:
+    """Answers of an approval, a question and a policy are replayed."""
     text = (
         "version: 1\ndefaults: {shell: sh}\npolicy: {auto_approve: none, rules: [{allow: {step: first}}]}\nsteps:\n"
         "  - {id: first, run: 'true'}\n  - {id: sure, depends_on: [first], ask: {question: Sure?}}\n"
@@ -174,7 +174,7 @@ def test_answers_are_played_from_the_record(tmp_path: Path, answer: str) -> None
     assert again(tmp_path).differences == ()
 
 
-def test_a_lock_that_somebody_else_had_is_played_from_the_record(tmp_path: Path) -> None:
+def test_a_lock_of_another_run_is_replayed_from_the_record(tmp_path: Path) -> None:
     """A run that had to wait for another one on this host waits again, for as long and with the same words."""
     held, waits = tmp_path / "held", tmp_path / "waits"
     lock = f"replay-{os.getpid()}"
@@ -209,7 +209,7 @@ def test_a_lock_that_somebody_else_had_is_played_from_the_record(tmp_path: Path)
 def test_another_decision_of_the_loop_is_found_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loop that started steps in another order would be told with the line of the ledger."""
+    """A loop that starts steps in another order is reported with the line of the ledger."""
     execute(tmp_path, 'version: 1\nsteps: [{id: a, run: "true"}, {id: b, run: "true"}]\n', jobs=1)
     assert again(tmp_path).differences == ()
     whole = Queue.__init__
@@ -265,7 +265,7 @@ def test_the_pause_before_a_retry_is_the_one_that_was_drawn() -> None:
             assert chance_of(retry, tries, delay(retry, tries, drawn)) == pytest.approx(drawn)
 
 
-def test_the_same_plan_comes_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_plan_has_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under its own plan no differences, and nothing is assumed."""
     execute(tmp_path)
     found = supposed(tmp_path, monkeypatch, PLAN)
@@ -277,10 +277,10 @@ def test_recorded_attempts_count_in_their_order(tmp_path: Path, monkeypatch: pyt
     """Without its retry the flaky step would have failed as its first attempt did, and what depends on it not run."""
     execute(tmp_path)
     found = supposed(tmp_path, monkeypatch, PLAN.replace("max: 1", "max: 0"))
-    told = rows(found)
-    assert (told["test"].replayed, told["test"].why) == ("failed", "exit code 75")
-    assert told["publish"].replayed == "blocked"
-    assert not told["test"].is_assumed
+    by_step = rows(found)
+    assert (by_step["test"].replayed, by_step["test"].why) == ("failed", "exit code 75")
+    assert by_step["publish"].replayed == "blocked"
+    assert not by_step["test"].is_assumed
     assert (found.verdict, found.exit_code) == ("failed", 1)
 
 
@@ -290,15 +290,15 @@ def test_what_changed_is_assumed_and_what_needs_it_unknown(
     """A changed step is assumed to complete; a condition that reads its outputs is unknown until it runs."""
     execute(tmp_path)
     found = supposed(tmp_path, monkeypatch, PLAN.replace("echo v=1", "echo v=2"))
-    told = rows(found)
-    assert (told["build"].is_assumed, told["build"].why) == (True, "its action changed")
-    assert (told["publish"].is_unknown, told["test"].is_assumed) == (True, False)
-    assert "build" in told["publish"].why
+    by_step = rows(found)
+    assert (by_step["build"].is_assumed, by_step["build"].why) == (True, "its action changed")
+    assert (by_step["publish"].is_unknown, by_step["test"].is_assumed) == (True, False)
+    assert "build" in by_step["publish"].why
     assert found.verdict is None
 
 
 def test_steps_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new step has no result, one that is gone is told, and a timeout that was shorter would have ended a step."""
+    """A new step has no result, a removed one is reported, a shorter timeout would have ended a step."""
     execute(
         tmp_path,
         PLAN.replace(
@@ -313,9 +313,9 @@ def test_steps_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         'id: mends, depends_on: {broken: failed}, condition: steps.broken.exit_code == 3, run: "true"',
         "id: mends, run: sleep 0.3, timeout: 100ms",
     )
-    told = rows(supposed(tmp_path, monkeypatch, edited))
-    assert (told["broken"].replayed, told["extra"].is_assumed) == ("", True)
-    assert (told["mends"].replayed, told["mends"].replayed_reason) == ("failed", "timeout")
+    by_step = rows(supposed(tmp_path, monkeypatch, edited))
+    assert (by_step["broken"].replayed, by_step["extra"].is_assumed) == ("", True)
+    assert (by_step["mends"].replayed, by_step["mends"].replayed_reason) == ("failed", "timeout")
 
 
 def test_a_policy_would_have_denied_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,9 +367,9 @@ def test_replay_on_the_command_line(
     assert json.loads(capsys.readouterr().out)["same"] is True
     (tmp_path / "edited.yml").write_text(PLAN.replace("max: 1", "max: 0"))
     assert main(["replay", "--plan", "edited.yml"]) == 0
-    told = capsys.readouterr().out
-    assert "| test " in told
-    assert "would be: failed, exit code 1" in told
+    by_step = capsys.readouterr().out
+    assert "| test " in by_step
+    assert "would be: failed, exit code 1" in by_step
     assert main(["replay", "last", "--plan", "edited.yml", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["replayed"]["verdict"] == "failed"

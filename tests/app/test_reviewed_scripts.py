@@ -281,7 +281,7 @@ def test_resume_runs_what_the_run_keeps_and_a_plan_reads_anew(planrun: Run, tmp_
     assert report(tmp_path)["plan"]["digest"] == reviewed(tmp_path).digest != before
 
 
-def test_a_copy_that_somebody_altered_does_not_run(planrun: Run, tmp_path: Path) -> None:
+def test_an_altered_copy_does_not_run(planrun: Run, tmp_path: Path) -> None:
     """The bytes are looked at again right before they run."""
     write(tmp_path, "x.sh", "#!/bin/sh\necho x >> seen\n")
     spoil = "chmod u+w .planrun/runs/*/scripts/*; echo 'echo evil >> seen' | tee .planrun/runs/*/scripts/*"
@@ -293,7 +293,7 @@ def test_a_copy_that_somebody_altered_does_not_run(planrun: Run, tmp_path: Path)
     assert not (tmp_path / "seen").exists()
 
 
-def test_what_a_killed_planrun_left_in_place_is_taken_away(planrun: Run, tmp_path: Path) -> None:
+def test_copies_of_a_killed_planrun_are_deleted(planrun: Run, tmp_path: Path) -> None:
     """By the next run of the workspace; what only has such a name stays, and so does what holds other bytes."""
     write(tmp_path, "x.sh", "#!/bin/sh\ntouch began\nexec sleep 600\n")
     plan(tmp_path, "{id: a, run: ./x.sh}")
@@ -312,7 +312,7 @@ def test_what_a_killed_planrun_left_in_place_is_taken_away(planrun: Run, tmp_pat
     assert strays(tmp_path) == [str(mine)]
 
 
-def test_a_script_that_cannot_be_started_is_told_by_its_own_name(planrun: Run, tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_started_is_reported_by_its_own_name(planrun: Run, tmp_path: Path) -> None:
     """What goes wrong says nothing of copies."""
     write(tmp_path, "x.sh", "#!/no/such/interpreter\n")
     write(tmp_path, "y.sh", "#!/bin/sh\n", 0o644)
@@ -377,7 +377,7 @@ def test_what_records_paths_gets_the_file_itself(planrun: Run, tmp_path: Path) -
     assert list(reviewed(tmp_path).scripts) == ["x.py"]
 
 
-def test_a_step_that_changes_its_own_script_is_told_so(planrun: Run, tmp_path: Path) -> None:
+def test_a_step_that_changes_its_own_script_gets_a_note(planrun: Run, tmp_path: Path) -> None:
     """A change in the same step does not count either, and a note says so."""
     write(tmp_path, "x.sh", "#!/bin/sh\necho old > seen\n")
     plan(tmp_path, "{id: a, run: sed -i s/old/new/ x.sh && ./x.sh}")

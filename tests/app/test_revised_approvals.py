@@ -1,4 +1,4 @@
-"""What was approved is one digest: a plan that is revised during a run is approved again before it goes on."""
+"""An approval is for one digest: a plan that is revised during a run needs a new approval."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_failed_run_with_another_plan_needs_another_approval(planrun: Command)
     assert plans[0]["digest"] != plans[-1]["digest"]
 
 
-def test_the_same_plan_stays_approved_when_its_run_goes_on(planrun: Command) -> None:
-    """A resume after a failure asks nobody again for what was approved."""
+def test_the_same_plan_stays_approved_on_a_resume(planrun: Command) -> None:
+    """A resume after a failure does not ask again for approved steps."""
     folder = planrun.folder
     (folder / "plan.yml").write_text(PLAN)
     assert planrun("execute", "plan.yml").returncode == 5

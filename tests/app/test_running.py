@@ -127,8 +127,8 @@ steps:
     assert "internal error" not in done.stderr
 
 
-def test_an_env_file_that_is_a_pipe_keeps_nobody_waiting(run: Run, tmp_path: Path) -> None:
-    """It is refused at once, as is one that goes on after a closing quote."""
+def test_an_env_file_that_is_a_pipe_is_refused_at_once(run: Run, tmp_path: Path) -> None:
+    """A pipe is refused at once; so is a line with text after its closing quote."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "bad.env").write_text('A="x" y\n')
     plan = """\
@@ -144,7 +144,7 @@ steps:
     assert "env_file bad.env: line 1 goes on after its closing quote" in done.stderr
 
 
-def test_a_report_folder_that_cannot_be_is_told_before_anything_runs(run: Run, tmp_path: Path) -> None:
+def test_an_impossible_report_folder_is_reported_before_anything_runs(run: Run, tmp_path: Path) -> None:
     """Exit 74 with its name, and no step has run."""
     (tmp_path / "planrun-out").write_text("in the way")
     done = run("execute", "plan.yml", plan="version: 1\nsteps: [{run: touch ran}]\n")
@@ -154,7 +154,7 @@ def test_a_report_folder_that_cannot_be_is_told_before_anything_runs(run: Run, t
 
 
 def test_resume_says_when_the_plan_file_has_changed(run: Run, tmp_path: Path) -> None:
-    """A resumed run goes on with its own copy, and says so when that is not what the file says now."""
+    """A resume uses the run's own copy, and reports when the file differs from it."""
     run("execute", "plan.yml", plan="version: 1\nsteps: [{run: exit 1}]\n")
     assert "has changed" not in run("resume", "last").stderr
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{run: exit 0}]\n")

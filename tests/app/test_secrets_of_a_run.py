@@ -122,7 +122,7 @@ def test_names_that_hold_a_secret_are_refused(step: Step) -> None:
     read_secrets(inherited, {"REGION_KEY": "eu-4711-prod"}).refuse(inherited, {})
 
 
-def test_places_in_the_plan_are_told() -> None:
+def test_places_in_the_plan_are_reported() -> None:
     """Lines and columns from 1, in characters; several of them."""
     source = 'version: 1\nname: "ü tok-0123456789"\nx-a: [tok-0123456789, "tok-0123456789"]\n'.encode()
     secrets = read_secrets(plan_of(secrets=("T",)), {"T": "tok-0123456789"})
@@ -211,7 +211,7 @@ def test_from_python_errors_are_masked_too(
 def test_a_parameter_that_holds_a_secret_is_refused_before_it_is_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is wrong with a value is told by quoting its beginning, which no mask would know."""
+    """Errors quote the beginning of a value, which no mask would cover."""
     text = PLAN.replace("steps:", "params: {n: {type: integer, default: 1}}\nsteps:", 1)
     monkeypatch.chdir(workspace(tmp_path, text))
     monkeypatch.setenv("TOKEN", SECRET * 9)
@@ -233,8 +233,8 @@ def test_a_long_script_leaves_no_secret_behind(tmp_path: Path) -> None:
     assert next(path for path in kept if path.name == "1.log").read_text() == "***\n"
 
 
-def test_bugs_are_told_masked(tmp_path: Path) -> None:
-    """An exception that nobody expected, and the traceback of those who ask for it."""
+def test_bugs_are_reported_masked(tmp_path: Path) -> None:
+    """An unexpected exception, and its traceback on request."""
     program = (
         "from planrun.engine.scheduler import Scheduler\n"
         f"def run(self):\n    try:\n        open('/{SECRET}')\n"

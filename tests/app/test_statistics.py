@@ -149,7 +149,7 @@ def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_broken_ledger_is_named_and_not_counted(tmp_path: Path) -> None:
-    """Garbage, a changed line, an empty file and a folder in the place of the file cost nobody the rest."""
+    """Garbage, a changed line, an empty file, a folder in place of the file: all other runs still count."""
     execute(tmp_path)
     runs = tmp_path / ".planrun" / "runs"
     (good,) = runs.iterdir()
@@ -231,7 +231,7 @@ def test_stats_on_the_command_line(
     (tmp_path / "broken").touch()
     execute(tmp_path)
     assert main(["stats", "--rebuild"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for row in (
         "history of mixed",
         "mixed (",
@@ -240,7 +240,7 @@ def test_stats_on_the_command_line(
         "most failures: fails 1 (100%)",
         "Critical path",
     ):
-        assert row in told, told
+        assert row in output, output
     assert main(["stats", "--since", "1h", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["plans"][0]["runs"]["count"] == 1

@@ -78,10 +78,8 @@ def test_cancel_now_waits_for_no_step(start: Callable[..., Going], planrun: Comm
     assert going.ledger().count('"type":"run_ending"') == 1
 
 
-def test_a_run_that_comes_to_rest_can_still_be_cancelled(
-    start: Callable[..., Going], planrun: Command
-) -> None:
-    """A signal counts more than a wish to pause; `pause` then says how the run ended, and fails."""
+def test_a_pausing_run_can_still_be_cancelled(start: Callable[..., Going], planrun: Command) -> None:
+    """A signal has priority over a pause request; `pause` then reports how the run ended, and fails."""
     going = start()
     with going.start("pause", "last") as pause:
         until(lambda: going.asked("pause"))
@@ -134,7 +132,7 @@ def test_another_run_is_left_alone(start: Callable[..., Going], planrun: Command
 
 
 def test_a_run_on_another_host_is_controlled_there(start: Callable[..., Going], planrun: Command) -> None:
-    """While somebody holds the lock the answer names process and machine; a lock that nobody holds is no run."""
+    """While the lock is held the answer names process and machine; a free lock means no run."""
     (going := start()).open()
     going.end()
     (run,) = os.listdir(going.folder / ".planrun" / "runs")
@@ -146,5 +144,5 @@ def test_a_run_on_another_host_is_controlled_there(start: Callable[..., Going], 
         for verb in ("pause", "cancel"):
             said = planrun(verb, run)
             assert said.returncode == 2
-            told = f"process 4711 on elsewhere.example executes the run {run}: use this command there"
-            assert told in said.stderr
+            expected = f"process 4711 on elsewhere.example executes the run {run}: use this command there"
+            assert expected in said.stderr

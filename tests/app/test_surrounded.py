@@ -1,4 +1,4 @@
-"""Whole runs of steps that a policy lets in for their class, with something planted around them."""
+"""Whole runs of steps that a policy allows by risk class, with files planted around them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def git(work: Path, *words: str) -> None:
-    """Run git there, as somebody."""
+    """Run git in the repository, with a fixed author."""
     subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=work, check=True)
 
 
@@ -68,7 +68,7 @@ def test_a_planted_driver_waits_for_a_person(workspace: Path) -> None:
     assert not (workspace.parent / "canary").exists()
 
 
-def test_what_can_be_switched_off_stops_nobody(workspace: Path) -> None:
+def test_planted_files_that_can_be_disabled_stop_no_step(workspace: Path) -> None:
     """A planted monitor and a planted function do nothing, and the step does what its text says."""
     git(workspace, "config", "core.fsmonitor", "touch ../canary")
     code, said, step = execute(
@@ -93,9 +93,7 @@ def test_a_policy_that_lets_project_code_run_lets_it_run(workspace: Path) -> Non
     ("level", "rules", "pager"),
     [("low", "", "cat"), ("high", "", "own"), ("low", ", rules: [{allow: {step: look}}]", "own")],
 )
-def test_only_who_is_let_in_for_its_class_is_looked_at(
-    level: str, rules: str, pager: str, workspace: Path
-) -> None:
+def test_only_steps_allowed_by_class_are_checked(level: str, rules: str, pager: str, workspace: Path) -> None:
     """A step that is trusted whatever its class is gets the caller's environment as it is."""
     code, said, step = execute(workspace, 'echo "<$PAGER>"', level, rules, PAGER="own")
     assert (code, step["risk"]) == (0, "read-only")

@@ -1,4 +1,4 @@
-"""Steps that change, before they fail, what the planning after them goes by: its prices, and the run's own plan."""
+"""Steps that change inputs of the replanning before they fail: prices, and the run's own plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ source: our contract
 models:
   house-model: {input: 20, output: 40, cache_read: 2, cache_write: 25}
 """
-MENDED = draft([step("again", "true", replaces=["test"])], keep=["ship"])
+REPAIRED = draft([step("again", "true", replaces=["test"])], keep=["ship"])
 
 
 def execute(folder: Path, tamper: str, **more: str) -> tuple[Any, Any]:
@@ -38,13 +38,13 @@ def execute(folder: Path, tamper: str, **more: str) -> tuple[Any, Any]:
     (folder / "plan.yml").write_text(PLAN, encoding="utf-8")
     (folder / "prices.yml").write_text(PRICES, encoding="utf-8")
     (folder / "tamper.sh").write_text(tamper, encoding="utf-8")
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPAIRED]) as api:
         done = planrun(folder, "execute", "plan.yml", "--llm-prices", "prices.yml", **{**api.env, **more})
     return done, json.loads((folder / "planrun-out" / "ledger.json").read_bytes())["llm"]
 
 
 def test_a_step_cannot_make_models_cheap(tmp_path: Path) -> None:
-    """Prices are those from before the first step, and a run goes on with others only when somebody names them."""
+    """Prices are those from before the first step; a resume uses others only when the user names them."""
     done, llm = execute(tmp_path, "sed -i 's/: [0-9]*,/: 0,/g; s/: 25}/: 0}/' prices.yml")
     assert done.returncode == 5, done.stderr
     (call,) = llm["calls"]
@@ -64,7 +64,7 @@ def test_a_step_cannot_make_models_cheap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tamper", "told"),
+    ("tamper", "expected"),
     [
         ("sed -i 's/llm_auto_approve: read-only/llm_auto_approve: high/' plan.yml", "was altered"),
         ("sed -i 's/echo shipped/echo other/' plan.yml", "was altered"),
@@ -73,13 +73,13 @@ def test_a_step_cannot_make_models_cheap(tmp_path: Path) -> None:
         ("cp plan.yml other && rm plan.yml && ln -s other plan.yml", "cannot be read"),
     ],
 )
-def test_a_changed_copy_of_the_plan_is_no_plan_to_go_on_from(tmp_path: Path, tamper: str, told: str) -> None:
-    """Nothing is asked about a text that is not the one that the ledger names, and nobody waits for a pipe."""
+def test_a_changed_copy_of_the_plan_is_not_replanned(tmp_path: Path, tamper: str, expected: str) -> None:
+    """No model is asked about a text other than the ledger's, and a pipe does not block the run."""
     done, llm = execute(tmp_path, f"cd .planrun/runs/* && {tamper}")
     assert done.returncode in (1, 74), done.stderr
     assert not (llm and llm["calls"])
     if done.returncode == 1:
-        assert told in done.stderr
+        assert expected in done.stderr
     assert not (tmp_path / "shipped").exists()
 
 

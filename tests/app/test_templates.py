@@ -49,7 +49,7 @@ def made(text: str, *given: str) -> str:
 
 
 def wrong(text: str, *given: str) -> str:
-    """Return what is said of a template, or of values, that no plan can be made of."""
+    """Return the error of a template, or of values, without a valid plan."""
     with pytest.raises((InvalidPlan, InvalidInput)) as caught:
         made(text, *given)
     if isinstance(caught.value, InvalidPlan):
@@ -177,8 +177,8 @@ def test_no_value_becomes_an_expression() -> None:
     assert "E299 a variable is no part" in wrong(condition % "run.ci == ${{ vars.v }}", "v=true")
 
 
-def test_all_that_is_wrong_with_values_is_told() -> None:
-    """Unknown, missing, doubled and unfitting variables are told together, and the nearest name is said."""
+def test_all_problems_of_values_are_reported() -> None:
+    """Unknown, missing, doubled and unfitting variables are reported together, with the nearest name."""
     text = "version: 1\ntemplate: {vars: {count: {type: integer, required: true}, n: {type: integer}}}\nsteps: []\n"
     said = wrong(text, "coutn=1", "n=x", "n=1", "z")
     assert 'there is no variable "coutn"; did you mean "count"?' in said
@@ -188,7 +188,7 @@ def test_all_that_is_wrong_with_values_is_told() -> None:
 
 
 def test_a_mistake_in_a_template_stands_at_its_own_line() -> None:
-    """What is wrong with the plan that a template would become is told where the template says it."""
+    """Problems of the resulting plan are reported at their line in the template."""
     text = f"{HEAD}steps:\n  - id: x\n    depends_on: [${{{{ vars.v }}}}]\n    run: 'true'\n".replace(
         "[$", '["$'
     ).replace("}]", '}"]')
@@ -213,7 +213,7 @@ def test_a_form_that_text_cannot_be_put_into_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "code"), [("extends: node-package", "E290"), ("vars: {a: b}", "E104")])
-def test_a_plan_that_would_extend_a_template_is_told_how(key: str, code: str) -> None:
+def test_a_plan_that_extends_a_template_is_refused_with_advice(key: str, code: str) -> None:
     """A plan that names a template as a file, or gives variables, is refused with what to do instead."""
     (problem,) = check_bytes(f"version: 1\n{key}\nsteps: [{{run: 'true'}}]\n".encode(), "p.yml").problems
     assert problem.code == code
@@ -228,7 +228,7 @@ def test_a_template_is_no_plan() -> None:
 
 
 @pytest.mark.shows("D-53")
-def test_a_projects_own_template_comes_first_and_that_is_told(tmp_path: Path) -> None:
+def test_a_projects_own_template_comes_first_and_is_listed(tmp_path: Path) -> None:
     """A file in plans/templates stands in for a shipped template of its name; the list says so."""
     folder = tmp_path / "plans" / "templates"
     folder.mkdir(parents=True)

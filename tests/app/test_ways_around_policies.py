@@ -1,4 +1,4 @@
-"""What somebody tries who may write the plan, or the command line's variables, and not the policy."""
+"""Attempts by an author of the plan, or of the command line's variables, who cannot change the policy."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_link_in_the_place_of_a_folder_is_no_folder_of_the_workspace(
     assert attempt({"auto_approve": "medium"}, {"run": "ls"}, more=[step]) == (0, False)
 
 
-def test_a_step_may_write_where_planrun_tells_it_to(attempt: Attempt) -> None:
+def test_a_step_may_write_its_outputs_and_folder(attempt: Attempt) -> None:
     """Its outputs and its own folder are ordinary files though they stand among planrun's; others there are not."""
     rules = {"auto_approve": "low"}
     step: dict[str, Any] = {"run": 'echo x=1 >> "$PLANRUN_OUTPUT"', "outputs": {"x": "integer"}}
@@ -128,7 +128,7 @@ def test_a_file_does_not_take_the_name_of_a_run(planrun: Run, tmp_path: Path) ->
         assert planrun("resume", run).returncode == 0
 
 
-def test_a_lock_is_not_compared_with_what_a_cache_tells(planrun: Run, tmp_path: Path) -> None:
+def test_a_lock_is_not_compared_with_a_cached_digest(planrun: Run, tmp_path: Path) -> None:
     """An entry that was put in the place of another one says what it likes about its digest."""
     env = {"PLANRUN_CACHE_DIR": str(tmp_path / "cache")}
     plan, entries = tmp_path / "plan.yml", tmp_path / "cache" / "plans"
@@ -171,14 +171,14 @@ def test_a_rule_about_a_group_is_about_undoing_its_instances(attempt: Attempt) -
     assert attempt({"rules": [{"deny": {"step": "a", "words": "back"}}]}, step, more=[fails]) == (1, False)
 
 
-def test_an_approval_of_a_plan_in_use_is_told_its_highest_risk(planrun: Run, tmp_path: Path) -> None:
+def test_an_approval_of_a_plan_in_use_shows_its_highest_risk(planrun: Run, tmp_path: Path) -> None:
     """Who approves the step that uses a plan sees the class of the worst in it, and has approved all of it."""
     inner = {"id": "inner", "foreach": [1], "run": "touch ran; true | bash"}
     (tmp_path / "sub.yml").write_text(json.dumps({"version": 1, "steps": [inner]}))
     plan = {"version": 1, "steps": [{"id": "a", "uses": "./sub.yml"}]}
     (tmp_path / "plan.yml").write_text(json.dumps(plan))
     (tmp_path / "ceiling.yml").write_text("auto_approve: low\n")
-    told = planrun("approve", "plan.yml", "--step", "a", "-o", "approval.json")
-    assert "  a: high, " in told.stdout, told.stdout
+    shown = planrun("approve", "plan.yml", "--step", "a", "-o", "approval.json")
+    assert "  a: high, " in shown.stdout, shown.stdout
     done = planrun("execute", "plan.yml", "--policy", "ceiling.yml", "--approval", "approval.json")
     assert (done.returncode, (tmp_path / "ran").exists()) == (0, True), done.stdout

@@ -85,7 +85,7 @@ WORDS = st.lists(st.sampled_from(["name", "other", "PATH", "secrets", "a: b"]), 
 @settings(derandomize=True, database=None, deadline=None, max_examples=200)
 @given(title=LINES, description=TEXTS, run=TEXTS, condition=CONDITIONS, review=TEXTS, outputs=WORDS)
 def test_no_text_becomes_anything_else(**said: Any) -> None:
-    """The door refuses the plan, or it has one step more, with these very texts, and nothing else is different."""
+    """The check refuses the plan, or the plan has one more step with exactly these texts."""
     step = {"id": "fix", **said, "depends_on": [], "replaces": ["test"], "estimated_tokens": 0}
     draft = read(json.dumps({"analysis": "", "infeasible": "", "keep": ["last"], "steps": [step]}), 5)
     assert isinstance(draft, Draft)
@@ -98,8 +98,8 @@ def test_no_text_becomes_anything_else(**said: Any) -> None:
     plan = plan.but(steps=tuple(s.but(origin="replanned") for s in plan.steps))
     layers = Layers(plan=before.policy, file="plan.yml")
     bounds = Bounds(before=before, layers=layers, failed=frozenset(("test",)), pending=frozenset(("last",)))
-    told = inspect(plan, ("fix",), bounds)
-    assert not isinstance(told, Refused)
+    result = inspect(plan, ("fix",), bounds)
+    assert not isinstance(result, Refused)
     assert [known.id for known in plan.steps] == ["test", "last", "fix", "collect"]
     fix = plan.steps[2]
     assert fix.title == said["title"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planrun.llm.offline import KEYWORDS
-from tests.app.replans import MENDED, PLAN, draft, step
+from tests.app.replans import PLAN, REPAIRED, draft, step
 from tests.conftest import LIMIT
 from tests.fakes.messages import FakeMessages, status
 
@@ -383,7 +383,7 @@ def replanned(planrun: Command, folder: Path, api: FakeMessages, settings: str =
 @pytest.mark.shows("GP-26", "GP-59")
 def test_tokens_are_counted_for_steps_and_the_run(planrun: Command, tmp_path: Path) -> None:
     """What a planning used belongs to the step that failed, and the run's usage is the sum."""
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPAIRED]) as api:
         assert replanned(planrun, tmp_path, api) == 0
     found = ledger(tmp_path)
     assert found["usage"]["input_tokens"] > 0
@@ -396,7 +396,7 @@ def test_tokens_are_counted_for_steps_and_the_run(planrun: Command, tmp_path: Pa
 @pytest.mark.shows("GP-61", "GP-63", "GP-64", "GP-65")
 def test_a_report_shows_both_versions_of_a_plan(planrun: Command, tmp_path: Path) -> None:
     """Heading with the version, the step that failed, its replacement with a prime, and the step that was replaced."""
-    with FakeMessages([MENDED]) as api:
+    with FakeMessages([REPAIRED]) as api:
         assert replanned(planrun, tmp_path, api) == 0
     told = planrun("report", "last", "--format", "text").stdout
     assert told.startswith('Plan v2: "shop" [Partial]\n')
@@ -446,7 +446,7 @@ def test_settings_say_when_a_model_is_asked(planrun: Command, tmp_path: Path) ->
     ):
         folder = tmp_path / name
         folder.mkdir()
-        with FakeMessages([MENDED]) as api:
+        with FakeMessages([REPAIRED]) as api:
             write(folder, PLAN.replace(FATAL, settings))
             code = planrun("execute", "plan.yml", cwd=folder, env=api.env).returncode
             assert (len(api.journal.entries), code) == (asked, 0 if asked else 1), name
@@ -455,7 +455,7 @@ def test_settings_say_when_a_model_is_asked(planrun: Command, tmp_path: Path) ->
 @pytest.mark.shows("V-68")
 def test_a_rate_limit_is_waited_out(planrun: Command, tmp_path: Path) -> None:
     """The service says when to come back; the call is repeated then, and the ledger has both attempts."""
-    with FakeMessages([status(429, retry_after=1), MENDED]) as api:
+    with FakeMessages([status(429, retry_after=1), REPAIRED]) as api:
         assert replanned(planrun, tmp_path, api) == 0
         first, second = api.journal.entries
     assert second.arrived - first.arrived >= 1

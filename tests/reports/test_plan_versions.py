@@ -16,7 +16,7 @@ from planrun.reports.junit import write_junit
 from planrun.reports.ledgerjson import write_ledger
 from planrun.reports.markdown import write_markdown
 from planrun.reports.text import write_text
-from tests.app.replans import MENDED, Shop, draft, newest, step
+from tests.app.replans import REPAIRED, Shop, draft, newest, step
 
 if TYPE_CHECKING:
     from planrun.model.state import RunState
@@ -39,7 +39,7 @@ def text_of(state: RunState, rundir: str) -> str:
 
 def test_the_text_report_shows_both_versions(shop: Shop) -> None:
     """Heading, primed labels, replaced steps, and what became of the plan."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     rundir, state = newest(shop.folder)
     text = text_of(state, rundir)
     assert text.startswith('Plan v2: "shop" [Partial]\n')
@@ -54,7 +54,7 @@ def test_the_text_report_shows_both_versions(shop: Shop) -> None:
 
 def test_reports_are_the_same_when_they_are_written_again(shop: Shop) -> None:
     """The report of a live run equals the report from its ledger."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     rundir, state = newest(shop.folder)
     reports = shop.folder / "planrun-out"
     head = json.loads((Path(rundir) / "ledger.jsonl").read_text("utf-8").splitlines()[-1])["hash"]
@@ -68,7 +68,7 @@ def test_reports_are_the_same_when_they_are_written_again(shop: Shop) -> None:
 
 def test_the_ledger_holds_every_version(shop: Shop) -> None:
     """`plan.versions` and `replaces` follow the schema."""
-    shop.run(MENDED)
+    shop.run(REPAIRED)
     data = json.loads((shop.folder / "planrun-out" / "ledger.json").read_bytes())
     jsonschema.Draft7Validator(SCHEMA).validate(data)
     first, second = data["plan"]["versions"]
