@@ -44,7 +44,7 @@ def key_parts(steps: Steps, step: Step, state: RunState, known: Before) -> Parts
     parts += [(f"output {name}", brief(dumps(schema))) for name, schema in sorted(step.outputs.items())]
     parts += [(f"produces {text}", "") for text in sorted(known.produces.texts)]
     parts += [(f"produces {text}", when) for when, each in known.kept.items() for text in sorted(each.texts)]
-    parts += [(f"input {path}", _told(seen.same)) for path, seen in known.read.items()]
+    parts += [(f"input {path}", _with_kind(seen.same)) for path, seen in known.read.items()]
     for other in upstream(state, step):
         found = state.steps[other]
         parts += [
@@ -88,7 +88,7 @@ def _timeless(steps: Steps, step: Step, state: RunState) -> dict[str, Any]:
     return scope
 
 
-def _told(same: tuple[str, bool, bool]) -> str:
+def _with_kind(same: tuple[str, bool, bool]) -> str:
     digest_, is_link, is_program = same
     return digest_ + (" link" if is_link else " x" if is_program else "")
 

@@ -222,7 +222,7 @@ PLAIN = names_in(
     "lz4 tar zip unzip zipinfo"
 )
 """Programs that read only the workspace files that their arguments name, and only as data."""
-# Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES says where it does.
+# Their configuration, of the workspace or of the user's home, names no code, or CODE_FILES lists the files that do.
 LOOKED = names_in(
     "git jq colordiff pip pip3 ruff black isort autoflake pyupgrade autopep8 yapf gofmt goimports shfmt "
     "rustfmt clang-format shellcheck yamllint taplo cargo codespell typos stylua buf "

@@ -87,7 +87,7 @@ PLACED = {
 
 
 def means_more(name: str, value: str) -> bool:
-    """Whether a variable changes what the text of a script means, or is a function of bash."""
+    """Whether a variable changes what the text of a script means, or is a bash function."""
     return name in _SHELL or name.startswith(_FUNCTIONS) or value.startswith("() {")
 
 

@@ -216,7 +216,7 @@ class Finished(Record):
 
     @property
     def usage(self) -> dict[str, float]:
-        """Tokens, and usd where the price of every call is known, of all calls together."""
+        """Tokens of all calls together, and usd if the price of every call is known."""
         total = {name: sum(call.usage.get(name, 0) for call in self.calls) for name in TOKENS}
         found = {name: value for name, value in total.items() if value}
         if self.calls and all("usd" in call.usage for call in self.calls):

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 STOP_WITHIN = 0.7
 """Seconds until a stopped model must have ended; then its answer is dropped."""
-_LOOK = 0.05  # seconds between two polls for an answer, where no descriptor reports it
+_LOOK = 0.05  # seconds between two polls for an answer, if no descriptor reports it
 _LONGEST_MESSAGE = 1000  # characters
 _MOST_PROBLEMS = 20
 
