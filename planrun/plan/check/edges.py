@@ -287,7 +287,7 @@ def add_condition_links(outline: Outline, formulas: Formulas) -> None:
             name = str(path[1])
             other = outline.by_id.get(name)
             if other is None or other is raw or other.section != raw.section:
-                continue  # told when the reference is looked at
+                continue  # reported when the reference is checked
             link = written.get(name)
             if link is None:
                 link = written[name] = Link(name, "done", formula.node, "condition")
@@ -308,7 +308,7 @@ def check_cycles(outline: Outline) -> None:
         for raw in steps:
             for link in raw.recovers:
                 handlers.setdefault(link.on, []).append(raw.id)
-        if handlers:  # nobody waits for a handler of a failure that `continue` tolerates anyway
+        if handlers:  # no step waits for a handler of a failure that `continue` tolerates anyway
             tolerated = lenient(outline)
             handlers = {name: ids for name, ids in handlers.items() if name not in tolerated}
         links = {raw.id: [(link.on, link.kind) for link in raw.links] for raw in steps}

@@ -110,10 +110,10 @@ def _value(made: Mapping[str, Any], path: Path) -> Any:
                 raise KeyError(part)
             value = value[part]
         else:
-            told = f"of type {type_of(value)} and has no fields"
+            problem = f"of type {type_of(value)} and has no fields"
             if isinstance(value, dict | list):
-                told = f"of type {type_of(value)} and has no [{part!r}]"
-            raise ExpressionError(f'{spelled(path[:at])} of "{made["instance"]}" is {told}')
+                problem = f"of type {type_of(value)} and has no [{part!r}]"
+            raise ExpressionError(f'{spelled(path[:at])} of "{made["instance"]}" is {problem}')
     return value
 
 
@@ -265,7 +265,7 @@ class References:
         self._groups = groups or {}
         self._seen = self._groups  # as the formula that is looked at sees them
         self._own: Instances | None = None  # of the step whose formula is looked at
-        # Steps that use a plan which cannot be read: nobody knows what they hand on.
+        # Steps that use a plan which cannot be read: their outputs are unknown.
         self.unknown = {raw.id for raw in outline.steps if "uses" in raw.keys and raw.id not in outputs}
 
     def type_of(self, formula: Formula) -> Type:

@@ -115,7 +115,7 @@ def _check_formulas(checked: Checked) -> None:
 
 
 def _check_ids(outline: Outline) -> None:
-    """Ids are unique in the whole file, also where a file system does not tell capitals from small letters."""
+    """Ids are unique in the whole file, ignoring case, since some file systems are case-insensitive."""
     seen: dict[str, RawStep] = {}
     for raw in outline.steps:
         first = seen.setdefault(raw.id.casefold(), raw)
