@@ -58,7 +58,7 @@ def _knowing(step: Step, others: list[str]) -> Step:
 
 
 def _is_shared(template: Step) -> bool:
-    """Say whether members change the same files: some pattern has nothing in it that tells them apart."""
+    """Say whether members change the same files: some pattern does not differ between members."""
     return any(
         isinstance(text, str) or not _names_of(text) & {"item", "matrix"}
         for text in (*template.makes, *template.writes)
@@ -129,7 +129,7 @@ def _pairs(patterns: dict[str, Patterns]) -> Iterator[tuple[str, str]]:
 
 
 def _head(glob: Glob) -> tuple[str, ...]:
-    """Return the names that every path begins with that a glob matches, as far as they help to tell globs apart."""
+    """Return the leading names common to all paths that a glob matches, as far as they distinguish globs."""
     found: tuple[str, ...] = ()
     for part in glob[:_TOLD]:
         name = literal_path((part,))

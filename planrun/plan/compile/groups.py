@@ -281,7 +281,7 @@ def _value(value: Tree, scope: Mapping[str, Any]) -> Any:
 
 
 def _part(part: tuple[Tree, str], scope: Mapping[str, Any], *, script: bool) -> str | tuple[Tree, str]:
-    """Return an interpolation that reads nothing but the values of the instance as the text that it comes to."""
+    """Return the resulting text of an interpolation that reads only the values of the instance."""
     if any(reference.path[0] not in ("matrix", "item") for reference in references(part[0])):
         return part
     try:
