@@ -125,7 +125,7 @@ class _Walk:
         self.flows.append(is_flow)
 
     def close(self, event: Any) -> None:
-        """Take the end of one; only between brackets does its mark tell where that is."""
+        """Take the end of a collection; its mark gives the position only between brackets."""
         self.depth -= 1
         if self.flows.pop():
             self.reach(event.end_mark.index)

@@ -197,8 +197,8 @@ class _Fragment:
         root, problems = parse(whole.encode("utf-8", "replace"), "")
         listing = listings(whole).get("steps") if root is not None and not problems else None
         if root is None or listing is None or listing.is_flow or root.value["steps"].kind != SEQUENCE:
-            told = f": {problems[0].text}" if problems else ""
-            raise EditError(f"the text of the new steps is not a list of steps{told}")
+            detail = f": {problems[0].text}" if problems else ""
+            raise EditError(f"the text of the new steps is not a list of steps{detail}")
         self.nodes: list[Node] = root.value["steps"].value
         starts = [with_comments(whole, entry.dash) for entry in listing.entries]
         starts[0] = len("steps:\n")
