@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Checked:
-    """A plan whose meaning was looked at: all problems in file order, and what the compiler goes on with."""
+    """A plan after validation: all problems in file order, and the input of the compiler."""
 
     __slots__ = (
         "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems", "services",

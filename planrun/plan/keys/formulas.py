@@ -227,7 +227,7 @@ _WITH_FORMULAS = frozenset(_OF_STEP)  # besides `run`, which is read first
 OPEN = "${{"
 CONDITIONS = ("condition", "that", "proof", "when")
 BARE = (*CONDITIONS, "key")
-MAX_BROKEN = 20  # interpolations of one text whose errors are told
+MAX_BROKEN = 20  # interpolations of one text whose errors are reported
 MAX_PARSED = (
     800_000  # characters of all different expressions of a plan: a second and a half; 10,000 short ones
 )
@@ -324,7 +324,7 @@ class Formulas:
             self.outline.report("E208", message, node, hint)
 
     def _parse(self, node: Node, kind: str) -> Text | None:
-        """Return what a node became; what of a broken template can be understood, so that all is told at once."""
+        """Return the parsed node; for a broken template the valid parts, so that all errors are reported at once."""
         grammar = "bare" if kind in BARE else "script" if kind == "script" else "text"
         key = (node.value, grammar)
         if key in self._values:

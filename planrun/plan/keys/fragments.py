@@ -20,7 +20,7 @@ _VALUES = ("default", "const")
 _LISTS = ("enum", "examples")
 _TEXTS = ("pattern", "title", "description")
 _NUMBERS = ("minimum", "maximum")
-# A part of another kind is left out: the check of the shape has told about it.
+# A part of another kind is left out: the check of the shape has reported it.
 _SHAPES = {**dict.fromkeys(_LISTS, SEQUENCE), **dict.fromkeys(_TEXTS, SCALAR)}
 
 

@@ -121,7 +121,7 @@ def find(checked: Checked) -> None:
 
 
 def check(checked: Checked) -> None:
-    """Report keys that a gate has no use for, options that nobody can tell apart, and defaults that it refuses."""
+    """Report keys that a gate does not use, options that look the same, and defaults that it refuses."""
     outline = checked.outline
     for gate in checked.gates.values():
         raw = outline.by_id[gate.id]

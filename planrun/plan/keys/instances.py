@@ -1,4 +1,4 @@
-"""The keys `matrix` and `foreach`: the instances of a step, as far as the file alone tells, and their checks."""
+"""The keys `matrix` and `foreach`: the instances of a step, as far as the file alone defines them, and their checks."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def reads_values(raw: RawStep) -> bool:
 
 
 class _Budget:
-    """What all steps of a plan together may come to."""
+    """The limit on the instances of all steps of a plan together."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
@@ -264,9 +264,9 @@ def _check_matched(outline: Outline, each: Instances, axes: dict[str, list[Any]]
     every = [values for _, values in combine(axes)]
     for entry, node in zip(each.exclude, listed.value, strict=True):
         if not any(describes(entry, values) for values in every):
-            told = ", ".join(f"{name}: {spelled_value(value)}" for name, value in entry.items())
+            missing = ", ".join(f"{name}: {spelled_value(value)}" for name, value in entry.items())
             hint = "; ".join(_nearest_value(outline, axes[name], value) for name, value in entry.items())
-            outline.report("E282", f"no combination of the matrix has {told}", node, hint.strip("; "))
+            outline.report("E282", f"no combination of the matrix has {missing}", node, hint.strip("; "))
 
 
 def _nearest_value(outline: Outline, values: list[Any], wanted: Any) -> str:
@@ -308,7 +308,7 @@ def _number(outline: Outline, each: Instances, formulas: Formulas) -> None:
         return
     key = formulas.known(each.key) if each.key is not None else None
     if each.key is not None and (key is None or any(read.path[0] != "item" for read in references(key))):
-        return  # told where it is read
+        return  # reported where it is read
     values = [to_data(item) for item in items.value]
     names = [_name(outline, value, key, place) for value, place in zip(values, items.value, strict=True)]
     if len(outline.problems) == before and _is_named(outline, each, names, items, tuple(items.value)):
@@ -327,7 +327,7 @@ def _name(outline: Outline, item: Any, key: Tree | None, place: Node) -> str:
 def _is_named(
     outline: Outline, each: Instances, names: list[str], node: Node, places: tuple[Node, ...] = ()
 ) -> bool:
-    """Report instances that are too many, or that no id can tell apart."""
+    """Report too many instances, or instances with the same id."""
     most = limit_of(outline.root, "max_items")
     if len(names) > most:
         message = f'step "{each.raw.id}" has {len(names):,} instances'

@@ -147,7 +147,7 @@ class Outline:
                 start = len(self.steps) - before + 1
                 self.steps += [RawStep(node, section, at) for at, node in enumerate(listed.value, start)]
         self.by_id: dict[str, RawStep] = {}
-        self.undos: list[RawStep] = []  # what undoes steps: steps that nobody can name
+        self.undos: list[RawStep] = []  # what undoes steps: steps that cannot be referenced
         for raw in self.steps:
             self.by_id.setdefault(raw.id, raw)
             if "rollback" in raw.keys and raw.keys["rollback"].kind == MAPPING:
@@ -159,7 +159,7 @@ class Outline:
         self.unique = list(self.by_id.values())  # of steps with the same id, the first
         self._lines = {file: _Lines(source)}
         self._compared = 0
-        self._told: set[tuple[str, int, int, str]] = set()
+        self._reported: set[tuple[str, int, int, str]] = set()
         self._errors = self._warnings = 0  # among the problems
         if origins:
             self._lines |= {name: _Lines(data) for name, data in origins.sources.items()}
@@ -168,7 +168,7 @@ class Outline:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody will read another problem, so that nothing more needs to be checked."""
+        """Whether the limit of errors is reached, so that nothing more needs to be checked."""
         return self._errors >= MAX_PROBLEMS
 
     def file_of(self, node: Node) -> str:
@@ -218,16 +218,16 @@ class Outline:
         self.add(Problem(code=code, message=error.message, file=file, hint=hint, **{**place, **more}))
 
     def add(self, problem: Problem) -> None:
-        """Add a problem unless it was told already, of another step that an alias made of the same lines.
+        """Add a problem unless it was reported already, for another step that an alias made of the same lines.
 
-        Those beyond MAX_PROBLEMS are dropped, since nobody reads them. Errors and warnings are counted apart: no
+        Those beyond MAX_PROBLEMS are dropped: too many to read. Errors and warnings are counted apart: no
         number of warnings may hide what keeps a plan from being valid.
         """
-        told = (problem.file, problem.line, problem.col, problem.message)
+        identity = (problem.file, problem.line, problem.col, problem.message)
         is_error = problem.severity == "error"
-        if (self._errors if is_error else self._warnings) >= MAX_PROBLEMS or told in self._told:
+        if (self._errors if is_error else self._warnings) >= MAX_PROBLEMS or identity in self._reported:
             return
-        self._told.add(told)
+        self._reported.add(identity)
         if self.origins and problem.related:  # they may stand in another file than the problem
             problem = problem.but(related=())
         self.problems.append(problem)
@@ -255,7 +255,7 @@ class _Lines:
         """Return the place of a part of a scalar's text.
 
         Quoting, indentation and folding make the text differ from the file: the part is looked for in the file,
-        as often as it stands in the text before, and where it cannot be found the scalar's own place is told.
+        as often as it stands in the text before, or else the scalar's own position is reported.
         """
         if not self._starts:
             self._read()

@@ -57,11 +57,11 @@ def resolve_params(plan: Plan, given: Mapping[str, str], problems: Iterable[str]
 def keep_params(
     plan: Plan, recorded: Mapping[str, Any], given: Iterable[str], texts: Iterable[str]
 ) -> dict[str, Any]:
-    """Return the parameters of a run that goes on with another version of its plan.
+    """Return the parameters of a run that continues with another version of its plan.
 
     A recorded value stays where its name is declared and its schema still takes it; `texts` are new ones, as
-    `name=value`. Where nobody had given the recorded value (its name is not in `given`) the new default stands in
-    for one that no longer fits. Raises InvalidInput with all that is wrong.
+    `name=value`. Where the recorded value was not given by the user (its name is not in `given`) the new default
+    replaces one that no longer fits. Raises InvalidInput with all that is wrong.
     """
     from planrun.values import check_value
 

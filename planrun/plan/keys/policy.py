@@ -79,7 +79,7 @@ def failure_word(
 ) -> str:
     """Return what a failure of a step with this risk and these effects means; "" when the policy does not say.
 
-    `reversible`: what the plan says of that; None: nothing, and its effects tell.
+    `reversible`: what the plan states; None: not stated, its effects decide.
     """
     said = policy.on_failure
     can = _LASTING.isdisjoint(effects) if reversible is None else reversible

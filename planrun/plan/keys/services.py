@@ -33,7 +33,7 @@ _END = "\0end"  # follows the id of a service in what stands for its end
 
 
 def is_service(raw: RawStep) -> bool:
-    """Say whether a step goes on while others need it."""
+    """Say whether a step continues to run while others need it."""
     word = scalar(raw.keys.get("service"))
     return word is not None and word.value.lower() == "true"
 
@@ -119,7 +119,7 @@ def _words(node: Node | None) -> list[str]:
 
 
 def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
-    """Report steps that wait for the end of a service which goes on because of them."""
+    """Report steps that wait for the end of a service that runs until they end."""
     waits: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
     for raw in outline.unique:
@@ -151,7 +151,7 @@ def _check_ends(outline: Outline, services: Mapping[str, RawStep]) -> None:
 
 
 def _service(checked: Checked, step: RawStep, _node: Node) -> dict[str, Any]:
-    """Return the fields of a service: how it is told that it is ready, and the command that says so."""
+    """Return the fields of a service: how its readiness is checked, and by which command."""
     if step.id not in checked.services:
         return {}
     fields: dict[str, Any] = {}

@@ -80,7 +80,7 @@ def check_call(
         return None
     spec = CATALOGUE[NAMES[tool.value]]
     if args is not None and args.kind != MAPPING:
-        return spec  # the check of the shape has told about it
+        return spec  # the check of the shape has reported it
     _check_spellings(outline, label, spec, args)
 
     def seen(node: Node, _is_script: object) -> Any:

@@ -122,7 +122,7 @@ def _check_list(outline: Outline, owner: Node) -> None:
 
 
 def _check_env(outline: Outline, owner: Node, secrets: dict[str, Node]) -> None:
-    """Report the variables of an `env` that are secrets, too: nobody could tell which of both a step sees."""
+    """Report the variables of an `env` that are secrets, too: which of both a step sees would be ambiguous."""
     env = owner.get("env")
     for name, _ in members(env):
         if name in secrets and env is not None:

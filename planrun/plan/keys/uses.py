@@ -148,16 +148,18 @@ def _has_template(node: Node) -> bool:
 def warn(outline: Outline) -> None:
     """Warn of all that a plan says which does not count where another one uses it."""
     root = outline.root
-    told: list[tuple[str, Node]] = [(key, root.key(key)) for key in _INEFFECTIVE if root.get(key) is not None]
+    ineffective: list[tuple[str, Node]] = [
+        (key, root.key(key)) for key in _INEFFECTIVE if root.get(key) is not None
+    ]
     limits, defaults = root.get("limits"), root.get("defaults")
-    told += [
+    ineffective += [
         (f"limits.{key}", limits.key(key))
         for key, _ in members(limits)
         if limits is not None and key not in _LIMITS_THAT_COUNT
     ]
     if defaults is not None and defaults.get("inherit_env") is not None:
-        told.append(("defaults.inherit_env", defaults.key("inherit_env")))
-    for key, node in told:
+        ineffective.append(("defaults.inherit_env", defaults.key("inherit_env")))
+    for key, node in ineffective:
         message = f"`{key}` has no effect in a plan that another plan uses"
         outline.report("W304", message, node, "the plan that is run decides", severity="warning")
     for raw in outline.steps:
