@@ -1,4 +1,4 @@
-"""What is told of each kind of file that is read as YAML, by the noun that messages call it.
+"""Facts about each kind of file that is read as YAML, by the noun that messages use for it.
 
 How many keys and values a file may have: more for each step, so that large plans are read and bombs are not.
 

@@ -38,7 +38,7 @@ def read_source(path: str, noun: str = "plan") -> bytes:
     Raises InvalidPlan with one Problem for everything but a readable regular file.
     """
     try:
-        # Before opening: opening a pipe or a tape has effects of its own.
+        # Before opening: opening a pipe or a tape device has effects of its own.
         _refuse_special(os.stat(path), path, noun)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:

@@ -40,7 +40,7 @@ class Node:
 
     @property
     def end_col(self) -> int:
-        """The column after an unquoted scalar of one line; 0 for anything else, whose end the text does not tell."""
+        """The column after an unquoted scalar of one line; 0 for anything else, whose end is unknown."""
         if self.kind != SCALAR or not self.plain or not self.value or "\n" in self.value:
             return 0
         return self.col + len(self.value)

@@ -1,6 +1,6 @@
 """The bytes of a plan as text: known to be plain UTF-8, with places by line and column.
 
-What the YAML reader stumbled over, told so that a person can mend it.
+Explains the errors of the YAML reader so that the user can fix them.
 """
 
 from __future__ import annotations
