@@ -1,9 +1,9 @@
 """Compiled plans kept between runs, by the content of their files. HOT: every start looks here first.
 
 An entry is one file in the user's cache directory: a line that says what it is, the sha256 of the rest, and the
-plan as plain data in `marshal` form, which is the fastest there is and must never be fed with anything that
-somebody else wrote. So directory and entry have to belong to this user and nobody else may write them; nothing is
-reached through a symbolic link; and a payload that does not have its sha256 is no entry. Whatever is wrong with an
+plan as plain data in `marshal` form, which is the fastest there is and must never read what another user
+wrote. So directory and entry must belong to this user, and no other user may write them; nothing is reached through
+a symbolic link; and a payload whose sha256 differs is not an entry. Whatever is wrong with an
 entry or with the whole directory, the answer is the same: it is not in the cache.
 """
 

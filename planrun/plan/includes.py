@@ -178,7 +178,7 @@ def check_declared(checked: Checked) -> None:
             continue
         try:
             fields = compiler.surface(raw)
-        except ValueError:  # a shell that cannot be split into words: told already
+        except ValueError:  # a shell that cannot be split into words: reported already
             continue
         found = _found(compiler, raw, {**fields, "declared_risk": ""})
         node = raw.keys["risk"]
@@ -214,9 +214,11 @@ def _checked(
         check_declared(checked)
     if not checked.problems:
         return checked, problems
-    # What is misshapen is often misunderstood as well: one finding for one place is enough.
-    told = {(problem.file, problem.line, problem.col) for problem in problems}
-    added = [problem for problem in checked.problems if (problem.file, problem.line, problem.col) not in told]
+    # A shape error often causes a second error at the same place: one problem per place is enough.
+    reported = {(problem.file, problem.line, problem.col) for problem in problems}
+    added = [
+        problem for problem in checked.problems if (problem.file, problem.line, problem.col) not in reported
+    ]
     return checked, limited(in_order([*problems, *added]))
 
 
@@ -325,9 +327,7 @@ class IncludedPlans:
 
     def __init__(self, file: str, read: Reader | None = None, *, inside: str = "") -> None:
         self.file = file
-        self.named_template = (
-            False  # a template goes by its name: which file that is depends on which there are
-        )
+        self.named_template = False  # a template is named: its file depends on which templates exist
         self.contents: dict[str, bytes] = {}
         self.problems: list[Problem] = []
         self._read = read
@@ -416,7 +416,7 @@ class IncludedPlans:
         return found
 
     def _base_path(self, outline: Outline, node: Node, *, by_name: bool) -> str:
-        """Return the path of a base; a template goes by its path, or by the name that `planrun templates` lists."""
+        """Return the path of a base; a template is given by its path, or by the name that `planrun templates` lists."""
         name: str = node.value
         if not by_name or name.endswith((".yml", ".yaml")) or "/" in name or OPEN in name:
             return self._path(outline, node)

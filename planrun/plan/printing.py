@@ -65,7 +65,7 @@ def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> st
 
 
 def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
-    """Return the wanted lines of a source, or none when it does not look like a plan: then it is nobody's to print."""
+    """Return the wanted lines of a source, or none when it does not look like a plan: other files are not printed."""
     source = data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not _looks_like_a_plan(source):
         return {}
@@ -81,7 +81,7 @@ def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
 
 
 def _looks_like_a_plan(source: str) -> bool:
-    """Tell a plan or a policy with mistakes from a file that was given by mistake, such as one of passwords."""
+    """Distinguish a plan or policy with mistakes from a file given by mistake, such as one of passwords."""
     if "\0" in source:
         return False
     padded = f"\n{source}"

@@ -152,7 +152,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def limited(problems: list[Problem]) -> list[Problem]:
-    """Return at most MAX_PROBLEMS of problems in file order; warnings have the room that errors leave."""
+    """Return at most MAX_PROBLEMS of problems in file order; errors count first, then warnings."""
     if len(problems) <= MAX_PROBLEMS:
         return problems
     errors = [problem for problem in problems if problem.severity == "error"][:MAX_PROBLEMS]

@@ -1,6 +1,6 @@
 """Where the plans come from that a plan uses: files inside its root, or copies. HOT for the plans that use some.
 
-A file goes by its path as seen from the folder of the plan that is run, `..` and all. The root is the working folder
+A file is named by its path relative to the folder of the plan that is run, `..` and all. The root is the working folder
 when that plan lies in it or below, else the plan's own folder: nothing outside is ever opened.
 """
 

@@ -60,7 +60,7 @@ def read_side(name: str, stand_in: str = "") -> Side:
 
 def is_file(name: str) -> bool:
     """Say whether a name is one of a file: what has a colon is one only when it begins as a path does."""
-    # Not whether there is such a file: whoever writes the checkout could put one in the place of a commit.
+    # Not whether such a file exists: a writer of the checkout could create one named like a commit.
     return ":" not in name or name.startswith(("./", "../", "/"))
 
 
@@ -70,7 +70,7 @@ def path_of(name: str) -> str:
 
 
 def _load(data: bytes, path: str, shown: str, read: Reader | None = None) -> Plan:
-    """Return the plan in bytes; its problems are told under the name that people wrote."""
+    """Return the plan in bytes; its problems are reported under the name that the user wrote."""
     try:
         return load_bytes(data, path, cache=False, read=read)
     except InvalidPlan as error:
@@ -139,7 +139,7 @@ def commit_of(ref: str) -> str:
     searches = "^{" in ref or any(char in ref for char in " ?*[\\")
     if not ref or ref.startswith("-") or not ref.isprintable() or searches:
         raise InvalidInput(f'invalid commit name "{ref}"; a file with a colon in its name is ./{ref}:…')
-    # Told to be quiet, git would not say that a tag has the name of a branch, and take the tag: many may push one.
+    # With that warning off, git silently prefers a tag over a branch of the same name: many may push a tag.
     code, out, why = _git("-c", "core.warnAmbiguousRefs=true", "rev-parse", "--verify", f"{ref}^{{commit}}")
     if not code and "ambiguous" in why:
         raise InvalidInput(f'ambiguous name "{ref}"; write refs/heads/…, refs/remotes/… or refs/tags/…')
@@ -179,7 +179,7 @@ def find_entries(folder: str) -> list[str]:
 def listed_files(folder: str) -> list[str] | None:
     """Return the files of a folder in a checkout, committed or not, without those that git ignores; from that folder.
 
-    None where git cannot tell: there is no repository, no git, or the repository is somebody else's.
+    None where git has no answer: no repository, no git, or the repository belongs to another user.
     """
     words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
     try:
@@ -218,7 +218,7 @@ def blobs(commit: str, paths: list[str]) -> dict[str, str]:
 
 
 def blob_name(data: bytes, like: str) -> str:
-    """Return git's name for a content; `like`: another name, whose length tells the kind of hash."""
+    """Return git's name for a content; `like`: another name, whose length shows the kind of hash."""
     head = f"blob {len(data)}\0".encode()
     return new("sha256" if len(like) == 64 else "sha1", head + data, usedforsecurity=False).hexdigest()
 

@@ -65,13 +65,13 @@ def read_template(data: bytes, file: str) -> Template:
             outline.report("E299", f'the default of the variable "{name}" {found}', declared.key(name))
     if problems or outline.problems:
         raise InvalidPlan(in_order([*problems, *outline.problems]), sources={file: data})
-    told = head.get("description")
+    description = head.get("description")
     return Template(
         file=file,
         data=data,
         root=root,
         outline=outline,
-        description=told.value if told is not None else "",
+        description=description.value if description is not None else "",
         vars=fragments,
         requires=tuple(word.value for word in entries(head.get("requires"))),
         prerequisites=tuple(word.value for word in entries(head.get("prerequisites"))),
@@ -321,7 +321,7 @@ def _frames(text: str, uses: list[Use]) -> list[str]:
 
 
 def _interpolations(text: str, without: list[Use] | None = None) -> list[str] | None:
-    """Return what stands between `${{` and `}}` in a text, but for variables; None when that cannot be told."""
+    """Return what stands between `${{` and `}}` in a text, but for variables; None when that cannot be determined."""
     names = {text[use.start + len(OPEN) : use.end - len(CLOSE)] for use in without or ()}
     try:
         found = [text[piece[0] : piece[1]] for piece in pieces(text) if isinstance(piece, tuple)]

@@ -76,7 +76,7 @@ def check(
 
 
 class _FullError(Exception):
-    """There are more findings than anybody would read."""
+    """There are more findings than the limit."""
 
 
 class _Walk:
