@@ -116,9 +116,9 @@ class Shop:
     def run(self, *replies: Reply, **settings: Any) -> Result:
         """Execute the plan; the model answers with `replies`."""
         self.model = Scripted(*replies)
-        found = Settings(**{"logs": "none", "jobs": 2, **settings})
+        chosen = Settings(**{"logs": "none", "jobs": 2, **settings})
         return execute(
-            load("plan.yml", cache=False), found, RunRequest(planner=planner, workspace=str(self.folder))
+            load("plan.yml", cache=False), chosen, RunRequest(planner=planner, workspace=str(self.folder))
         )
 
     def resume(
@@ -127,7 +127,7 @@ class Shop:
         """Resume the newest run; `replan` among the settings: failures to replan."""
         replan = settings.pop("replan", None)
         self.model = Scripted(*replies)
-        found = Settings(**{"logs": "none", "jobs": 2, **settings})
+        chosen = Settings(**{"logs": "none", "jobs": 2, **settings})
         request = ResumeRequest(
             report=lambda _: None,
             planner=planner,
@@ -137,7 +137,7 @@ class Shop:
             replan=replan,
             workspace=str(self.folder),
         )
-        return resume("last", found, request)
+        return resume("last", chosen, request)
 
     @property
     def ran(self) -> list[str]:
@@ -174,6 +174,6 @@ def as_draft(data: dict[str, Any]) -> Draft:
     """Read an answer as planrun does."""
     from planrun.llm.drafts import read
 
-    found = read(json.dumps(data), 100)
-    assert not isinstance(found, list), found
-    return found
+    result = read(json.dumps(data), 100)
+    assert not isinstance(result, list), result
+    return result

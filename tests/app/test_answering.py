@@ -81,9 +81,9 @@ class Folder:
 
     def says(self, code: int, *words: str, env: dict[str, str] | None = None) -> str:
         """Run a command, hold its exit code, and return all it said."""
-        found = self.planrun(*words, env=env)
-        assert found.returncode == code, found.stdout + found.stderr
-        return found.stdout + found.stderr
+        done = self.planrun(*words, env=env)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def ran(self) -> list[str]:
         """Return what the steps did."""
@@ -93,8 +93,8 @@ class Folder:
     def step(self, name: str) -> tuple[str, str]:
         """Return status and reason of a step from the reports."""
         ledger = json.loads((self.path / "planrun-out" / "ledger.json").read_text())
-        (found,) = [step for step in ledger["steps"] if step["id"] == name]
-        return found["status"], found["reason"]
+        (matches,) = [step for step in ledger["steps"] if step["id"] == name]
+        return matches["status"], matches["reason"]
 
     def events(self, kind: str) -> list[dict[str, object]]:
         """Return the events of a kind in the ledger of the newest run."""
@@ -112,10 +112,10 @@ class Folder:
 @pytest.fixture
 def folder(planrun: Command) -> Iterator[Folder]:
     """Give the test its folder; what is left of its runs at the end is killed."""
-    found = Folder(planrun)
-    yield found
-    (found.path / "go").touch()
-    for process in found.processes:
+    made = Folder(planrun)
+    yield made
+    (made.path / "go").touch()
+    for process in made.processes:
         process.kill()
         process.communicate()
 
@@ -127,9 +127,9 @@ def test_a_run_waits_is_answered_and_continues(folder: Folder) -> None:
     assert folder.ran() == ["build"]
     assert (folder.step("sure"), folder.step("auth")) == (("waiting", "decision"), ("waiting", "decision"))
     folder.says(5, "resume", "last")
-    said = folder.says(0, "decide", "last", "auth=JSON web token", "--by", "Ann")
-    assert 'auth is answered with "jwt"' in said
-    assert "still waiting: sure (ask): Publish?" in said
+    output = folder.says(0, "decide", "last", "auth=JSON web token", "--by", "Ann")
+    assert 'auth is answered with "jwt"' in output
+    assert "still waiting: sure (ask): Publish?" in output
     folder.says(5, "resume", "last")
     report = json.loads(folder.says(0, "decide", "last", "sure=yes", "--reason", "It is Monday", "--json"))
     assert (report["recorded"][0]["answer"], report["waiting"], report["status"]) == (True, [], "paused")
@@ -185,12 +185,12 @@ def test_a_wrong_answer_runs_nothing(folder: Folder) -> None:
         (["--decide", "sure=yes", "--decide", "sure=no"], "in two ways"),
         (["--decisions", "none.yml"], "no such file"),
     ):
-        found = folder.execute(ASKING, *words)
-        assert (found.returncode, said in found.stderr) == (2, True), found.stderr
+        done = folder.execute(ASKING, *words)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     (folder.path / "answers.yml").write_text("auth: jwt\nsure: perhaps\n")
-    found = folder.execute(ASKING, "--decisions", "answers.yml")
-    assert found.returncode == 2
-    assert "answers.yml:2:7: error[E222]" in found.stderr
+    done = folder.execute(ASKING, "--decisions", "answers.yml")
+    assert done.returncode == 2
+    assert "answers.yml:2:7: error[E222]" in done.stderr
     assert folder.ran() == []
     assert not list(folder.path.glob(".planrun/runs/*"))
     assert folder.execute(ASKING).returncode == 5
@@ -398,8 +398,8 @@ steps:
       {ATTEMPTS[way]} 2>&1 || true
   - {{id: publish, depends_on: [sure], run: echo publish >> ran}}
 """
-    found = folder.execute(plan, "--logs", "all")
-    assert found.returncode == 5, found.stdout + found.stderr
+    finished = folder.execute(plan, "--logs", "all")
+    assert finished.returncode == 5, finished.stdout + finished.stderr
     (log,) = folder.path.glob(".planrun/runs/*/logs/try/1.log")
     assert "cannot answer" in log.read_text()
     assert folder.events("gate_answered") == []
@@ -413,7 +413,7 @@ def test_a_step_cannot_answer_for_another_run(
     other = Folder(Command(tmp_path_factory.mktemp("other")))
     waits = "version: 1\nsteps:\n  - {id: sure, ask: {question: Publish?}}\n"
     assert other.execute(waits).returncode == 5
-    found = folder.execute(f"""\
+    done = folder.execute(f"""\
 version: 1
 env: {{P: {json.dumps(sys.executable)}, PYTHONPATH: {json.dumps(os.environ.get("PYTHONPATH", ""))}}}
 steps:
@@ -423,7 +423,7 @@ steps:
       env -u PLANRUN_RUN -u PLANRUN_STEP "$P" -m planrun approve last sure || test $? = 3
       env -i PYTHONPATH="$PYTHONPATH" setsid -w "$P" -m planrun approve last sure || test $? = 3
 """)
-    assert found.returncode == 0, found.stdout + found.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert other.events("gate_answered") == []
 
 
@@ -431,10 +431,10 @@ def test_errors_name_what_waits(folder: Folder) -> None:
     """Nothing to answer, no such run, no such step: exit code 2 with the way on."""
     assert "there are no runs" in folder.says(2, "approve", "last")
     assert folder.execute(ASKING).returncode == 5
-    said = folder.says(2, "approve", "last")
-    assert "no approval is asked for" in said
-    assert '"sure" waits for yes or no: planrun decide' in said
-    assert '"auth" waits for an answer: planrun decide' in said
+    output = folder.says(2, "approve", "last")
+    assert "no approval is asked for" in output
+    assert '"sure" waits for yes or no: planrun decide' in output
+    assert '"auth" waits for an answer: planrun decide' in output
     assert "no question of yes or no" in folder.says(2, "approve", "last", "auth")
     assert 'did you mean "sure"?' in folder.says(2, "approve", "last", "shure")
     assert "name the step that is rejected" in folder.says(2, "reject", "last")
@@ -448,10 +448,10 @@ def test_an_answer_holds_no_secret(folder: Folder) -> None:
         "Publish?}", "Publish?, type: string}"
     )
     env = {"TOKEN": "correct-horse-battery"}
-    found = folder.execute(plan, "--decide", "sure=correct-horse-battery", env=env)
-    assert (found.returncode, "correct-horse" in found.stderr) == (2, False)
-    assert "holds the value of TOKEN" in found.stderr
+    done = folder.execute(plan, "--decide", "sure=correct-horse-battery", env=env)
+    assert (done.returncode, "correct-horse" in done.stderr) == (2, False)
+    assert "holds the value of TOKEN" in done.stderr
     assert folder.execute(plan, env=env).returncode == 5
-    said = folder.says(2, "decide", "last", "sure=correct-horse-battery", env=env)
-    assert "holds the value of TOKEN" in said
-    assert "correct-horse" not in said
+    output = folder.says(2, "decide", "last", "sure=correct-horse-battery", env=env)
+    assert "holds the value of TOKEN" in output
+    assert "correct-horse" not in output

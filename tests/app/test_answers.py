@@ -55,8 +55,8 @@ PLAN = Plan(
 )
 def test_a_text_becomes_what_was_asked_for(step: Step, text: str, answer: Any) -> None:
     """Yes and no in any case, typed values, options by value or label, several in the order of the options."""
-    found = answer_of_text(step, text)
-    assert (type(found), found) == (type(answer), answer)
+    result = answer_of_text(step, text)
+    assert (type(result), result) == (type(answer), answer)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_a_file_of_decisions_is_read_as_it_is_meant(tmp_path: Path) -> None:
         '{"sure": true, "count": 3, "name": "no", "auth": "session", "all": ["jwt", 0]}',
     ):
         file.write_text(text)
-        found = answers_of(PLAN, [], str(file)).values()
-        assert found == {"sure": True, "count": 3, "name": "no", "auth": "session", "all": ["jwt", 0]}
+        decisions = answers_of(PLAN, [], str(file)).values()
+        assert decisions == {"sure": True, "count": 3, "name": "no", "auth": "session", "all": ["jwt", 0]}
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ def test_option_and_file_must_agree(tmp_path: Path) -> None:
 def test_a_ceiling_decides_before_the_plan() -> None:
     """Policies answer in this order, by rule; a ceiling may speak of other plans' steps, and not of no option."""
     plan = PLAN.but(policy=Policy(decisions={"auth": "jwt", "sure": True}))
-    found = answers_of(plan, [], "", [Policy(decisions={"auth": "session", "elsewhere": "x"})]).of_policies
-    assert {name: (answer.value, answer.rule) for name, answer in found.items()} == {
+    decided = answers_of(plan, [], "", [Policy(decisions={"auth": "session", "elsewhere": "x"})]).of_policies
+    assert {name: (answer.value, answer.rule) for name, answer in decided.items()} == {
         "auth": ("session", "ceiling:decisions.auth"),
         "sure": (True, "plan:decisions.sure"),
     }

@@ -195,11 +195,11 @@ def test_approve_writes_what_it_shows(planrun: Run, tmp_path: Path) -> None:
     env = {"GITHUB_ACTOR": "ann"}
     done = planrun("approve", "plan.yml", "--step", "publish", "--expires", "7d", "--uses", "2", env=env)
     assert done.returncode == 0, done.stderr
-    (found,) = read_approvals([str(tmp_path / "plan.approval.json")])
-    assert isinstance(found, Approval)
-    assert (found.steps, found.approver, found.uses) == (("publish",), "ann", 2)
+    (approvals,) = read_approvals([str(tmp_path / "plan.approval.json")])
+    assert isinstance(approvals, Approval)
+    assert (approvals.steps, approvals.approver, approvals.uses) == (("publish",), "ann", 2)
     for expected in (
-        found.digest,
+        approvals.digest,
         "publish: ",
         "script x.sh",
         "not part of it: missing.sh",
@@ -207,7 +207,7 @@ def test_approve_writes_what_it_shows(planrun: Run, tmp_path: Path) -> None:
     ):
         assert expected in done.stdout
     shown = json.loads(planrun("show", "plan.yml", "--json").stdout)
-    assert shown["plan"]["digest"] == found.digest
+    assert shown["plan"]["digest"] == approvals.digest
     assert planrun("approve", "plan.yml").returncode == 2
     done = planrun("approve", "plan.yml", "-o", "-", "--approver", "bob")
     assert json.loads(done.stdout)["steps"] == ["*"]

@@ -205,10 +205,10 @@ def test_an_option_holds_in_place_of_the_plan() -> None:
 
 def test_under_a_policy_or_a_lock_an_option_can_only_lower() -> None:
     """What was reviewed holds, and that is said; what the plan does not limit may be limited."""
-    found = spending(Limits(max_tokens=1000), Settings(max_tokens=3000, max_usd=1.0), is_bound=True)
-    assert found.limits == {"tokens": 1000, "usd": 1}
+    limits = spending(Limits(max_tokens=1000), Settings(max_tokens=3000, max_usd=1.0), is_bound=True)
+    assert limits.limits == {"tokens": 1000, "usd": 1}
     expected = "--max-tokens 3000 is more than the 1000 tokens of the plan, which hold: "
-    assert found.notes == (expected + "under --policy and --locked only the plan can be given more",)
+    assert limits.notes == (expected + "under --policy and --locked only the plan can be given more",)
     assert spending(Limits(max_tokens=1000), Settings(max_tokens=300), is_bound=True).limits == {
         "tokens": 300
     }
@@ -216,8 +216,8 @@ def test_under_a_policy_or_a_lock_an_option_can_only_lower() -> None:
 
 def test_dollars_need_a_price() -> None:
     """A limit in dollars for a model without a price is an error before anything is asked."""
-    found = spending(Limits(max_usd=1.0), Settings())
-    found.refuse_unpriced(MODEL)
+    limits = spending(Limits(max_usd=1.0), Settings())
+    limits.refuse_unpriced(MODEL)
     with pytest.raises(InvalidInput, match="--llm-prices FILE or PLANRUN_LLM_PRICES"):
-        found.refuse_unpriced("house-model")
+        limits.refuse_unpriced("house-model")
     spending(Limits(max_tokens=1), Settings()).refuse_unpriced("house-model")

@@ -70,8 +70,8 @@ class Workshop:
     def llm(self) -> dict[str, Any]:
         """What the report says of models."""
         data = json.loads((self.folder / "planrun-out" / "ledger.json").read_bytes())
-        found: dict[str, Any] = data["llm"]
-        return found
+        figures: dict[str, Any] = data["llm"]
+        return figures
 
 
 def used(llm: dict[str, Any]) -> dict[str, float]:
@@ -169,8 +169,8 @@ def test_dollars_without_a_price_are_an_error_before_anything_runs(tmp_path: Pat
         assert wrong.returncode == 2
         assert 'prices.yml:5:27: error[E104]: unknown key "outputs" in "house-model"' in wrong.stderr
         (tmp_path / "prices.yml").write_text(PRICES, encoding="utf-8")
-        found = shop("execute", "plan.yml", "--llm-model", "house-model", "--llm-prices", "prices.yml")
-        assert found.returncode == 0, found.stderr
+        done = shop("execute", "plan.yml", "--llm-model", "house-model", "--llm-prices", "prices.yml")
+        assert done.returncode == 0, done.stderr
     (call,) = shop.llm["calls"]
     price = call["input_tokens"] + call["output_tokens"] * 2 + call["cache_write_tokens"] * 1.25
     assert call["usd"] == pytest.approx(price / 1e6)
@@ -182,8 +182,8 @@ def test_an_answer_that_breaks_off_twice_costs_no_more_than_was_reserved(tmp_pat
     reply = broken("end", at="text")
     with FakeMessages([reply, reply, reply, reply]) as api:
         shop = Workshop(tmp_path, api).plan("{max_tokens: 50000}")
-        found = shop("execute", "plan.yml")
-        assert found.returncode == 1, found.stderr
+        done = shop("execute", "plan.yml")
+        assert done.returncode == 1, done.stderr
         assert len(api.journal.entries) == 2
         due = sum(entry.due.total for entry in api.journal.entries)
     (call,) = shop.llm["calls"]
@@ -211,8 +211,8 @@ def test_a_call_that_was_killed_counts_as_reserved(tmp_path: Path) -> None:
         assert planning is not None
         reserved = planning.calls[0].asked.reserved["tokens"]
         assert planning.used("tokens") == reserved
-        found = shop("resume", "last")
-        assert found.returncode == 0, found.stderr
+        done = shop("resume", "last")
+        assert done.returncode == 0, done.stderr
     first, second = shop.llm["calls"]
     assert (first["ending"], first["confirmed"], second["confirmed"]) == (None, False, True)
     levels = sum(

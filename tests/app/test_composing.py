@@ -42,12 +42,12 @@ def draft(*steps: DraftStep, **more: Any) -> Draft:
 @given(st.lists(STEPS, min_size=1, max_size=4), TEXTS)
 def test_any_draft_ends_well_defined(steps: list[DraftStep], analysis: str) -> None:
     """What is accepted holds the draft's own values and nothing else, comments or not."""
-    found = check(draft(*steps).but(analysis=analysis), FRAME)
-    if not isinstance(found, Accepted):
-        assert isinstance(found, list)
-        assert all(fault.path.startswith("steps[") or fault.path == "$" for fault in found)
+    result = check(draft(*steps).but(analysis=analysis), FRAME)
+    if not isinstance(result, Accepted):
+        assert isinstance(result, list)
+        assert all(fault.path.startswith("steps[") or fault.path == "$" for fault in result)
         return
-    made = compose(found.value, FRAME, [analysis])
+    made = compose(result.value, FRAME, [analysis])
     bare = load_bytes(made.text.encode(), "plan.yml", cache=False)
     assert [step.id for step in bare.steps] == [step.id for step in steps]
     for step, said in zip(bare.steps, steps, strict=True):
@@ -64,9 +64,9 @@ def test_any_draft_ends_well_defined(steps: list[DraftStep], analysis: str) -> N
 
 def test_what_is_not_asked_for_is_a_fault() -> None:
     """There is nothing to keep and nothing to replace in a plan that does not exist."""
-    found = check(draft(PLAIN.but(replaces=("x",)), keep=("x",)), FRAME)
-    assert isinstance(found, list)
-    assert [(fault.path, fault.rule) for fault in found] == [
+    result = check(draft(PLAIN.but(replaces=("x",)), keep=("x",)), FRAME)
+    assert isinstance(result, list)
+    assert [(fault.path, fault.rule) for fault in result] == [
         ("keep", "unasked"),
         ("steps[0].replaces", "unasked"),
     ]
@@ -83,9 +83,9 @@ def test_a_ceiling_refuses_what_it_denies(tmp_path: Any, policy: str, rule: str)
     """By level or by rule; what it only asks for goes into the file."""
     (tmp_path / "policy.yml").write_text(policy)
     frame = FRAME.but(settings=Settings(policy=str(tmp_path / "policy.yml")))
-    found = check(draft(PLAIN, PLAIN.but(id="b", run="rm -rf build")), frame)
-    assert isinstance(found, Refused)
-    assert [(each["step"], each["rule"]) for each in found.refusals] == [("b", rule)]
+    result = check(draft(PLAIN, PLAIN.but(id="b", run="rm -rf build")), frame)
+    assert isinstance(result, Refused)
+    assert [(each["step"], each["rule"]) for each in result.refusals] == [("b", rule)]
     assert isinstance(check(draft(PLAIN), frame), Accepted)
 
 

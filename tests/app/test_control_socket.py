@@ -73,13 +73,13 @@ class House:
 
     def connect(self) -> socket.socket:
         """Connect from this process, which counts as planrun itself."""
-        found = socket.socket(socket.AF_UNIX)
+        client = socket.socket(socket.AF_UNIX)
         folder = os.open(self.rundir, os.O_RDONLY)
         try:
-            found.connect(f"/proc/self/fd/{folder}/{NAME}")
+            client.connect(f"/proc/self/fd/{folder}/{NAME}")
         finally:
             os.close(folder)
-        return found
+        return client
 
     def ask(
         self, words: str, *prefix: str, env: dict[str, str] | None = None
@@ -95,10 +95,10 @@ class House:
         ) as process:
             answers: list[ev.GateAnswered] = []
             while process.poll() is None:
-                found = self.control.poll_replies(self.state)
-                for event in found:
+                replies = self.control.poll_replies(self.state)
+                for event in replies:
                     self.state.apply(event)
-                answers += found
+                answers += replies
             assert process.stdout is not None
             return answers, process.stdout.read()
 

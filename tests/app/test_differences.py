@@ -44,9 +44,9 @@ def live(name: str, *apart: str) -> set[str]:
 
 def keys_of(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
     """Return the first keys of all changes between two plans whose steps keep their ids."""
-    found = difference(old, new)
-    own = {change.path[0] for step in found.steps for change in step.changes}
-    return own | {change.path[0] for change in (*found.plan, *found.policy)}
+    compared = difference(old, new)
+    own = {change.path[0] for step in compared.steps for change in step.changes}
+    return own | {change.path[0] for change in (*compared.plan, *compared.policy)}
 
 
 def test_there_is_a_pair_for_every_key() -> None:
@@ -81,9 +81,9 @@ def test_every_key_of_a_step_is_reported(key: str) -> None:
     """A change of one key of one step is reported under its own name, and nothing else is."""
     old, new = ({"run": "echo subject", key: value} for value in OF_STEP[key])
     assert keys_of(with_step(**old), with_step(**new)) - {"depends_on"} == {key} - {"depends_on"}
-    found = difference(with_step(**old), with_step(**new))
-    assert [step.step.id for step in found.steps] == ["subject"]
-    assert found.steps[0].kind == "changed"
+    changes = difference(with_step(**old), with_step(**new))
+    assert [step.step.id for step in changes.steps] == ["subject"]
+    assert changes.steps[0].kind == "changed"
 
 
 @pytest.mark.parametrize("key", sorted(live("Step") & set(ACTIONS)))
@@ -126,8 +126,8 @@ def test_disabling_rollback_is_reported_for_steps_with_a_rollback() -> None:
     """`defaults.rollback: false` is a change of each step that is not undone any more, and of no other."""
     sides = [with_step(run="ls", rollback={"run": "ls -l"}) for _ in range(2)]
     old, new = ({**side, "defaults": {"rollback": on}} for side, on in zip(sides, (True, False), strict=True))
-    found = difference(old, new)
-    assert {(step.step.id, change.path[0]) for step in found.steps for change in step.changes} == {
+    changes = difference(old, new)
+    assert {(step.step.id, change.path[0]) for step in changes.steps for change in step.changes} == {
         ("subject", "rollback")
     }
 
@@ -136,14 +136,14 @@ def test_disabling_rollback_is_reported_for_steps_with_a_rollback() -> None:
 def test_a_default_is_reported_once_with_its_steps(key: str) -> None:
     """A change of `defaults` is one change for all steps, and the steps are named beside it."""
     old, new = ({**BASE, "defaults": with_key(key, value, {})} for value in DEFAULTS[key])
-    found = difference(old, new)
+    changes = difference(old, new)
     if key == "inherit_env":
-        assert [change.key for change in found.plan] == ["defaults.inherit_env"]
+        assert [change.key for change in changes.plan] == ["defaults.inherit_env"]
         return
-    assert {change.path[0] for step in found.steps for change in step.changes} == {key}
-    ((change, steps),) = once_for_many(found)
+    assert {change.path[0] for step in changes.steps for change in step.changes} == {key}
+    ((change, steps),) = once_for_many(changes)
     assert (change.path[0], steps) == (key, ["first", "other", "subject", "tidy"])
-    assert one_by_one(found, [(change, steps)]) == []
+    assert one_by_one(changes, [(change, steps)]) == []
 
 
 def plans_of_the_repository() -> list[Path]:
@@ -153,20 +153,20 @@ def plans_of_the_repository() -> list[Path]:
 
 def valid_plans() -> list[Plan]:
     """Return those of them that are valid."""
-    found = []
+    readable = []
     for path in plans_of_the_repository():
         try:
-            found.append(load_bytes(path.read_bytes(), path.name, cache=False))
+            readable.append(load_bytes(path.read_bytes(), path.name, cache=False))
         except InvalidPlan:
             continue
-    return found
+    return readable
 
 
 def test_a_plan_is_no_different_from_itself() -> None:
     """No plan of this repository differs from itself, nor from itself written in another way."""
-    found = valid_plans()
-    assert len(found) > 80
-    for plan in found:
+    plans = valid_plans()
+    assert len(plans) > 80
+    for plan in plans:
         again = load_bytes(reformatted(plan.source), plan.file, cache=False)
         assert not compare(plan, plan, renamed(plan, plan)), plan.name
         assert not compare(plan, again, renamed(plan, again)), plan.name
@@ -181,8 +181,8 @@ def reformatted(source: bytes) -> bytes:
 
 def test_two_plans_differ_exactly_when_their_digests_do() -> None:
     """Over all pairs of plans that follow each other: a difference is found where the digest moved, and only there."""
-    found = valid_plans()
-    for old, new in zip(found, [*found[1:], found[0]], strict=True):
+    repository_plans = valid_plans()
+    for old, new in zip(repository_plans, [*repository_plans[1:], repository_plans[0]], strict=True):
         assert bool(compare(old, new, renamed(old, new))) == (old.digest != new.digest)
         assert bool(compare(old, new)) == (old.digest != new.digest)
 
@@ -240,12 +240,12 @@ def test_instances_are_reported_as_steps() -> None:
     """Another value is another step; changes of all instances are reported for the group; lists as is."""
     old = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2]})
     new = with_step(run="echo ${{ matrix.n }}", matrix={"n": [1, 2, 3], "fail_fast": True})
-    found = difference(old, new).steps
-    assert [(step.kind, step.step.id) for step in found] == [
+    changed = difference(old, new).steps
+    assert [(step.kind, step.step.id) for step in changed] == [
         ("changed", "subject"),
         ("added", "subject[n=3]"),
     ]
-    assert [change.key for change in found[0].changes] == ["group.fail_fast", "group.instances"]
+    assert [change.key for change in changed[0].changes] == ["group.fail_fast", "group.instances"]
     lists = [with_step(run="echo ${{ item }}", foreach="${{ " + name + " }}") for name in ("[1]", "[2]")]
     (step,) = difference(*lists).steps
     assert [(change.key, change.old, change.new) for change in step.changes] == [
@@ -278,8 +278,8 @@ def test_a_step_under_another_id_is_renamed_and_so_are_its_edges() -> None:
         {"id": "y", "run": "2", "depends_on": ["x"]},
         {"id": "c", "run": "3", "depends_on": ["y"]},
     )
-    found = difference(old, new)
-    assert [(step.kind, step.old and step.old.id, step.step.id) for step in found.steps] == [
+    changes = difference(old, new)
+    assert [(step.kind, step.old and step.old.id, step.step.id) for step in changes.steps] == [
         ("renamed", "a", "x"),
         ("renamed", "b", "y"),
     ]
@@ -291,14 +291,14 @@ def test_steps_that_are_known_by_their_number_are_known_by_what_they_do() -> Non
     """A step put in front of steps without ids is one new step, and the numbers of the others are no change."""
     old = steps({"run": "a"}, {"run": "b", "depends_on": [1]}, {"run": "c", "depends_on": [2]})
     new = steps({"run": "x"}, {"run": "a"}, {"run": "b", "depends_on": [2]}, {"run": "c", "depends_on": [3]})
-    found = difference(old, new)
-    assert [(step.kind, step.step.id) for step in found.steps] == [
+    changes = difference(old, new)
+    assert [(step.kind, step.step.id) for step in changes.steps] == [
         ("added", "1"),
         ("renamed", "2"),
         ("renamed", "3"),
         ("renamed", "4"),
     ]
-    assert not any(step.changes for step in found.steps[1:])
+    assert not any(step.changes for step in changes.steps[1:])
 
 
 def test_an_edge_to_a_new_step_under_an_old_number_is_a_change() -> None:
@@ -346,19 +346,19 @@ def test_lines_of_a_script_are_compared_with_little_around() -> None:
 @given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), max_size=30))
 def test_the_lines_of_a_diff_make_both_texts(old: list[str], new: list[str]) -> None:
     """Without what is left out: the lines of the old text are those that stay and go, and so for the new one."""
-    found = Texts().rows("\n".join(old), "\n".join(new))
-    if any(sign == "…" for sign, _line in found):
+    rows = Texts().rows("\n".join(old), "\n".join(new))
+    if any(sign == "…" for sign, _line in rows):
         return
-    assert [line for sign, line in found if sign in " -"] == (old or [""]) or old == new
-    assert [line for sign, line in found if sign in " +"] == (new or [""]) or old == new
+    assert [line for sign, line in rows if sign in " -"] == (old or [""]) or old == new
+    assert [line for sign, line in rows if sign in " +"] == (new or [""]) or old == new
 
 
 def test_large_texts_that_have_nothing_in_common_are_not_compared_for_long() -> None:
     """What is too large to look for common lines is all gone and all new; nothing is lost."""
     old, new = [str(number) for number in range(2000)], [str(-number) for number in range(1, 2000)]
-    found = Texts().rows("\n".join(old), "\n".join(new))
-    assert [line for sign, line in found if sign == "-"] == old
-    assert [line for sign, line in found if sign == "+"] == new
+    rows = Texts().rows("\n".join(old), "\n".join(new))
+    assert [line for sign, line in rows if sign == "-"] == old
+    assert [line for sign, line in rows if sign == "+"] == new
 
 
 def test_large_plans_are_compared() -> None:
@@ -370,9 +370,9 @@ def test_large_plans_are_compared() -> None:
             f"  - {{id: {name}{n}, run: 'true', depends_on: [{name}{n - 1}]}}\n" for n in range(1, 2000)
         )
 
-    found = difference(chain("a"), chain("b"))
-    assert {step.kind for step in found.steps} == {"renamed"}
-    assert len(found.steps) == 2000
+    changes = difference(chain("a"), chain("b"))
+    assert {step.kind for step in changes.steps} == {"renamed"}
+    assert len(changes.steps) == 2000
 
 
 @pytest.mark.parametrize("field", ["timeout", "edges", "condition", "env", "secrets", "retries", "action"])
@@ -394,10 +394,10 @@ def test_a_field_that_is_left_out_is_noticed_by_these_tests(
 def test_lines_that_are_changed_at_random_are_found_exactly_when_the_digest_moves() -> None:
     """400 edits of single lines, seed 7, in plans of this repository: different where the digest moved, only there."""
     chance = random.Random(7)
-    found = valid_plans()
+    repository_plans = valid_plans()
     tried = moved = 0
     while tried < 400:
-        old = chance.choice(found)
+        old = chance.choice(repository_plans)
         lines = old.source.decode().split("\n")
         at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
         lines[at], lines[other] = chance.choice(
@@ -419,5 +419,5 @@ def test_a_change_in_a_used_plan_is_reported_for_its_steps() -> None:
     sub = b"version: 1\nsteps: [{id: a, run: echo a}, {id: b, run: echo b}]\n"
     old = load_bytes(text, "plan.yml", cache=False, read=lambda _: sub)
     new = load_bytes(text, "plan.yml", cache=False, read=lambda _: sub.replace(b"echo b", b"echo c"))
-    found = compare(old, new, renamed(old, new))
-    assert [(change.kind, change.step.id) for change in found.steps] == [("changed", "s/b")]
+    changes = compare(old, new, renamed(old, new))
+    assert [(change.kind, change.step.id) for change in changes.steps] == [("changed", "s/b")]

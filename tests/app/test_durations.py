@@ -59,9 +59,9 @@ def test_what_the_order_went_by_is_on_record(tmp_path: Path) -> None:
     rundir = tmp_path / ".planrun" / "runs" / events[0]["run"]
     options = events[0]["options"]
     assert options["history"]["steps"] == 4
-    found = kept(str(rundir), options)
-    assert found is not None
-    assert set(found) == {"short", "other", "long", "last"}
+    recorded_durations = kept(str(rundir), options)
+    assert recorded_durations is not None
+    assert set(recorded_durations) == {"short", "other", "long", "last"}
     (copy,) = rundir.glob("durations.*")
     copy.write_text("1.000\tlong\n")
     assert kept(str(rundir), options) is None

@@ -80,10 +80,10 @@ def test_the_reasons_are_reported_and_kept(planrun: Command, tmp_path: Path) -> 
     (tmp_path / "plan.yml").write_text(FIRST)
     planrun("execute", "plan.yml")
     (tmp_path / "plan.yml").write_text(FIRST.replace("NOTE: one", "NOTE: two").replace("; exit 1", ""))
-    said = planrun("resume", "last", "--plan", "plan.yml")
-    assert said.returncode == 0, said.stderr
-    assert "planrun:   c: its environment changed: NOTE\n" in said.stderr
-    assert "resuming: 2 reused, 4 to rerun" in said.stderr
+    done = planrun("resume", "last", "--plan", "plan.yml")
+    assert done.returncode == 0, done.stderr
+    assert "planrun:   c: its environment changed: NOTE\n" in done.stderr
+    assert "resuming: 2 reused, 4 to rerun" in done.stderr
     explained = json.loads(planrun("explain", "last", "c", "--json").stdout)
     assert [again["because"] for again in explained["ran_again"]] == ["its environment changed: NOTE"]
     assert "its environment changed: NOTE" in planrun("explain", "last", "c").stdout
@@ -94,8 +94,8 @@ def test_changes_of_the_environment_are_reported_without_names(planrun: Command,
     plan = "version: 1\nenv: {A: '${{ env.FROM }}'}\nsteps: [{id: a, run: 'true'}, {id: b, run: exit 1}]\n"
     (tmp_path / "plan.yml").write_text(plan)
     planrun("execute", "plan.yml", env={"FROM": "one"})
-    said = planrun("resume", "last", env={"FROM": "two"})
-    assert "planrun:   a: its environment changed\n" in said.stderr
+    done = planrun("resume", "last", env={"FROM": "two"})
+    assert "planrun:   a: its environment changed\n" in done.stderr
 
 
 def test_fingerprints_hold_parts_and_no_values(planrun: Command, tmp_path: Path) -> None:
@@ -111,17 +111,17 @@ steps:
     planrun("execute", "plan.yml")
     (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     text = ledger.read_text()
-    found = {
+    fingerprints = {
         event["step"]: dict(part.split(":") for part in event["fingerprint"].split())
         for event in map(json.loads, text.splitlines())
         if event["type"] == "attempt_started"
     }
-    assert {name: list(parts) for name, parts in found.items()} == {
+    assert {name: list(parts) for name, parts in fingerprints.items()} == {
         "plain": ["argv"],
         "full": ["argv", "env", "workdir"],
         "check": ["checks"],
     }
-    assert {len(digest) for parts in found.values() for digest in parts.values()} == {32}
+    assert {len(digest) for parts in fingerprints.values() for digest in parts.values()} == {32}
     assert "visible" not in text
 
 
@@ -138,10 +138,10 @@ steps:
     (tmp_path / "plan.yml").write_text(plan)
     planrun("execute", "plan.yml")
     (tmp_path / "plan.yml").write_text(plan.replace('"1 > 0"', "'1   >  0'").replace("exit 1", "exit 0"))
-    said = planrun("resume", "last", "--plan", "plan.yml", "--param", "size=2")
-    assert "reads: the parameters it reads changed: size" in said.stderr
-    assert "other:" not in said.stderr
-    assert said.returncode == 0
+    done = planrun("resume", "last", "--plan", "plan.yml", "--param", "size=2")
+    assert "reads: the parameters it reads changed: size" in done.stderr
+    assert "other:" not in done.stderr
+    assert done.returncode == 0
 
 
 def test_given_parameters_are_recorded_and_kept(planrun: Command, tmp_path: Path) -> None:
@@ -191,9 +191,9 @@ def test_a_run_folder_without_a_ledger_is_reported(planrun: Command, tmp_path: P
     """`resume` and `retry` say what every other command says of it."""
     (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
     for words in (("resume", "last"), ("retry", "last", "a"), ("status", "last")):
-        said = planrun(*words)
-        assert said.returncode == 2
-        assert "the run 20260131-093000-1f2e3d has no ledger.jsonl" in said.stderr
+        done = planrun(*words)
+        assert done.returncode == 2
+        assert "the run 20260131-093000-1f2e3d has no ledger.jsonl" in done.stderr
 
 
 def test_a_step_that_was_run_again_takes_the_time_of_its_last_run(planrun: Command, tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def steps(folder: Path) -> dict[str, tuple[str, str, int]]:
 def test_a_failure_waits_for_a_word_and_is_tried_once_more(failing: Command) -> None:
     """A low risk is tolerated, a reversible step asks, and after `retry` the run continues from there."""
     assert failing("execute", "plan.yml").returncode == 5
-    found = steps(failing.folder)
-    assert found["note"][:2] == ("failed", "exit")
-    assert found["build"] == ("waiting", "decision", 1)
-    assert found["after"][0] == "pending"
+    statuses = steps(failing.folder)
+    assert statuses["note"][:2] == ("failed", "exit")
+    assert statuses["build"] == ("waiting", "decision", 1)
+    assert statuses["after"][0] == "pending"
     (failing.folder / "ok").touch()
     assert failing("decide", "last", "build=retry").returncode == 0
     done = failing("resume", "last")

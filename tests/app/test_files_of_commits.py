@@ -46,8 +46,8 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ledger(folder: Path) -> dict[str, Any]:
     """Return the ledger.json of the last run."""
-    found: dict[str, Any] = json.loads((folder / "planrun-out" / "ledger.json").read_text())
-    return found
+    data: dict[str, Any] = json.loads((folder / "planrun-out" / "ledger.json").read_text())
+    return data
 
 
 def approve(folder: Path, out: str = "approvals/release.json") -> None:
@@ -67,14 +67,14 @@ def test_a_policy_of_a_commit_holds_whatever_is_checked_out(repository: Path) ->
         if not text:
             file.unlink()
         done = planrun(repository, "execute", "plan.yml", "--policy", "main:ci/policy.yml")
-        said = done.stdout + done.stderr
-        assert done.returncode == 5, said
+        output = done.stdout + done.stderr
+        assert done.returncode == 5, output
         assert not (repository / "published").exists()
         (ceiling,) = ledger(repository)["policy"]["ceilings"]
         assert (ceiling["file"], ceiling["commit"]) == ("main:ci/policy.yml", sha)
-        assert f"(ci/policy.yml of main, commit {sha[:12]})" in said
+        assert f"(ci/policy.yml of main, commit {sha[:12]})" in output
         what = "is missing in this checkout, and is in force nevertheless"
-        assert f"ci/policy.yml {'of this checkout differs' if text else what}" in said
+        assert f"ci/policy.yml {'of this checkout differs' if text else what}" in output
 
 
 def test_a_resumed_run_stays_under_the_policy_of_that_commit(repository: Path) -> None:
@@ -124,8 +124,8 @@ def test_patterns_name_files_of_a_folder(repository: Path) -> None:
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "more")
     names = ["[x].json", "a.json", "b.json", "odd:name.json"]
-    found = [Path(given.name).name for given in all_given("approvals/*.json", "approval")]
-    assert found == names
+    given_names = [Path(given.name).name for given in all_given("approvals/*.json", "approval")]
+    assert given_names == names
     assert [given.name for given in all_given("HEAD:approvals/*.json", "approval")] == [
         f"HEAD:approvals/{name}" for name in names
     ]

@@ -41,8 +41,8 @@ def order(folder: Path) -> list[str]:
 
 def ledger(folder: Path) -> dict[str, Any]:
     """Return the last `ledger.json`."""
-    found: dict[str, Any] = json.loads((folder / "planrun-out" / "ledger.json").read_text())
-    return found
+    data: dict[str, Any] = json.loads((folder / "planrun-out" / "ledger.json").read_text())
+    return data
 
 
 def test_pending_cleanup_of_a_killed_run_is_done_once(tmp_path: Path, planrun: Command) -> None:
@@ -56,14 +56,14 @@ def test_pending_cleanup_of_a_killed_run_is_done_once(tmp_path: Path, planrun: C
     assert order(tmp_path) == []
     assert planrun("finalize", "last").returncode == 0
     assert order(tmp_path) == ["undo b", "undo a", "end"]
-    found = ledger(tmp_path)
-    assert (found["verdict"], found["exit_code"], found["rollback"]["status"]) == (
+    report = ledger(tmp_path)
+    assert (report["verdict"], report["exit_code"], report["rollback"]["status"]) == (
         "cancelled",
         143,
         "completed",
     )
-    assert [step["status"] for step in found["steps"]] == ["completed", "cancelled", "completed"]
-    assert found["steps"][1]["attempts"][0]["status"] == "lost"
+    assert [step["status"] for step in report["steps"]] == ["completed", "cancelled", "completed"]
+    assert report["steps"][1]["attempts"][0]["status"] == "lost"
     assert planrun("verify", "last").returncode == 0
     again = planrun("finalize", "last")
     assert (again.returncode, again.stderr) == (0, "planrun: nothing to finalize\n")
@@ -99,8 +99,8 @@ def test_a_kill_while_undoing(tmp_path: Path, planrun: Command) -> None:
     assert order(tmp_path) == ["undo c", "undo b"]
     assert planrun("finalize", "last").returncode == 0
     assert order(tmp_path) == ["undo c", "undo b", "undo b", "undo a", "end"]
-    found = {step["id"]: step for step in ledger(tmp_path)["rollback"]["steps"]}
-    assert [attempt["status"] for attempt in found["undo:b"]["attempts"]] == ["lost", "completed"]
+    rollbacks = {step["id"]: step for step in ledger(tmp_path)["rollback"]["steps"]}
+    assert [attempt["status"] for attempt in rollbacks["undo:b"]["attempts"]] == ["lost", "completed"]
 
 
 def test_what_must_not_be_repeated_is_not(tmp_path: Path, planrun: Command) -> None:
@@ -114,9 +114,9 @@ def test_what_must_not_be_repeated_is_not(tmp_path: Path, planrun: Command) -> N
     ]
     plan(tmp_path, "\n".join(rows))
     assert planrun("execute", "plan.yml").returncode == -signal.SIGKILL
-    said = planrun("finalize", "last")
-    assert said.returncode == 1
-    assert "b: not undone: its last attempt has no end and it is not idempotent" in said.stderr
+    done = planrun("finalize", "last")
+    assert done.returncode == 1
+    assert "b: not undone: its last attempt has no end and it is not idempotent" in done.stderr
     assert order(tmp_path) == ["undo b", "undo a", "end"]
     assert ledger(tmp_path)["rollback"]["status"] == "failed"
     assert planrun("finalize", "last").returncode == 0
@@ -179,12 +179,12 @@ def test_an_active_run_is_refused(tmp_path: Path, planrun: Command) -> None:
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as going:
         try:
             until((tmp_path / "there").exists)
-            said = planrun("finalize", "last")
+            finalized = planrun("finalize", "last")
         finally:
             (tmp_path / "go").touch()
         assert going.wait(LIMIT) == 0
-    assert said.returncode == 2
-    assert f"process {going.pid} on {os.uname().nodename}" in said.stderr
+    assert finalized.returncode == 2
+    assert f"process {going.pid} on {os.uname().nodename}" in finalized.stderr
     assert order(tmp_path) == ["end"]
 
 
@@ -201,8 +201,8 @@ def test_real_things_are_gone(tmp_path: Path, planrun: Command) -> None:
         "{id: bad, depends_on: [file], run: git tag v1}",
     ]
     plan(tmp_path, "\n".join(rows))
-    said = planrun("execute", "plan.yml")
-    assert said.returncode == 1, said.stderr
+    done = planrun("execute", "plan.yml")
+    assert done.returncode == 1, done.stderr
     names = subprocess.run(
         ["git", "for-each-ref", "--format=%(refname)"],
         cwd=tmp_path,

@@ -39,8 +39,8 @@ def status(folder: Path) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "planrun", "status", "--json"], cwd=folder, capture_output=True, check=True
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 @pytest.mark.shows("N-41", "N-46", "GP-60")
@@ -60,7 +60,7 @@ def test_status_shows_the_progress_of_a_step(tmp_path: Path) -> None:
         while not (tmp_path / "began").exists():
             assert time.monotonic() < limit
             time.sleep(0.02)
-        found = status(tmp_path)
+        report = status(tmp_path)
         text = subprocess.run(
             [sys.executable, "-m", "planrun", "status"],
             cwd=tmp_path,
@@ -71,9 +71,9 @@ def test_status_shows_the_progress_of_a_step(tmp_path: Path) -> None:
     finally:
         (tmp_path / "go").touch()
         assert going.wait(LIMIT) == 0
-    assert found["steps"][0]["progress"] == {"share": 0.25, "message": "on its way"}
-    assert found["steps"][1]["progress"] is None
-    metrics = found["metrics"]
+    assert report["steps"][0]["progress"] == {"share": 0.25, "message": "on its way"}
+    assert report["steps"][1]["progress"] is None
+    metrics = report["metrics"]
     assert (metrics["current_step"], metrics["percentage"], metrics["total_steps"]) == ("says", 0.0, 2)
     assert metrics["eta_s"] >= 0.0
     assert "25% on its way" in text

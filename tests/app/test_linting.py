@@ -57,10 +57,10 @@ def test_the_longest_path_is_put_first_and_no_other_byte_changes(
     """By recorded durations another order is shorter: lint says so, `--fix` moves whole steps with their comments."""
     (folder / "plan.yml").write_text(HEAD + ALIKE)
     took(folder, {"format": 10.0, "spell": 10.0, "test": 30.0})
-    (found,) = advise("plan.yml").problems
-    assert found.code == "L412"
-    assert "without records 2 at once take 40 s, and 30 s when it comes first" in found.message
-    assert "test, format, spell" in found.hint
+    (problems,) = advise("plan.yml").problems
+    assert problems.code == "L412"
+    assert "without records 2 at once take 40 s, and 30 s when it comes first" in problems.message
+    assert "test, format, spell" in problems.hint
     before = load("plan.yml", cache=False)
     assert main(["lint", "plan.yml", "--fix"]) == 0
     assert "reordered steps: test, format, spell" in capsys.readouterr().err
@@ -143,9 +143,9 @@ def test_steps_that_could_run_in_parallel_are_reported_with_the_saving(folder: P
         "  - {id: app, depends_on: [docs], run: make app, inputs: 'src/**', produces: build/app}\n"
     )
     (folder / "plan.yml").write_text(plan)
-    (found,) = advise("plan.yml").problems
-    assert (found.code, found.line) == ("L411", 4)
-    assert found.hint.endswith("no durations recorded")
+    (problems,) = advise("plan.yml").problems
+    assert (problems.code, problems.line) == ("L411", 4)
+    assert problems.hint.endswith("no durations recorded")
     took(folder, {"docs": 20.0, "app": 30.0})
     assert advise("plan.yml").problems[0].hint.endswith("about 20.0 s a run")
 
@@ -177,5 +177,5 @@ def test_a_step_close_to_its_timeout_is_reported(folder: Path) -> None:
         "version: 1\nsteps:\n  - {id: a, run: make}\n  - {id: b, run: make, timeout: 10m}\n"
     )
     took(folder, {"a": 290.0, "b": 290.0})
-    (found,) = advise("plan.yml").problems
-    assert found.message == 'step "a" usually takes 4m50s; its timeout is 5m, the default'
+    (problems,) = advise("plan.yml").problems
+    assert problems.message == 'step "a" usually takes 4m50s; its timeout is 5m, the default'

@@ -75,8 +75,8 @@ def test_a_hundred_steps_above_the_ceiling_are_denied(
     assert not list(tmp_path.glob("evil*"))
     assert not (tmp_path.parent / "evil-40").exists()
     ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text())
-    found = {(step["status"], step["reason"], step["decision"]["rule"]) for step in ledger["steps"]}
-    assert found == {("failed", "denied", "ceiling:llm_auto_approve")}
+    outcomes = {(step["status"], step["reason"], step["decision"]["rule"]) for step in ledger["steps"]}
+    assert outcomes == {("failed", "denied", "ceiling:llm_auto_approve")}
     (path,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     rows = [json.loads(row) for row in path.read_text().splitlines()]
     denials = [row for row in rows if row["type"] == "step_moved"]

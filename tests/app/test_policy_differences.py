@@ -56,9 +56,9 @@ def test_there_is_a_pair_for_every_key_of_a_policy() -> None:
 def test_every_key_of_a_policy_is_reported(key: str) -> None:
     """A change of one policy key is reported under its name, and not as a change of steps."""
     old, new = (with_policy(**{key: value}) for value in SETTINGS[key])
-    found = difference(old, new)
-    assert {change.path[:2] for change in found.policy} == {("policy", key)}
-    assert bool(found.laxer) == (key != "on_failure")
+    changes = difference(old, new)
+    assert {change.path[:2] for change in changes.policy} == {("policy", key)}
+    assert bool(changes.laxer) == (key != "on_failure")
 
 
 @pytest.mark.parametrize("key", sorted(MATCHERS))
@@ -66,12 +66,12 @@ def test_every_key_of_a_policy_is_reported(key: str) -> None:
 def test_every_matcher_is_reported(key: str, verb: str) -> None:
     """A rule about something else is the old rule gone and a new one there."""
     old, new = (with_policy(rules=[{verb: {key: value}}]) for value in MATCHERS[key])
-    found = difference(old, new)
-    assert [(change.key, change.sign) for change in found.policy] == [
+    changes = difference(old, new)
+    assert [(change.key, change.sign) for change in changes.policy] == [
         ("policy.rules", "-"),
         ("policy.rules", "+"),
     ]
-    assert found.laxer or key in ("command", "effect", "topic")
+    assert changes.laxer or key in ("command", "effect", "topic")
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,10 @@ def test_what_allows_more_is_called_that(
 
 def test_a_policy_that_is_gone_allows_more() -> None:
     """Without a policy the committed file is taken as reviewed."""
-    found = difference(with_policy(auto_approve="low"), {**with_policy(), "policy": {"auto_approve": "low"}})
-    assert not found
+    changes = difference(
+        with_policy(auto_approve="low"), {**with_policy(), "policy": {"auto_approve": "low"}}
+    )
+    assert not changes
     bare = {key: value for key, value in with_policy().items() if key != "policy"}
     assert "the plan no longer has a policy" in difference(with_policy(auto_approve="low"), bare).laxer
 

@@ -85,9 +85,9 @@ def supposed(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = "", poli
         (folder / "edited.yml").write_text(text)
     if policy:
         (folder / "policy.yml").write_text(policy)
-    found = read_run("last")
+    recorded = read_run("last")
     plan = load("edited.yml", cache=False) if text else None
-    return what_if(found.state, found.rundir, plan, "policy.yml" if policy else "")
+    return what_if(recorded.state, recorded.rundir, plan, "policy.yml" if policy else "")
 
 
 def rows(found: WhatIfResult) -> dict[str, Row]:
@@ -118,10 +118,10 @@ def ended(pid: str) -> str:
 def test_a_run_is_replayed_event_for_event(tmp_path: Path) -> None:
     """Retries, tolerated failures, conditions, outputs and cleanup come out of the real loop as they were."""
     execute(tmp_path)
-    found = again(tmp_path)
-    assert found.differences == ()
-    assert found.played == 16
-    assert found.outside == 3  # the start of the run, and its way to `approved`
+    replay = again(tmp_path)
+    assert replay.differences == ()
+    assert replay.played == 16
+    assert replay.outside == 3  # the start of the run, and its way to `approved`
 
 
 def test_a_resumed_run_is_replayed_process_by_process(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_a_resumed_run_is_replayed_process_by_process(tmp_path: Path) -> None:
         Settings(quiet=True, jobs=2),
         ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
     )
-    found = again(tmp_path)
-    assert found.differences == ()
-    assert found.outside == 4
+    replay = again(tmp_path)
+    assert replay.differences == ()
+    assert replay.outside == 4
 
 
 def test_a_killed_run_is_replayed_to_its_last_event(tmp_path: Path) -> None:
@@ -268,20 +268,20 @@ def test_the_pause_before_a_retry_is_the_one_that_was_drawn() -> None:
 def test_the_same_plan_has_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under its own plan no differences, and nothing is assumed."""
     execute(tmp_path)
-    found = supposed(tmp_path, monkeypatch, PLAN)
-    assert [row.step for row in found.rows if row.differs] == []
-    assert (found.verdict, found.exit_code) == ("partial", 0)
+    replay = supposed(tmp_path, monkeypatch, PLAN)
+    assert [row.step for row in replay.rows if row.differs] == []
+    assert (replay.verdict, replay.exit_code) == ("partial", 0)
 
 
 def test_recorded_attempts_count_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its retry the flaky step would have failed as its first attempt did, and what depends on it not run."""
     execute(tmp_path)
-    found = supposed(tmp_path, monkeypatch, PLAN.replace("max: 1", "max: 0"))
-    by_step = rows(found)
+    replay = supposed(tmp_path, monkeypatch, PLAN.replace("max: 1", "max: 0"))
+    by_step = rows(replay)
     assert (by_step["test"].replayed, by_step["test"].why) == ("failed", "exit code 75")
     assert by_step["publish"].replayed == "blocked"
     assert not by_step["test"].is_assumed
-    assert (found.verdict, found.exit_code) == ("failed", 1)
+    assert (replay.verdict, replay.exit_code) == ("failed", 1)
 
 
 def test_what_changed_is_assumed_and_what_needs_it_unknown(
@@ -289,12 +289,12 @@ def test_what_changed_is_assumed_and_what_needs_it_unknown(
 ) -> None:
     """A changed step is assumed to complete; a condition that reads its outputs is unknown until it runs."""
     execute(tmp_path)
-    found = supposed(tmp_path, monkeypatch, PLAN.replace("echo v=1", "echo v=2"))
-    by_step = rows(found)
+    replay = supposed(tmp_path, monkeypatch, PLAN.replace("echo v=1", "echo v=2"))
+    by_step = rows(replay)
     assert (by_step["build"].is_assumed, by_step["build"].why) == (True, "its action changed")
     assert (by_step["publish"].is_unknown, by_step["test"].is_assumed) == (True, False)
     assert "build" in by_step["publish"].why
-    assert found.verdict is None
+    assert replay.verdict is None
 
 
 def test_steps_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

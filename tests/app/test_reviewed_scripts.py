@@ -103,9 +103,9 @@ def test_what_is_found_in_every_form_of_a_step(tmp_path: Path) -> None:
         "{id: f, run: 'select x in 1; do ./f.sh; done; sh g.sh'}",
         head="params: {script: {type: string, required: true}}\n",
     )
-    found = reviewed(tmp_path, script="e.sh")
-    assert list(found.scripts) == ["a.sh", "b.py", "c.sh", "sub/d.sh", "e.sh", "g.sh", "f.sh"]
-    assert not found.later
+    review = reviewed(tmp_path, script="e.sh")
+    assert list(review.scripts) == ["a.sh", "b.py", "c.sh", "sub/d.sh", "e.sh", "g.sh", "f.sh"]
+    assert not review.later
 
 
 def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
@@ -123,15 +123,15 @@ def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
         "{id: e, outputs: {v: string}, run: 'echo v=x >> \"$PLANRUN_OUTPUT\"'}",
         "{id: f, depends_on: [e], run: 'bash ${{ steps.e.outputs.v }}'}",
     )
-    found = reviewed(tmp_path)
-    assert found.scripts == {}
-    assert found.uncovered == {
+    review = reviewed(tmp_path)
+    assert review.scripts == {}
+    assert review.uncovered == {
         "missing.sh": "it does not exist when the run begins",
         "program": "it is a program and no text",
         "folder": "it is a folder",
         "large": "it has more than 8 MiB",
     }
-    assert found.later == ("f",)
+    assert review.later == ("f",)
 
 
 def test_links_out_of_the_workspace_and_pipes_are_refused(tmp_path: Path) -> None:
@@ -234,9 +234,9 @@ def test_a_text_that_is_not_understood_is_refused_when_its_script_changed(
     assert (tmp_path / "seen").read_text() == "x\n"
     plan(tmp_path, "{id: b, run: sed -i s/echo/printf/ x.sh}", f'{{id: a, depends_on: [b], run: "{odd}"}}')
     assert planrun("execute", "plan.yml").returncode == 1
-    found = step(tmp_path, "a")
-    assert (found["status"], found["reason"]) == ("failed", "refused")
-    assert "x.sh changed after it was reviewed" in found["attempts"][0]["error"]["message"]
+    record = step(tmp_path, "a")
+    assert (record["status"], record["reason"]) == ("failed", "refused")
+    assert "x.sh changed after it was reviewed" in record["attempts"][0]["error"]["message"]
     assert (tmp_path / "seen").read_text() == "x\n"
 
 
@@ -287,9 +287,9 @@ def test_an_altered_copy_does_not_run(planrun: Run, tmp_path: Path) -> None:
     spoil = "chmod u+w .planrun/runs/*/scripts/*; echo 'echo evil >> seen' | tee .planrun/runs/*/scripts/*"
     plan(tmp_path, f'{{id: a, run: "{spoil}"}}', "{id: b, depends_on: [a], run: ./x.sh}")
     assert planrun("execute", "plan.yml").returncode == 1
-    found = step(tmp_path, "b")
-    assert (found["status"], found["reason"]) == ("failed", "spawn")
-    assert "the run's copy of x.sh was altered" in found["attempts"][0]["error"]["message"]
+    record = step(tmp_path, "b")
+    assert (record["status"], record["reason"]) == ("failed", "spawn")
+    assert "the run's copy of x.sh was altered" in record["attempts"][0]["error"]["message"]
     assert not (tmp_path / "seen").exists()
 
 

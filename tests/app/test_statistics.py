@@ -43,8 +43,8 @@ def execute(folder: Path, text: str = PLAN) -> None:
 def figures(*places: Path, **wanted: Any) -> list[dict[str, Any]]:
     """Return the figures of all runs in some places."""
     gathering, plans = Gathering([str(place) for place in places]), Plans()
-    found = count(gathering, Wanted(**wanted), plans)
-    return [as_data(each, example(each, gathering, plans)) for each in found]
+    counted = count(gathering, Wanted(**wanted), plans)
+    return [as_data(each, example(each, gathering, plans)) for each in counted]
 
 
 def moment(seconds: float) -> str:
@@ -215,9 +215,9 @@ def test_the_history_from_ledgers_is_that_of_the_runs(
 
 def test_the_middle_and_the_end_of_durations() -> None:
     """The median of an even number is the mean of the two in the middle; p95 is a value that was there."""
-    found = spread([float(number) for number in range(1, 101)])
-    assert found is not None
-    assert (found.count, found.median, found.p95, found.most) == (100, 50.5, 95.0, 100.0)
+    durations = spread([float(number) for number in range(1, 101)])
+    assert durations is not None
+    assert (durations.count, durations.median, durations.p95, durations.most) == (100, 50.5, 95.0, 100.0)
     assert spread([]) is None
 
 

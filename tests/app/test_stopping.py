@@ -62,8 +62,8 @@ def test_pause_waits_for_what_runs(start: Callable[..., Going], planrun: Command
 def test_cancel_ends_a_run_from_elsewhere(start: Callable[..., Going], planrun: Command) -> None:
     """As Ctrl-C: what runs ends, cleanup runs, reports are written; `cancel` returns when all that is done."""
     going = start()
-    said = planrun("cancel", "last")
-    assert (said.returncode, said.stderr.count("is cancelling")) == (0, 1)
+    cancelled = planrun("cancel", "last")
+    assert (cancelled.returncode, cancelled.stderr.count("is cancelling")) == (0, 1)
     assert going.end()[0] == 143
     assert going.ran() == ["before", "gate", "tidy"]
     assert json.loads((going.folder / "planrun-out" / "ledger.json").read_text())["verdict"] == "cancelled"
@@ -112,9 +112,9 @@ def test_a_killed_run_is_neither_paused_nor_cancelled(start: Callable[..., Going
     going.process.kill()
     going.process.wait()
     for verb in ("pause", "cancel"):
-        said = planrun(verb, "last")
-        assert said.returncode == 2
-        assert "is not running: it was killed; to continue: planrun resume " in said.stderr
+        done = planrun(verb, "last")
+        assert done.returncode == 2
+        assert "is not running: it was killed; to continue: planrun resume " in done.stderr
 
 
 def test_another_run_is_left_alone(start: Callable[..., Going], planrun: Command) -> None:
@@ -142,7 +142,7 @@ def test_a_run_on_another_host_is_controlled_there(start: Callable[..., Going], 
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         for verb in ("pause", "cancel"):
-            said = planrun(verb, run)
-            assert said.returncode == 2
+            done = planrun(verb, run)
+            assert done.returncode == 2
             expected = f"process 4711 on elsewhere.example executes the run {run}: use this command there"
-            assert expected in said.stderr
+            assert expected in done.stderr

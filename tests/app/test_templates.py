@@ -144,8 +144,8 @@ def test_a_value_is_data_wherever_it_stands(value: str, place: str) -> None:
 @pytest.mark.parametrize("value", [value for value in HOSTILE if not SAFE.fullmatch(value)])
 def test_a_script_takes_no_value_that_a_shell_would_read(value: str) -> None:
     """In a script a value with a sign of the shell is refused, at the line of the template."""
-    said = wrong(f"{HEAD}steps:\n  - id: x\n    run: echo ${{{{ vars.v }}}}\n", f"v={value}")
-    assert said.startswith("5:10: E299 ")
+    error = wrong(f"{HEAD}steps:\n  - id: x\n    run: echo ${{{{ vars.v }}}}\n", f"v={value}")
+    assert error.startswith("5:10: E299 ")
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -162,8 +162,8 @@ def test_quoted_for_the_shell_a_value_is_one_word(value: str, tmp_path: Path) ->
 
 def test_quotes_around_a_quoted_value_are_refused() -> None:
     """`| sh` inside of quotes protects nothing, and is an error."""
-    said = wrong(f'{HEAD}steps:\n  - id: x\n    run: echo "${{{{ vars.v | sh }}}}"\n', "v=a")
-    assert said.startswith("5:10: E299 `| sh` does not protect")
+    message = wrong(f'{HEAD}steps:\n  - id: x\n    run: echo "${{{{ vars.v | sh }}}}"\n', "v=a")
+    assert message.startswith("5:10: E299 `| sh` does not protect")
 
 
 def test_no_value_becomes_an_expression() -> None:
@@ -180,11 +180,11 @@ def test_no_value_becomes_an_expression() -> None:
 def test_all_problems_of_values_are_reported() -> None:
     """Unknown, missing, doubled and unfitting variables are reported together, with the nearest name."""
     text = "version: 1\ntemplate: {vars: {count: {type: integer, required: true}, n: {type: integer}}}\nsteps: []\n"
-    said = wrong(text, "coutn=1", "n=x", "n=1", "z")
-    assert 'there is no variable "coutn"; did you mean "count"?' in said
-    assert 'the variable "n" is given twice' in said
-    assert 'the variable "count" is required' in said
-    assert 'not "z"' in said
+    error = wrong(text, "coutn=1", "n=x", "n=1", "z")
+    assert 'there is no variable "coutn"; did you mean "count"?' in error
+    assert 'the variable "n" is given twice' in error
+    assert 'the variable "count" is required' in error
+    assert 'not "z"' in error
 
 
 def test_a_mistake_in_a_template_stands_at_its_own_line() -> None:
