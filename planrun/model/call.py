@@ -1,4 +1,4 @@
-"""What crosses the border to a language model, as plain data: a Request goes out, an Answer comes back."""
+"""The interface to a language model, as plain data: a Request goes out, an Answer comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CI agents obey when it stands in a log: text that comes from anywhere must hold nothing of it."""
+"""Commands that CI agents execute when a log contains them: untrusted text must contain none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNSEEN: dict[int, None] = dict.fromkeys(
 
 
 def broken(text: str) -> str:
-    """Break what a CI agent would obey: `::x::` at the start of a line, `##[x]` anywhere."""
+    """Break commands that a CI agent would execute: `::x::` at the start of a line, `##[x]` anywhere."""
     if not text.isascii():
         bare = text.translate(_UNSEEN)
         if len(bare) != len(text) and ("##" in bare or "::" in bare):

@@ -52,7 +52,7 @@ def literal_path(glob: Glob) -> tuple[str, ...] | None:
 
 
 def parse(text: str) -> tuple[Glob, ...]:
-    """Return what a pattern means: one of several globs; raises BadGlob."""
+    """Return the alternatives of a pattern, as globs; raises BadGlob."""
     if len(text) > MAX_CHARS:
         raise BadGlob(f"has more than {MAX_CHARS} characters")
     return tuple([_glob(way) for way in _ways(text)])
@@ -162,7 +162,7 @@ def _ways(text: str) -> list[str]:
 
 
 def _find(text: str, wanted: str, start: int = 0) -> int:
-    """Return where a character stands that no backslash hides, -1 when nowhere."""
+    """Return the position of a character that no backslash escapes, -1 when there is none."""
     position = start
     while position < len(text):
         if text[position] == "\\":
@@ -174,7 +174,7 @@ def _find(text: str, wanted: str, start: int = 0) -> int:
 
 
 def _choices(text: str) -> list[str]:
-    """Part what stands in braces at the commas that stand in no inner ones."""
+    """Split the content of braces at the commas that are not in inner braces."""
     found, depth, start, position = [], 0, 0, 0
     while position < len(text):
         letter = text[position]
@@ -220,12 +220,12 @@ def _reaches(glob: Glob, names: Sequence[str]) -> bool:
 
 
 def _skipped(glob: Glob, places: set[int]) -> set[int]:
-    """Add the places that come after a `**` that stands for nothing."""
+    """Add the places after a `**` that matches nothing."""
     return places | {place + 1 for place in places if place < len(glob) and glob[place] is None}
 
 
 def fits(part: Sequence[Token], name: str) -> bool:
-    """Say whether a name is what one part of a glob says."""
+    """Return whether a name matches one part of a glob."""
     at = _further(part, {0})
     for letter in name:
         at = _further(
@@ -288,7 +288,7 @@ def _overlap(left: Glob, right: Glob) -> bool:
 
 
 def _means_folders(glob: Glob) -> bool:
-    """Say whether what a glob matches may well be a folder: a name, or all names; `*.c` are files."""
+    """Return whether the matches of a glob may be folders: a name, or all names; `*.c` are files."""
     last = glob[-1] if glob else None
     return last is None or all(len(token[0]) == 1 for token in last) or last == (_STAR,)
 

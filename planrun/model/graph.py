@@ -1,4 +1,4 @@
-"""Who waits for whom: order, levels, cycles, reach and longest remaining path over the steps of one section.
+"""The dependency graph: order, levels, cycles, reach and longest remaining path over the steps of one section.
 
 Every function takes a `Waits`: step id -> ids it waits for, in file order, every id being a key.
 All are iterative and O(V + E), except that `order` pays V log V when the file is not in order already
@@ -61,7 +61,7 @@ def wait_links(
 
 
 def reverse(before: Waits) -> dict[str, list[str]]:
-    """Return who waits for each step, in file order."""
+    """Return the dependents of each step, in file order."""
     after: dict[str, list[str]] = {name: [] for name in before}
     for name, needed in before.items():
         for other in needed:
@@ -70,7 +70,7 @@ def reverse(before: Waits) -> dict[str, list[str]]:
 
 
 def order(before: Waits) -> list[str]:
-    """Return the steps so that each follows what it waits for.
+    """Return the steps in topological order.
 
     Of those that can go next, the first in the file comes first.
     Steps on a cycle, and those that wait for one, are missing from the list.

@@ -1,4 +1,4 @@
-"""Groups of steps: what their members are made of, what becomes of a group, and where records of a member stand.
+"""Groups of steps: the source of their members, the status of a group, and the place of a member's records.
 
 The combinations of a matrix, in order, and what its instances are called. Pure.
 
@@ -221,14 +221,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 def spelled_value(value: Any) -> str:
-    """Return what a scalar is called in an id: a text as it is, the others as in JSON."""
+    """Return the form of a scalar in an id: a text unchanged, others as in JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
 def unnameable(name: str) -> str:
-    """Say why a text cannot stand in an id, as a clause about it; empty when it can."""
+    """Return why an id cannot contain a text, as a clause about it; empty when it can."""
     if len(name) > MAX_NAME:
         return f"has more than {MAX_NAME} characters"
     bad = next((letter for letter in name if letter in _HARMFUL or "\ud800" <= letter <= "\udfff"), "")

@@ -1,4 +1,4 @@
-"""What crosses the border to an executor, as plain data: a Job goes out, an Outcome comes back.
+"""The interface to an executor, as plain data: a Job goes out, an Outcome comes back.
 
 Names of the copies of reviewed scripts, `.planrun-<16 hexadecimal digits>-x.sh`, and of their originals.
 """
@@ -40,7 +40,7 @@ class Job(Record):
 
 
 class Script(Record):
-    """A reviewed script of the workspace, run from a copy that stands beside it; paths absolute.
+    """A reviewed script of the workspace, run from a copy beside it; paths absolute.
 
     `words`: where argv names it, each an index, start and end of the word in that argument, and where the last
     component of the path begins in it.
@@ -120,7 +120,7 @@ class Prepared(Record):
 
 
 def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
-    """Return what an outcome says about its attempt as fields of AttemptEnded.
+    """Return the fields of AttemptEnded from an outcome.
 
     Only what it knows, since every field is a few bytes a step.
     """

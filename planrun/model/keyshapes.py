@@ -1,4 +1,4 @@
-"""What looks like a key of some service, in a text that is about to be published: as it is, or encoded.
+"""Texts that look like the key of a service, plain or encoded, in a text before it is published.
 
 Not the masks: those know the values. This knows none, and finds what those could not: a key that a user left in a
 file, or that a model made up. Nothing is found in hashes, which look like chance, too, and are no secrets.
@@ -126,7 +126,7 @@ def _is_chosen_by_chance(value: str, *, named: bool) -> bool:
 
 
 def _decoded(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what stands in base64 or hex in a text, with its place."""
+    """Yield the decoded base64 and hex parts of a text, with their places."""
     for match in _BASE64.finditer(text):
         word = match[0].replace("-", "+").replace("_", "/")
         for start in range(4):

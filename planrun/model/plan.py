@@ -26,7 +26,7 @@ DEFAULT_TIMEOUT = 300.0  # seconds, when neither the step nor `defaults` names o
 
 
 def source_text(text: Text) -> str:
-    """Return a text as it stands in the plan, its interpolations included."""
+    """Return a text as written in the plan, with its interpolations."""
     parts = [text] if isinstance(text, str) else text[1]
     return "".join(
         [
@@ -37,7 +37,7 @@ def source_text(text: Text) -> str:
 
 
 class Edge(Record):
-    """What a step wants of an earlier one. Edges that a condition added have kind `done`.
+    """A dependency of a step on an earlier one. Edges that a condition added have kind `done`.
 
     `open`, no key of a plan: the other one may still run; it is a group that lets its members start, or a service
     that is ready. `same`: the other one, a group, has begun or ended; members wait for those of the same name.
@@ -91,7 +91,7 @@ class Check(Record):
 
 
 class Action(Record):
-    """What a step does. The record of each action kind inherits from it: see `planrun.plan.kinds`.
+    """The action of a step. The record of each action kind inherits from it: see `planrun.plan.kinds`.
 
     The attributes say what the rest of planrun asks of a kind; they are the same for all actions of it, but for the
     texts. `text` is a text or a template.
@@ -140,19 +140,19 @@ class Action(Record):
         return self
 
     def classify(self, fill: Callable[..., str], shell: Any, env: Any, setting: Any) -> Any:
-        """Return the risk of what is written, None where it starts no process; `fill(text, script=…)` as above."""
+        """Return the risk of the written action, None if it starts no process; `fill(text, script=…)` as above."""
         return None
 
     def classify_job(self, job: Any, env: Any, setting: Any) -> Any:
-        """Return the risk of what is about to start."""
+        """Return the risk of the action before it starts."""
         raise NotImplementedError
 
     def written_job(self, job: Any) -> str:
-        """Return what is about to start, for people."""
+        """Return the action before it starts, for people."""
         return " ".join(job.argv)
 
     def written(self) -> str:
-        """Return what it does as it stands in the plan, for people; lines as they are."""
+        """Return the action as written in the plan, for people; lines unchanged."""
         return ""
 
     def by_keys(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Action(Record):
 
 
 class Group(Action):
-    """What stands for several steps, its members: a matrix, a list of items, or another plan.
+    """A definition of several steps, its members: a matrix, a list of items, or another plan.
 
     A group starts nothing. It waits for what the step as written waits for, then it is opened, which lets its members
     start, and ends when they all have. `template`: what each member is made from during the run, None where the
@@ -213,7 +213,7 @@ class Param(Record):
 
 
 class Cache(Record):
-    """That an earlier result of a step may be used again, and what it depends on besides the step itself."""
+    """The cache settings of a step: the inputs on which its result depends besides the step itself."""
 
     inputs: tuple[Text, ...] = ()  # patterns
     key: Text = ""
@@ -233,7 +233,7 @@ class Kept(Record):
 
 
 class Rollback(Record):
-    """What undoes a step that completed; with `on_failed` also one that failed or was cut short once it had started.
+    """The rollback of a completed step; with `on_failed` also one that failed or was cut short once it had started.
 
     `undo` is a whole step of the section `rollback` but for its edges, which depend on what there is to undo.
     """
@@ -345,7 +345,7 @@ class Step(Record):
 
     @property
     def reads_files(self) -> bool:
-        """Whether it says which files it reads."""
+        """Whether it declares the files it reads."""
         return bool(self.inputs or (self.cache and self.cache.inputs))
 
     @property
@@ -394,12 +394,12 @@ class Step(Record):
 
     @property
     def label(self) -> str:
-        """What people read: the title, of an instance with its name, else the id."""
+        """The label for people: the title, of an instance with its name, else the id."""
         return f"{self.title} [{self.instance}]" if self.title and self.instance else self.title or self.id
 
 
 class Limits(Record):
-    """What a plan may hold and a run may use up at most; None: no limit."""
+    """The limits of a plan and of a run; None: no limit."""
 
     max_parallel: int | None = None
     deadline: float | None = None  # seconds
@@ -440,7 +440,7 @@ class Plan(Record):
     files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
 
     def file_of(self, step: Step) -> str:
-        """The file that a step stands in, as users would name it."""
+        """The file that contains a step, as users would name it."""
         if not step.file:
             return self.file
         if step.file.startswith("planrun:"):  # a template that comes with planrun

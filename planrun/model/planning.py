@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """One call to a model, as far as it got; `planning` is what it was for."""
+    """One call to a model, complete or not; `planning` is its purpose."""
 
     __slots__ = ("answered", "asked", "planning")
 
@@ -70,7 +70,7 @@ class Planning:
 
     @property
     def is_denied(self) -> bool:
-        """Whether a ceiling ever forbade what a model wrote."""
+        """Whether a ceiling ever denied the output of a model."""
         return any(event.outcome == "denied" for event in self.ended)
 
     def denies(self, state: RunState) -> bool:

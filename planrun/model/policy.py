@@ -45,7 +45,7 @@ class Match(Record):
 
 
 class Rule(Record):
-    """What holds for the steps that `match` fits; `number` is its place among the rules, from 1.
+    """The rule for the steps that `match` fits; `number` is its place among the rules, from 1.
 
     A rule of a preset has a `label` (`careful.destroys`) and the number 0.
     """
@@ -58,12 +58,12 @@ class Rule(Record):
 
     @property
     def name(self) -> str:
-        """What decisions call it, behind the name of its policy."""
+        """Its name in decisions, after the name of its policy."""
         return self.label or f"rules.{self.number}"
 
 
 class Policy(Record):
-    """What may run unasked, as one file says it.
+    """The policy of one file: the steps that may run without approval.
 
     A level is the highest risk that runs unasked, `none`: nothing does. `llm_auto_approve` is that of steps which a
     model wrote. `ask_for`: whether one approval is asked for each step or one for the plan before anything starts.
@@ -92,7 +92,7 @@ CAREFUL = (
 
 
 def rules_of(preset: str, line: int) -> tuple[Rule, ...]:
-    """Return the rules that a preset stands for, each with a label in place of a number."""
+    """Return the rules of a preset, each with a label in place of a number."""
     return tuple(
         [
             Rule(verb="require", match=match, number=0, line=line, label=f"{preset}.{name}")

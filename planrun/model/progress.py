@@ -1,4 +1,4 @@
-"""What is known of a step: its gate, its attempts, and what expressions can read of it."""
+"""The state of a step: its gate, its attempts, and the values that expressions can read."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class AttemptState:
 
 
 class StepState:
-    """What is known of one step; `step` is its plan."""
+    """The state of one step; `step` is its plan."""
 
     __slots__ = (
         "after", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
@@ -196,7 +196,7 @@ class StepState:
 
     @property
     def on_failure(self) -> str:
-        """What its failure means: as the plan says, or as the user answered."""
+        """The effect of its failure, from the plan or from the user's answer."""
         if self.step.on_failure != "ask":
             return self.step.on_failure
         answered = self.after.answered if self.after else None

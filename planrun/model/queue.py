@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled", "blocked")
 FAULTS = ("failed", "cancelled", "blocked")
-"""What an entry may have become that keeps those from running that come after it."""
+"""The ends of an entry that block later entries."""
 
 
 class QueueBegun(Record):
@@ -66,7 +66,7 @@ class EntryCancelling(Record):
 
 
 class EntryEnded(Record):
-    """What became of an entry; `waiting` is no end, but no process works on it."""
+    """The result of an entry; `waiting` is no end, but no process works on it."""
 
     at: str
     entry: int
@@ -136,7 +136,7 @@ class Entry:
 
     @property
     def number(self) -> int:
-        """What it is called by."""
+        """Its name for users."""
         return self.added.entry
 
     @property

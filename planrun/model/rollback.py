@@ -1,4 +1,4 @@
-"""What a failed run rolls back, in which order, and the pending cleanup of an interrupted one."""
+"""The rollback of a failed run, in order, and the pending cleanup of an interrupted one."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def status(state: RunState) -> Status:
 
 
 def is_due(state: RunState) -> bool:
-    """Whether what a run did is to be undone: a step counts as failed, or was never brought to its end."""
+    """Whether a run must be rolled back: a step counts as failed, or did not end."""
     left = any(not found.ended for found in state.steps.values() if found.step.section == "steps")
     return left or state.verdict("steps") == "failed" or _is_broken_off(state)
 
@@ -165,7 +165,7 @@ def unended(state: RunState) -> list[str]:
 
 
 def owed_cleanup(state: RunState) -> list[str]:
-    """Return the `finally` steps that are still to run: what has no end, and what a signal left no time for."""
+    """Return the pending `finally` steps: those without an end, and those that a signal cut off."""
     if not _was_cut_short(state):
         return []
     steps = [found for found in state.steps.values() if found.step.section == "finally"]

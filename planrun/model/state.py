@@ -134,7 +134,7 @@ class RunState:
         return {"params": self.params, "steps": StepValues(self), **fixed}
 
     def verdict(self, section: str = "") -> Verdict:
-        """The verdict over every step as it stands now, or over those of a section; a group speaks for its members."""
+        """The current verdict over every step, or over those of a section; a group speaks for its members."""
         why = self.ending.why if self.ending else None
         ends = (
             (state.status, self.tolerated_within(name))
@@ -268,7 +268,7 @@ class RunState:
                 step.status = "pending"
 
     def revise(self, named: Mapping[str, Any]) -> None:
-        """Go on with the plan that an event names; approvals of another one are forgotten."""
+        """Continue with the plan that an event names; approvals of another one are dropped."""
         version = named.get("version", self.plan.version)
         if version != self.plan.version:
             self.go_over(version)
@@ -277,7 +277,7 @@ class RunState:
         self._bind(named)
 
     def go_over(self, version: int) -> None:
-        """Go over to another version of the plan; what is known of a step stays with its id."""
+        """Switch to another version of the plan; the state of a step stays with its id."""
         if version not in self.versions:
             raise InternalError(f"version {version} of the plan is not at hand")
         self.plan = self.versions[version]
@@ -376,7 +376,7 @@ class RunState:
         state.ended_at, state.outputs = event.at, event.outputs
 
     def _take_up(self, plan: Plan) -> None:
-        """Go on with the same plan in which a group has other members; what is known of a step stays with its id."""
+        """Continue with the same plan in which a group has other members; the state of a step stays with its id."""
         self.plan = plan
         known = self.steps
         self.steps = self.states({})

@@ -1,4 +1,4 @@
-"""The catalogue of tools: what a plan can call by name, with which arguments, and what comes back.
+"""The catalogue of tools that a plan can call by name, with their arguments and results.
 
 Several packages share this data: the loader checks arguments against it, the classifier finds the risk of a call by it,
 and the page about tools is generated from it. `planrun.tools`, a process of its own, does the work of a tool.
@@ -376,7 +376,7 @@ _WORDS = {
 }
 _KINDS: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 MAX_TEXT = 4 << 20
-"""Characters of one text; what is larger belongs into a file."""
+"""Characters of one text; larger ones belong in a file."""
 
 
 class Fault(Record):
@@ -415,7 +415,7 @@ def named(spec: Spec, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def place(path: Path) -> str:
-    """Return where a value stands, as messages say it: `operations[2].path`, counted from 1."""
+    """Return the place of a value, in the form of messages: `operations[2].path`, counted from 1."""
     text = "args"
     for part in path:
         text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
