@@ -286,7 +286,7 @@ class Runner:
         return os.path.realpath(folder_of(self._file.workspace, entry))
 
     def _begin(self, number: int) -> bool:
-        """Start an entry, unless it was cancelled, paused or cleared at this moment; says whether it runs."""
+        """Start an entry, unless it was cancelled, paused or cleared at this moment; return whether it runs."""
         output = self._file.output(number)
         shown = os.path.getsize(output) if os.path.exists(output) else 0
         with self._file.change() as change:

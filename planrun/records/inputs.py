@@ -71,7 +71,7 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
 
 
 def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
-    """Whether a word stands in a plan that a run is given now or, without one, in any that it keeps: a cheap look."""
+    """Whether a word occurs in the given plan of a run or, without one, in any recorded plan: a cheap check."""
     if plan is not None:
         return any(word in data for data in (plan.source, *plan.files.values()))
     try:

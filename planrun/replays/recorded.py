@@ -33,7 +33,7 @@ class RecordedLocks:
         self._reasons: dict[str, str] = {}  # why a step waits, since it was reported last
 
     def claim(self, step: str, _names: tuple[str, ...]) -> str:
-        """Give a step its locks if it started next, or say again why it had to wait."""
+        """Give a step its locks if it started next, or return again why it had to wait."""
         coming = self._recorded.events[self._recorded.place :]
         if coming and getattr(coming[0], "step", None) == step and not isinstance(coming[0], ev.StepHeld):
             return ""
@@ -71,7 +71,7 @@ class ReplayEnded(Exception):
 
 
 class Difference(Record):
-    """Where a replay is not what was recorded; `line` of the ledger, 1-based. None: nothing is there."""
+    """The place where a replay differs from the record; `line` of the ledger, 1-based. None: nothing is there."""
 
     line: int
     recorded: ev.Event | None
@@ -79,7 +79,7 @@ class Difference(Record):
 
 
 class RecordedEvents:
-    """What was recorded of one process; `first` is the line of the ledger on which it begins.
+    """The recorded events of one process; `first` is the line of the ledger on which it begins.
 
     `whole`: whether the process ended; otherwise the replay ends with the last recorded event.
     """
@@ -97,7 +97,7 @@ class RecordedEvents:
         return self.events[self.place] if self.place < len(self.events) else None
 
     def play(self, event: ev.Event) -> None:
-        """Compare an event of the scheduler with the record; raises ReplayEnded when it is not what was recorded."""
+        """Compare an event of the scheduler with the record; raises ReplayEnded when they differ."""
         expected = self.next
         if expected is None and not self.whole:
             raise ReplayEnded
@@ -306,7 +306,7 @@ class Player:
         return Prepared(fingerprint=event.fingerprint, outcome=outcome_of(ended, self._rundir, ""))
 
     def opening(self, group: Step, _state: RunState) -> dict[str, Any]:
-        """Return what a group was made of; raises EvaluationError where it could not be opened."""
+        """Return the recorded source of a group; raises EvaluationError where it could not be opened."""
         moved = self._about(group.id, ev.StepMoved)
         if moved is not None and moved.reason == "refused" and self._is_next(moved):
             raise EvaluationError(moved.message)
@@ -393,7 +393,7 @@ class Player:
         return opened, answered, event
 
     def _time_of(self, step: str) -> float | None:
-        """Return the seconds after which a gate was looked at again because its time was over."""
+        """Return the seconds after which a gate was checked again because it timed out."""
         event = self._recorded.later(step)
         over = isinstance(event, ev.GateAnswered) and event.via == "timeout"
         if event is None or not (over or isinstance(event, ev.StepMoved)):

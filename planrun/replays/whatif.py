@@ -69,7 +69,7 @@ class Case(Record):
 
 
 class WhatIf:
-    """Step runner, gates, journal and inbox of such a run; `assumed` and `unknown` say why, by step."""
+    """Step runner, gates, journal and inbox of such a run; `assumed` and `unknown` hold the reasons, by step."""
 
     def __init__(self, case: Case, steps: Steps, clock: VirtualClock) -> None:
         self.assumed: dict[str, str] = {}
@@ -140,7 +140,7 @@ class WhatIf:
         return ordered[(len(ordered) - 1) // 2] if ordered else 1.0
 
     def _foreign(self, step: Step) -> str:
-        """Say why what is on record of a step is not what it would do; empty when it is."""
+        """Return why the record of a step does not show what it would do; empty when it does."""
         found = self._known.get(step.id)
         if found is None:
             return "it is not in the recorded run"
@@ -190,7 +190,7 @@ class WhatIf:
         return outcome
 
     def opening(self, group: Step, state: RunState) -> dict[str, Any]:
-        """Return what a group is made of; raises EvaluationError."""
+        """Return the source of a group; raises EvaluationError."""
         found = self._known.get(group.id)
         if found is not None and found.opened is not None and not self._foreign(group):
             return {name: value for name, value in vars(found.opened).items() if name in ("items", "params")}
@@ -306,7 +306,7 @@ def _results(found: StepState) -> list[tuple[ev.AttemptEnded, str]]:
 
 
 def _recipe(step: Step) -> dict[str, Any]:
-    """Return what decides what a step does."""
+    """Return the inputs that determine the action of a step."""
     return {name: value for name, value in plain(step).items() if name not in _AROUND}
 
 

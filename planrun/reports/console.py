@@ -85,7 +85,7 @@ class Screen:
         return status.encode("ascii", "replace").decode()[: max(10, (width or _WIDTH) - 1)]
 
     def _stop(self, stream: TextIO) -> None:
-        """Redirect what the stream still holds to /dev/null: the interpreter would report an error when it exits."""
+        """Redirect the stream's buffered output to /dev/null: the interpreter would report an error when it exits."""
         self._stream = None
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -177,7 +177,7 @@ class Console:
         self._asked: dict[str, str] = {}  # what waits for an answer, by step
 
     def on_event(self, event: Event, state: RunState) -> None:
-        """Take note of an event that `state` holds already; `tick` writes what it adds."""
+        """Note an event that `state` holds already; `tick` writes its lines."""
         if not self._broken:
             try:
                 if isinstance(event, ev.StepOpened):
@@ -381,7 +381,7 @@ class Console:
         self._flush()
 
     def _failures(self, state: RunState, parts: list[Part]) -> None:
-        """Show what failed besides steps."""
+        """Show failures other than those of steps."""
         for each in parts:
             for heading, message, title in each["failures"](state) if "failures" in each else ():
                 self._say(f"{self._icon('failed')} {heading}: {message}\n")

@@ -15,7 +15,7 @@ FAILURE_MEANS = {
     "ask": "after the last attempt the run waits for a decision",
     "replan": "a model writes a recovery plan; if it cannot, as block",
 }
-"""What each value of `on_failure` does."""
+"""The effect of each value of `on_failure`."""
 
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def sections(plan: Plan) -> Iterator[tuple[Step, ...]]:
 
 
 def order(plan: Plan) -> list[str]:
-    """Return all steps so that each follows what it waits for; otherwise in file order."""
+    """Return all steps in topological order; otherwise in file order."""
     return [name for steps in sections(plan) for name in graph.order(graph.waits(steps))]
 
 

@@ -20,7 +20,7 @@ _GOES_ON = {"": "", "├─ ": "│  ", "└─ ": "   "}
 
 
 def mermaid(plan: Plan) -> str:
-    """Return the graph as a Mermaid flowchart; `finally` steps stand in a box of their own."""
+    """Return the graph as a Mermaid flowchart; `finally` steps have their own box."""
     numbers = {step.id: f"s{number}" for number, step in enumerate(plan.steps, 1)}
     rows = ["flowchart LR"]
     rows += [f'  {numbers[step.id]}["{label(step.label)}"]' for step in plan.main()]

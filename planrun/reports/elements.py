@@ -1,4 +1,4 @@
-"""The elements of a JUnit file: dialects, suites, what the end of a step is called, and text in XML."""
+"""The elements of a JUnit file: dialects, suites, names of the ends of a step, and text in XML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Dialect(Record):
-    """What a reader's schema allows."""
+    """The elements that a reader's schema allows."""
 
     wrapped: bool = True  # the suite stands inside of `testsuites`
     totals: str = ""  # attributes of `testsuites`: "", "some" (no skipped, no timestamp) or "all"
@@ -36,7 +36,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 class Suite(Record):
-    """A suite as it will stand in the file: `cases` are its elements; `left_out` did not fit."""
+    """A suite of the file: `cases` are its elements; `left_out` did not fit."""
 
     name: str
     at: str
@@ -113,7 +113,7 @@ def flaky_attempts(step: StepState) -> list[AttemptState]:
 
 
 def message(state: RunState, step: StepState) -> str:
-    """The one line that says why a step did not pass; never empty."""
+    """The line that states why a step did not pass; never empty."""
     if step.status in _SKIPS:
         return f"{step.status}: {sentence(step)}"
     if step.status == "failed":
@@ -130,7 +130,7 @@ def message(state: RunState, step: StepState) -> str:
 
 
 def _asked(step: StepState) -> str:
-    """What is asked, and why, in one line; empty where no gate is open."""
+    """The question and its reason in one line; empty where no gate is open."""
     opened = step.asked
     if opened is None:
         return ""
