@@ -68,7 +68,7 @@ GRAIN = 0.1  # seconds; less is noise
 
 
 def hidden_path(subject: Subject) -> Iterator[Problem]:
-    """L412: a file order by which a run that knows no durations starts the longest path late.
+    """L412: a file order with which a run without known durations starts the longest path late.
 
     CI systems bring no records along: there the order of the file decides between steps that look alike.
     """

@@ -1,4 +1,4 @@
-"""Advice about what a step may do, and about its attempts, post-checks and time."""
+"""Advice about the permissions of a step, its attempts, post-checks and time."""
 
 from __future__ import annotations
 

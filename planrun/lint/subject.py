@@ -1,4 +1,4 @@
-"""What the rules of lint look at: a plan with its places in the file, its risks, and how long its steps took."""
+"""The subject of the lint rules: a plan with its places in the file, its risks, and the durations of its steps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Subject:
             yield step
 
     def draft(self, step: Step) -> RawStep | None:
-        """Return a step as it is written; None for one of a plan in use."""
+        """Return a step as the file has it; None for one of a plan in use."""
         found = self.drafts.get(step.group or step.id)
         if step.file and (found is None or self.checked.outline.path_of(found.at) != step.file):
             return None
