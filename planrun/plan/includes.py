@@ -17,6 +17,7 @@ from planrun.plan.keys.formulas import OPEN
 from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import Outline, Used, members
 from planrun.plan.keys.table import PLAN
+from planrun.plan.keys.uses import warn
 from planrun.plan.problems import Problem, in_order, limited
 from planrun.plan.readers import SHIPPED, Disk, NotIncluded, copies, shown
 from planrun.plan.schema import shape
@@ -470,8 +471,6 @@ class IncludedPlans:
             outline.report("E290", f"cannot use {node.value}: {error}", node)
             return None
         self.contents[path] = data
-        from planrun.plan.keys.uses import warn  # few plans use others
-
         self._around.append(path)
         checked, problems = check(data, shown(self.file, path), self)
         self._around.pop()

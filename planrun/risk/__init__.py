@@ -9,6 +9,9 @@ result and how to add a program.
 
 from __future__ import annotations
 
+from planrun.risk.classifier import Setting, classify_argv
+from planrun.risk.classifier import classify as classify_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,9 +34,6 @@ def classify(
     runs in, relative to the workspace. `workspace`: the absolute path of the workspace, if it is known. `variables`:
     environment variables with known values. Never raises for a command, whatever its text is.
     """
-    from planrun.risk.classifier import Setting, classify_argv  # loads all tables; `levels` alone needs none
-    from planrun.risk.classifier import classify as classify_text
-
     setting = Setting(cwd=cwd, workspace=workspace, variables=dict(variables or {}))
     if isinstance(command, str):
         return classify_text(command, setting)

@@ -6,6 +6,7 @@ from planrun.risk import paths, programs
 from planrun.risk import paths as environment
 from planrun.risk.chains import UNPACKERS, Trace
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
+from planrun.risk.programs import dangerous
 from planrun.risk.table import use_of
 from planrun.risk.words import PRINTED
 
@@ -190,8 +191,6 @@ def of_words(words: list[Arg], site: Site, *, builtins: bool) -> Finding:
 
 
 def _unknown(name: str, words: list[Arg], *, module: bool) -> Finding:
-    from planrun.risk.programs import dangerous  # most commands are none of these
-
     if module:
         return high(f"{name}: a module that nothing is known of")
     values = [arg.value for arg in words[1:]]
@@ -204,8 +203,6 @@ def _in_words(name: str, words: list[Arg], findings: list[Finding]) -> list[Find
     """Say of a command that is high what it does: its table only knows that it does not know such a use."""
     if together(findings).level != HIGH:
         return findings
-    from planrun.risk.programs import dangerous  # as above
-
     values = [arg.value for arg in words[1:]]
     deed = dangerous.deed(name, values)
     return [high(deed, *dangerous.effects(name, values)), *findings] if deed else findings

@@ -9,6 +9,10 @@ import click
 
 from planrun.cliutil.click import judged
 from planrun.cliutil.completion import complete_plans_or_runs, complete_runs, complete_steps
+from planrun.runs.explaintext import explain_step
+from planrun.runs.listing import print_runs, verify_run
+from planrun.runs.prune import print_pruned
+from planrun.runs.status import print_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +31,6 @@ def status(run: str, *, as_json: bool) -> int:
       planrun status 20260131-09
       watch planrun status
     """
-    from planrun.runs.status import print_status
-
     print_status(run, as_json=as_json)
     return 0
 
@@ -46,8 +48,6 @@ def runs(limit: int, *, as_json: bool) -> int:
       planrun runs
       planrun runs --json | jq -r '.runs[] | select(.status == "failed") | .run'
     """
-    from planrun.runs.listing import print_runs
-
     print_runs(limit, as_json=as_json)
     return 0
 
@@ -68,8 +68,6 @@ def verify(run: str, head: str | None, *, as_json: bool) -> int:
       planrun verify last
       planrun verify 20260131-093000-1f2e3d --head "$HEAD"
     """
-    from planrun.runs.listing import verify_run
-
     return verify_run(run, head, as_json=as_json)
 
 
@@ -93,8 +91,6 @@ def prune(keep: int, older_than: str, *, dry_run: bool, as_json: bool) -> int:
       planrun prune --keep 50
       planrun prune --keep 10 --older-than 720h --dry-run
     """
-    from planrun.runs.prune import print_pruned
-
     print_pruned(keep, older_than, dry_run=dry_run, as_json=as_json)
     return 0
 
@@ -133,7 +129,5 @@ def explain(
       planrun explain plan.yml publish --policy ci/policy.yml --param target=prod
       planrun explain last publish
     """
-    from planrun.runs.explaintext import explain_step
-
     explain_step(plan_or_run, step, as_json=as_json, cache_store=cache_store, report_dir=report_dir, **under)
     return 0

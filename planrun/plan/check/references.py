@@ -5,6 +5,7 @@ What expressions read: every path looked up, with its type, and every reason why
 
 from __future__ import annotations
 
+from planrun.expressions.check import check_condition, check_list, infer
 from planrun.expressions.tree import NUMBERS, ExpressionError, spelled, type_of
 from planrun.plan.check.edges import succeeded
 from planrun.plan.keys.formulas import CONDITIONS
@@ -270,8 +271,6 @@ class References:
 
     def type_of(self, formula: Formula) -> Type:
         """Return the type of the value of a formula, `any` where that is not known."""
-        from planrun.expressions.check import infer
-
         try:
             return infer(formula.value, self._type)
         except ExpressionError:
@@ -295,8 +294,6 @@ class References:
                 self.outline.report_in(formula.node, code, place, hint)
         if len(self.outline.problems) > before:
             return
-        from planrun.expressions.check import check_condition, check_list, infer
-
         try:
             if formula.kind in CONDITIONS:
                 check_condition(formula.value, self._type)
@@ -527,8 +524,6 @@ def _inside(kind: Type, path: Path, used: int) -> Type:
         return kind
     if kind in ("array", "object", "any"):
         return "any"
-    from planrun.expressions.tree import spelled
-
     raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no fields")
 
 

@@ -6,9 +6,12 @@ The rule for reading values of other steps stands in `planrun.plan.check.edges`.
 
 from __future__ import annotations
 
-from planrun.plan.check.edges import add_condition_links, check_cycles, check_links
+from planrun.plan.check.edges import Availability, add_condition_links, check_cycles, check_links
+from planrun.plan.check.quoting import check_quoting, check_unquoted
+from planrun.plan.check.references import References
 from planrun.plan.keys.checked import Checked, step_count
 from planrun.plan.keys.formulas import OPEN, Formulas
+from planrun.plan.keys.fragments import check_fragments
 from planrun.plan.keys.outline import Outline, RawStep, members, scalar
 from planrun.plan.keys.table import PLAN, STEP, module, modules_of
 from planrun.plan.keys.top import RESERVED, declared_secrets, limit_of
@@ -81,16 +84,10 @@ def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given
 def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
     if node is None:
         return {}
-    from planrun.plan.keys.fragments import check_fragments  # small plans have none, and start the sooner
-
     return check_fragments(outline, node, what)
 
 
 def _check_formulas(checked: Checked) -> None:
-    from planrun.plan.check.edges import Availability  # small plans have no formulas
-    from planrun.plan.check.quoting import check_quoting
-    from planrun.plan.check.references import References
-
     outline, formulas = checked.outline, checked.formulas
     available = Availability(outline, _questions(formulas))
     secrets = declared_secrets(outline.root)
@@ -109,8 +106,6 @@ def _check_formulas(checked: Checked) -> None:
         module("uses").check_types(checked, references.type_of)
     check_quoting(outline, formulas.listed)
     if any([formula.kind == "script" for formula in formulas.listed]):  # noqa: C419 - half the time
-        from planrun.plan.check.quoting import check_unquoted  # most plans put no values into scripts
-
         check_unquoted(outline, formulas.listed, checked.params, checked.groups)
 
 

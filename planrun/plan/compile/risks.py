@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import posixpath
 
+from planrun.plan.keys.containers import least
 from planrun.risk.actions import of_argv, reads_bash
 from planrun.risk.classifier import Setting
 from planrun.risk.levels import rank
+from planrun.risk.scripts import known_scripts, scripts_of_argv
 from planrun.risk.tokens import HOLES
 
 TYPE_CHECKING = False
@@ -73,8 +75,6 @@ class Risks:
         for proof in fields.get("verify", ()):
             found = _joined(found, self._action(proof, fields))
         if fields.get("container") is not None:
-            from planrun.plan.keys.containers import least  # few steps run in one
-
             level, why = least(fields["container"])
             if rank(level) > rank(found["risk"]):
                 found = {**found, "risk": level, "risk_reason": why}
@@ -276,15 +276,11 @@ def _names(step: Step) -> dict[str, tuple[str, ...]]:
         argv = tuple(map(_naming_filled, step.action.argv))
         if not _may(" ".join(argv)):
             return {}
-        from planrun.risk.scripts import scripts_of_argv  # as below
-
         named = tuple(found.path for found in scripts_of_argv(argv, setting))
         return {"scripts": named} if named else {}
     text = _naming_filled(step.action.script)
     if not _may(text) or (step.shell and not reads_bash(step.shell)):
         return {}
-    from planrun.risk.scripts import known_scripts  # many plans run none
-
     found = None if step.risk_reason == TOO_MUCH else known_scripts(text, setting)
     if found is None:
         return _scanned(text, setting.cwd)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from planrun.errors import InvalidInput
+from planrun.plan.problems import did_you_mean
+from planrun.values import check_value, read_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +65,6 @@ def keep_params(
     `name=value`. Where the recorded value was not given by the user (its name is not in `given`) the new default
     replaces one that no longer fits. Raises InvalidInput with all that is wrong.
     """
-    from planrun.values import check_value
-
     words = tuple(texts)
     named = {word.partition("=")[0] for word in words}
     before = frozenset(given)
@@ -91,14 +91,10 @@ def keep_params(
 def _read(schema: Mapping[str, Any], text: str) -> Any:
     if len(text) > MAX_TEXT:
         raise ValueError(f"is longer than {MAX_TEXT} characters")
-    from planrun.values import read_value
-
     return read_value(schema, text)
 
 
 def _unknown(name: str, declared: Iterable[str]) -> str:
-    from planrun.plan.problems import did_you_mean
-
     names = list(declared)
     hint = did_you_mean(name, names) or (
         f"known parameters: {', '.join(names)}" if names else "the plan has no parameters"

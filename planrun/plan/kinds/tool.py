@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.model.jsontext import dumps
 from planrun.model.plan import Action, source_text
 from planrun.plan.kinds.command import Run
+from planrun.risk.actions import of_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,14 +55,10 @@ class Tool(Action):
         setting: Setting,
     ) -> Risk:
         """Return the risk of the call."""
-        from planrun.risk.actions import of_call  # as above
-
         return of_call(self.name, _filled(self.args, fill), env, setting)
 
     def classify_job(self, job: Job, env: dict[str, str | None], setting: Setting) -> Risk:
         """Return the risk of the call that is about to start."""
-        from planrun.risk.actions import of_call  # as above
-
         return of_call(job.call["name"], job.call["args"], env, setting)
 
     def written_job(self, job: Job) -> str:

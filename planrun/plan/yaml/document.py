@@ -14,6 +14,7 @@ import gc
 import sys
 
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
+from planrun.plan.tables import LATER, OBJECTS
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.plan.yaml.text import after_end, decode, directive, explain
@@ -63,8 +64,6 @@ class Budget:
 
     def _steps(self, root: Node) -> int:
         """Count the entries that can be steps: known keys, with values of the right kind."""
-        from planrun.plan.tables import LATER, OBJECTS  # only for a file that is larger than most
-
         rules, later = OBJECTS["Step"], LATER["Step"]
         for section in ("steps", "finally"):
             listed = root.get(section)
