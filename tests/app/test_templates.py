@@ -173,7 +173,7 @@ def test_no_value_becomes_an_expression() -> None:
     assert "would form an expression" in wrong(two % "${{ vars.a }}${{ vars.b }}", "a=$", "b={{ run.ci }}")
     assert "would form an expression" in wrong(two % "${{ vars.a }}${{ run.ci }}${{ vars.b }}", "a=$", "b=x")
     condition = f"{HEAD}steps:\n  - id: x\n    condition: %s\n    run: 'true'\n"
-    assert "E299 the text of the variable" in wrong(condition % "${{ vars.v }}", "v=run.ci")
+    assert "E299 the value of the variable" in wrong(condition % "${{ vars.v }}", "v=run.ci")
     assert "E299 a variable is no part" in wrong(condition % "run.ci == ${{ vars.v }}", "v=true")
 
 
