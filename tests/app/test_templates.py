@@ -174,7 +174,7 @@ def test_no_value_becomes_an_expression() -> None:
     assert "would form an expression" in wrong(two % "${{ vars.a }}${{ run.ci }}${{ vars.b }}", "a=$", "b=x")
     condition = f"{HEAD}steps:\n  - id: x\n    condition: %s\n    run: 'true'\n"
     assert "E299 the value of the variable" in wrong(condition % "${{ vars.v }}", "v=run.ci")
-    assert "E299 a variable is no part" in wrong(condition % "run.ci == ${{ vars.v }}", "v=true")
+    assert "E299 a variable cannot be part" in wrong(condition % "run.ci == ${{ vars.v }}", "v=true")
 
 
 def test_all_problems_of_values_are_reported() -> None:
