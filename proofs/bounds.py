@@ -163,19 +163,19 @@ def _read(size: int, read: Callable[[str], object], text: str) -> object:
 
 
 BOUNDS: tuple[Bound, ...] = (
-    _file("size of a file", "file:MAX_BYTES", "at most 8 MiB", _padded, 8 * MIB),
+    _file("size of a file", "file:MAX_BYTES", "larger than 8 MiB", _padded, 8 * MIB),
     _file("levels in a file", "document:MAX_DEPTH", "more than 64 levels", _nodes, 64),
     _file(
         "entries of a list",
         "document:MAX_ENTRIES",
-        "at most 120,000 entries",
+        "more than 120,000 entries",
         lambda n: HEAD + b"x-a: [" + b"a," * n + b"]",
         120_000,
     ),
     _file(
         "entries of a mapping",
         "",
-        "at most 120,000 entries",
+        "more than 120,000 entries",
         lambda n: HEAD + b"x-a: {" + b"".join(b"k%d," % k for k in range(n)) + b"}",
         120_000,
     ),
@@ -197,7 +197,7 @@ BOUNDS: tuple[Bound, ...] = (
     _file(
         "anchors of a file",
         "document:MAX_ANCHORS",
-        "at most 10,000 anchors",
+        "more than 10,000 anchors",
         lambda n: HEAD + b"x-a: [" + b"".join(b"&a%d 1," % k for k in range(n)) + b"]",
         10_000,
     ),
@@ -209,7 +209,7 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: HEAD + b"".join(b"k%d: 1\n" % k for k in range(n)),
         999,
     ),
-    _file("steps in the place of one", "edges:MAX_REROUTED", "more than 1,000 steps take", _stand_ins, 1000),
+    _file("steps in the place of one", "edges:MAX_REROUTED", "more than 1,000 steps replace", _stand_ins, 1000),
     _file("handlers of a step", "edges:MAX_HANDLERS", "more than 50 steps recover", _handlers, 50),
     _file("a plan's expressions", "formulas:MAX_PARSED", "more than 800,000 characters", _parsed, 800_000),
     _file(
@@ -219,11 +219,11 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: b'version: 1\nsteps:\n- run: "%s${{ run.id | sh }}"\n' % (b"\\n" * n),
         300_000,
     ),
-    _file("schemas of parameters", "fragments:MAX_SCHEMAS", "more than 4,000 schemas", _schemas, 4000),
+    _file("schemas of parameters", "fragments:MAX_SCHEMAS", "more than 4,000 nested schemas", _schemas, 4000),
     _file(
         "hours of a duration",
         "forms:LONGEST",
-        "longer than a year",
+        "must be at most one year",
         lambda n: b"version: 1\nsteps: [{run: x, timeout: %dh}]\n" % n,
         366 * 24,
     ),
@@ -251,7 +251,7 @@ BOUNDS: tuple[Bound, ...] = (
     _file(
         "retries",
         "",
-        "is more than 1000",
+        "must be at most 1000",
         lambda n: b"version: 1\nsteps: [{run: x, retries: %d}]\n" % n,
         1000,
     ),
@@ -293,32 +293,32 @@ BOUNDS: tuple[Bound, ...] = (
     _value(
         "characters of an expression",
         "tree:MAX_TEXT",
-        "at most 8192 characters",
+        "more than 8192 characters",
         lambda n: parse.parse(f"'{'a' * (n - 2)}'"),
         8192,
     ),
     _value(
         "interpolations in a text",
         "tree:MAX_PLACES",
-        "at most 1000 interpolations",
+        "more than 1000 interpolations",
         lambda n: parse.parse_template("${{ run.id }}" * n),
         1000,
     ),
     _value(
         "brackets of an expression",
         "tree:MAX_DEPTH",
-        "nested deeper than 32",
+        "nested more than 32 levels deep",
         lambda n: parse.parse("(" * n + "1" + ")" * n),
         32,
     ),
     _value(
         "levels of an expression",
         "",
-        "at most 32 levels deep",
+        "nested more than 32 levels deep",
         lambda n: parse.parse("1" + " + 1" * (n - 1)),
         32,
     ),
-    _value("parts of a path", "", "at most 32 parts", lambda n: parse.parse("params" + ".a" * n), 32),
+    _value("parts of a path", "", "more than 32 parts", lambda n: parse.parse("params" + ".a" * n), 32),
     _value(
         "signs in a row", "parse:_MAX_PREFIX", "too many signs", lambda n: parse.parse("not " * n + "true"), 3
     ),
@@ -329,7 +329,7 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: parse.parse(" + ".join(["(1 if true else 2)"] * n)),
         32,
     ),
-    _value("an integer", "tree:MAX_INTEGER", "at most 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1),
+    _value("an integer", "tree:MAX_INTEGER", "more than 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1),
     _value(
         "a computed number",
         "",
@@ -348,8 +348,8 @@ BOUNDS: tuple[Bound, ...] = (
         16 * MIB,
     ),
     _value("levels of JSON", "functions:_MAX_JSON_DEPTH", "nested deeper than 64", _json, 64),
-    _value("names that hash_files looks at", "files:_MAX_ENTRIES", "more than 3 names", _looked_at, 3),
-    _value("parts of a glob", "files:_MAX_PARTS", "no glob of 1 to 64 parts", _parts, 64),
+    _value("names that hash_files looks at", "functions:_MAX_ENTRIES", "more than 3 files to search", _looked_at, 3),
+    _value("parts of a glob", "functions:_MAX_PARTS", "is not a glob of 1 to 64 parts", _parts, 64),
     _value(
         "bytes of outputs",
         "outputs:MAX_BYTES",

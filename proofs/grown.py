@@ -122,8 +122,8 @@ GROWN: tuple[Bound, ...] = (
         1_000_000,
     ),
     _bound("services of a plan", "services:MAX_SERVICES", "more than 100 services", _services, 100),
-    _bound("steps that change one file", "files:MAX_CHANGED", "too many to keep apart", _changed, 1_000),
-    _bound("plans inside each other", "includes:MAX_DEPTH", "more than 16 plans", _inside, 16),
+    _bound("steps that change one file", "files:MAX_CHANGED", "too many steps change", _changed, 1_000),
+    _bound("plans inside each other", "includes:MAX_DEPTH", "nested more than 16 levels deep", _inside, 16),
     _bound(
         "plans that extend each other",
         "includes:MAX_CHAIN",
@@ -131,9 +131,9 @@ GROWN: tuple[Bound, ...] = (
         _extended,
         5,
     ),
-    _bound("rules of a policy", "policy:MAX_RULES", "1,001 rules are too many", _ruled, 1_000),
+    _bound("rules of a policy", "policy:MAX_RULES", "too many rules: 1,001", _ruled, 1_000),
     _bound("files that a plan uses", "includes:MAX_FILES", "more than 256 files", _used, 256),
-    _bound("bytes of them", "includes:MAX_TOGETHER", "more than 8 MiB together", _together, 8 * MIB),
+    _bound("bytes of them", "includes:MAX_TOGETHER", "larger than 8 MiB in total", _together, 8 * MIB),
     _bound("steps of used plans", "includes:MAX_EMBEDDED", "more than 10,000 steps", _embedded, 10_000),
 )
 

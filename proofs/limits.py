@@ -36,7 +36,7 @@ REFUSES_NOTHING = {
     "cache:MAX_BYTES": "how large a compiled plan may be to be kept",
     "functions:_MAX_DIGITS": "a number with more digits is over tree:MAX_INTEGER",
     "risks:MAX_LOOKED_AT": "how much is looked into before a run; all that follows is taken for high",
-    "files:_MAX_BYTES": "a gibibyte of files",
+    "functions:_MAX_BYTES": "a gibibyte of files",
     "references:MAX_NAMED": "how many names are told",
     "quoting:MAX_EVALUATED": "how many values are looked at before a run, which refuses the others",
     "quoting:MAX_COMBINED": "how many values of one place are looked at before a run",

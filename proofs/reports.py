@@ -22,7 +22,7 @@ from unittest import mock
 
 from planrun.model import commands
 from planrun.model.state import RunState
-from planrun.reports import ci, escape, github
+from planrun.reports import ci, elements, escape, github
 from planrun.reports import escape as logs
 from planrun.reports.ci import look_of
 from planrun.reports.console import Console, Screen
@@ -282,7 +282,7 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
     "commands of CI systems are kept": lambda: mock.patch.object(commands, "broken", _as_it_is),
     "control characters are kept": lambda: mock.patch.object(escape, "_REPLACED", {}),
-    "XML is not escaped": lambda: mock.patch.object(escape, "escape", _as_it_is),
+    "XML is not escaped": lambda: mock.patch.object(elements, "escape", _as_it_is),
     "markdown is not escaped": lambda: mock.patch.object(escape, "_ESCAPES", {}),
     "links are kept": lambda: mock.patch.object(escape, "_without_links", _as_it_is),
     "fences have three marks": lambda: mock.patch.object(escape, "longest_run", return_value=0),

@@ -86,7 +86,8 @@ def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | Non
             if broken:
                 request.report(broken.message())
                 broken.drop()
-            # planrun may have been killed before it had written them
+            # A kill may have come before planrun wrote them.
+            session.remember(state, rundir)
             _, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
                 raise unwritten

@@ -375,7 +375,7 @@ class Session:
             self._lines.close()
         if self._results:
             self._results.tidy()
-        self._remember(state, rundir)
+        self.remember(state, rundir)
         paths, unwritten = self.report(state, rundir, ledger.head)
         lost = lost or unwritten
         try:
@@ -403,8 +403,9 @@ class Session:
         mask = self.masks.mask_text if self.masks else None
         return progress_forecast(state, rundir, self.known.seconds if self.known else {}, mask)
 
-    def _remember(self, state: RunState, rundir: str) -> None:
-        if self.known is not None:
+    def remember(self, state: RunState, rundir: str) -> None:
+        """Add an ended run to the history of its plan; a plan of one step has none."""
+        if len(state.plan.steps) > 1:
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
     def _scheduler(
