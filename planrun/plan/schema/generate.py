@@ -84,7 +84,8 @@ def _dependencies() -> dict[str, Any]:
         action: {"type": "object", "properties": {other: False for other in ACTIONS if other != action}}
         for action in ACTIONS
     }
-    return {**only, **{key: [needed] for key, needed in COMPANIONS.items()}}
+    forms = {"matrix": {"type": "object", "properties": {"foreach": False}}}
+    return {**only, **forms, **{key: [needed] for key, needed in COMPANIONS.items()}}
 
 
 def _alternatives(schema: dict[str, Any]) -> dict[str, Any]:
