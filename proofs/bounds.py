@@ -209,7 +209,9 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: HEAD + b"".join(b"k%d: 1\n" % k for k in range(n)),
         999,
     ),
-    _file("steps in the place of one", "edges:MAX_REROUTED", "more than 1,000 steps replace", _stand_ins, 1000),
+    _file(
+        "steps in the place of one", "edges:MAX_REROUTED", "more than 1,000 steps replace", _stand_ins, 1000
+    ),
     _file("handlers of a step", "edges:MAX_HANDLERS", "more than 50 steps recover", _handlers, 50),
     _file("a plan's expressions", "formulas:MAX_PARSED", "more than 800,000 characters", _parsed, 800_000),
     _file(
@@ -329,7 +331,9 @@ BOUNDS: tuple[Bound, ...] = (
         lambda n: parse.parse(" + ".join(["(1 if true else 2)"] * n)),
         32,
     ),
-    _value("an integer", "tree:MAX_INTEGER", "more than 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1),
+    _value(
+        "an integer", "tree:MAX_INTEGER", "more than 64 bits", lambda n: parse.parse(str(n)), (1 << 63) - 1
+    ),
     _value(
         "a computed number",
         "",
@@ -348,7 +352,13 @@ BOUNDS: tuple[Bound, ...] = (
         16 * MIB,
     ),
     _value("levels of JSON", "functions:_MAX_JSON_DEPTH", "nested deeper than 64", _json, 64),
-    _value("names that hash_files looks at", "functions:_MAX_ENTRIES", "more than 3 files to search", _looked_at, 3),
+    _value(
+        "names that hash_files looks at",
+        "functions:_MAX_ENTRIES",
+        "more than 3 files to search",
+        _looked_at,
+        3,
+    ),
     _value("parts of a glob", "functions:_MAX_PARTS", "is not a glob of 1 to 64 parts", _parts, 64),
     _value(
         "bytes of outputs",
