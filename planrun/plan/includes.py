@@ -169,7 +169,7 @@ def _found(compiler: Compiler, raw: RawStep, fields: dict[str, Any]) -> dict[str
 
 
 def check_declared(checked: Checked) -> None:
-    """Report every declared risk that is below the one that was found; only such steps are looked at."""
+    """Report every declared risk that is below the detected one; only steps with a declared risk are checked."""
     outline = checked.outline
     compiler = Compiler(checked)
     for raw in outline.steps:

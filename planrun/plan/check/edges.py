@@ -136,7 +136,7 @@ def lenient(outline: Outline, wanted: tuple[str, ...] = ("continue",)) -> frozen
 
 
 def _lenient_by_policy(outline: Outline) -> frozenset[str]:
-    """Return the steps that may be lenient because the policy says so of their risk, whichever that is."""
+    """Return the steps that may be lenient because the policy allows it for their risk, whatever its level."""
     policy = outline.root.get("policy")
     rules = policy.get("on_failure") if policy is not None else None
     defaults = outline.root.get("defaults")

@@ -264,8 +264,8 @@ class References:
         self._outputs = outputs
         self._secrets = secrets
         self._groups = groups or {}
-        self._seen = self._groups  # as the formula that is looked at sees them
-        self._own: Instances | None = None  # of the step whose formula is looked at
+        self._seen = self._groups  # as visible to the current formula
+        self._own: Instances | None = None  # of the step whose formula is checked
         # Steps that use a plan which cannot be read: their outputs are unknown.
         self.unknown = {raw.id for raw in outline.steps if "uses" in raw.keys and raw.id not in outputs}
 

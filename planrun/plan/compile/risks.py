@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planrun.risk.classifier import Risk
 
 _UNKNOWN, _QUOTED = HOLES[0], HOLES[1]
-# Where planrun's own paths are until they are known. A text that speaks of them itself gets unknown ones.
+# Where planrun's own paths are until they are known. A text that names them itself gets unknown ones.
 _NAME = "planrun-places"
 _WORKSPACE = f"/{_NAME}/workspace"
 _DIR = f"/{_NAME}/dir"
@@ -270,7 +270,7 @@ def _names(step: Step) -> dict[str, tuple[str, ...]]:
     """Return the fields of a step that name files."""
     workdir = _naming_filled(step.workdir) if step.workdir else ""
     if set(HOLES) & set(workdir) or workdir.startswith("/"):
-        return {}  # it is looked at when the folder is known
+        return {}  # it is checked when the folder is known
     setting = Setting(cwd=_normal(workdir))
     if not step.action.is_script:
         argv = tuple(map(_naming_filled, step.action.argv))

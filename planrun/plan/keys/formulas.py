@@ -310,7 +310,7 @@ class Formulas:
                     owner.condition = value
 
     def _read_completed(self, node: Node, kind: str, owner: RawStep) -> None:
-        """Add `dependencies_completed` as the formula that it stands for; its reference is looked at like any other.
+        """Add `dependencies_completed` as the formula that it stands for; its reference is checked like any other.
 
         Reports `true` in a step that depends on nothing: such a check could not fail.
         """

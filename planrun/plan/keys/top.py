@@ -31,7 +31,7 @@ def params_of(fragments: Mapping[str, Mapping[str, Any]]) -> tuple[Param, ...]:
 
 
 def limit_of(root: Node, key: str) -> int:
-    """Return a number under `limits`, of a file that may be misshapen; the default where it is none."""
+    """Return a number under `limits`, of a file that may be invalid; the default where it is not a number."""
     limits = root.get("limits")
     given = scalar(limits.get(key)) if limits is not None else None
     try:

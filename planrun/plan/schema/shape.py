@@ -80,7 +80,7 @@ class _FullError(Exception):
 
 
 class _Walk:
-    """One pass over the tree; `path` leads from the step, or from the top, to the container looked at."""
+    """One pass over the tree; `path` leads from the step, or from the top, to the container being checked."""
 
     def __init__(self, file: str, noun: str, origins: Origins | None = None, *, part: bool = False) -> None:
         self.file = file

@@ -54,7 +54,7 @@ class Budget:
     """What one file may hold, as far as it was read."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, tuple[int, int]] = {}  # by section: entries looked at, and steps among them
+        self._counted: dict[str, tuple[int, int]] = {}  # by section: entries counted, and steps among them
 
     def allows(self, count: int, root: Node | None) -> bool:
         """Say whether a file may have so many keys and values, when `root` is what was read of it."""
@@ -271,7 +271,7 @@ class _Reading:
                 keys = node.keys if kind is mapping else None
 
     def _limits(self, count: int, open_values: list[Any], event: Any) -> None:
-        """Stop at a file with more values than any plan has; looked at now and then, and at the end."""
+        """Stop at a file with more values than any plan has; checked at intervals and at the end."""
         if not self.budget.allows(count, self.root):
             raise self._stop("E021", f"too many values: a plan has at most {WORDS[0]}", event, WORDS[1])
         if any(values and len(values) > MAX_ENTRIES for values in open_values):

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Tab, line feed, carriage return and everything from space on, but DEL; bytes above 127 are looked at as text.
+# Tab, line feed, carriage return and everything from space on, but DEL; bytes above 127 are checked as text.
 _HARMLESS = bytes(byte for byte in range(256) if byte in (9, 10, 13) or (byte >= 32 and byte != 127))
 # C0 and C1 controls, DEL, what some readers take for a line end, a byte order mark inside, non-characters, and
 # the marks that make text look different from what it is (bidirectional overrides: "Trojan Source").
