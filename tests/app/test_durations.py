@@ -52,7 +52,7 @@ def test_the_longest_path_by_recorded_durations_goes_first(tmp_path: Path) -> No
     assert started(events)[0] == "long"
 
 
-def test_what_the_order_went_by_is_on_record(tmp_path: Path) -> None:
+def test_the_durations_of_the_order_are_on_record(tmp_path: Path) -> None:
     """The first event names the run's copy of the durations by its hash; a copy that was changed says nothing."""
     assert "history" not in execute(tmp_path)[0]["options"]
     events = execute(tmp_path)
@@ -95,7 +95,7 @@ def test_a_plan_of_one_step_has_no_history(tmp_path: Path) -> None:
     assert not (tmp_path / ".planrun" / "history").exists()
 
 
-def test_one_at_a_time_goes_by_the_file(tmp_path: Path) -> None:
+def test_one_at_a_time_uses_the_order_of_the_file(tmp_path: Path) -> None:
     """Where nothing runs beside anything else no order is faster, so none is recorded, and that of the plan counts."""
     execute(tmp_path)
     events = execute(tmp_path, jobs=1)
