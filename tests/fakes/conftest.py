@@ -31,7 +31,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def connect(bare: None) -> Iterator[Clients]:  # noqa: ARG001 -- a fixture that it needs
-    """Give clients of the library that are closed afterwards; they repeat nothing unless they are told to."""
+    """Give clients of the library that are closed afterwards; they repeat a request only when a test asks for it."""
     import anthropic  # takes a second or more
 
     opened: list[anthropic.Anthropic] = []

@@ -82,7 +82,7 @@ def test_a_list_answers_by_turn_and_then_no_more() -> None:
 
 
 def test_a_rule_answers_what_its_patterns_are_found_in() -> None:
-    """The first rule whose patterns are all found answers, as often as it is good for; then `otherwise`."""
+    """The first rule whose patterns are all found answers, up to its limit of uses; then `otherwise`."""
     rules = [
         Rule("a repair", {"system": "repair", "user": "build"}),
         Rule("any repair", {"system": "repair"}, None),

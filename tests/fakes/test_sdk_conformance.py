@@ -56,7 +56,7 @@ def test_row_x_should_retry_false_is_heeded(connect: Clients, slept: list[float]
 def test_row_no_timeout_bounds_the_pause_that_retry_after_asks_for(
     connect: Clients, slept: list[float]
 ) -> None:
-    """With a timeout of a minute the library still sleeps for a day when it is told to."""
+    """With a timeout of a minute the library still sleeps for a day when the service asks for it."""
     with FakeMessages([status(429, retry_after=86400), say("at last")]) as api:
         connect(api, max_retries=2, timeout=PATIENCE).messages.create(**asked())
     assert slept == [86400.0]
@@ -81,7 +81,7 @@ def test_row_no_timeout_bounds_the_pause_that_retry_after_asks_for(
 def test_row_each_status_has_its_class_and_type(
     connect: Clients, code: int, kind: str, error: type[anthropic.APIStatusError]
 ) -> None:
-    """The class comes of the status, `.type` of what the service says; the request id is there."""
+    """The status decides the class, the service's body decides `.type`; the request id is there."""
     with FakeMessages([status(code)]) as api, pytest.raises(error) as caught:
         streamed(connect(api))
     assert (type(caught.value), caught.value.type, caught.value.status_code) == (error, kind, code)
@@ -130,7 +130,7 @@ def test_row_html_is_a_stream_without_events(connect: Clients) -> None:
 
 
 def test_row_a_stream_that_ends_early_is_no_error(connect: Clients) -> None:
-    """The message is there, with the text so far, and only `stop_reason` None tells that it is not whole."""
+    """The message is there, with the text so far, and only `stop_reason` None shows that it is not whole."""
     with FakeMessages([broken("end", text=TEXT, piece=5)]) as api:
         message = streamed(connect(api))
     text = message.content[0].text
@@ -180,7 +180,7 @@ def test_row_silence_in_a_stream_is_a_timeout_of_httpx2(connect: Clients) -> Non
 
 
 def test_row_an_error_event_has_status_200(connect: Clients) -> None:
-    """An overload that is told in the stream is a plain APIStatusError of status 200, and is not repeated."""
+    """An overload reported in the stream is a plain APIStatusError of status 200, and is not repeated."""
     with FakeMessages([broken("error")]) as api, pytest.raises(anthropic.APIStatusError) as caught:
         streamed(connect(api, max_retries=2))
     assert type(caught.value) is anthropic.APIStatusError
@@ -220,7 +220,7 @@ def test_row_a_refusal_parses_to_none(connect: Clients) -> None:
 
 
 def test_row_what_is_unknown_is_built_as_something_known(connect: Clients) -> None:
-    """A block of an unknown type and an unknown stop reason are no error: only `.type` and the word tell."""
+    """A block of an unknown type and an unknown stop reason are no error: only `.type` and the word show it."""
     reply = Reply(blocks=({"type": "hologram", "data": "x"},), stop_reason="moon_phase")
     with FakeMessages([reply, reply]) as api:
         for message in (streamed(connect(api)), connect(api).messages.create(**asked())):

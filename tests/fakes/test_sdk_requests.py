@@ -93,7 +93,7 @@ def test_row_a_planrun_schema_is_taken_and_its_answer_comes_back_whole(connect: 
 
 
 def test_row_usage_of_the_cache_is_told_at_the_start_and_at_the_end(connect: Clients) -> None:
-    """message_start tells the input with what was read and written of the cache; message_delta tells all again."""
+    """message_start reports the input and the cache's reads and writes; message_delta reports all again."""
     system: Any = [{"type": "text", "text": "s" * 8192, "cache_control": {"type": "ephemeral"}}]
     with FakeMessages(["yes", "yes"]) as api:
         streamed(connect(api), system=system)

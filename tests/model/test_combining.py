@@ -42,7 +42,7 @@ def product(axes: dict[str, list[Any]]) -> list[Values]:
 
 
 def oracle(axes: dict[str, list[Any]], include: list[Values], exclude: list[Values]) -> list[Values]:
-    """Work the combinations out entry by entry, as the documentation tells it."""
+    """Work the combinations out entry by entry, as the documentation describes it."""
     original = [values for values in (product(axes) if axes else []) if not left_out(values, exclude)]
     added: list[Values] = [{} for _ in original]
     alone: list[Values] = []

@@ -1,4 +1,4 @@
-"""The state of a run that goes on with another version of its plan."""
+"""The state of a run that continues with another version of its plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT = "2026-01-01T00:00:00.000Z"
 
 
 def resumed(version: int, **fields: Any) -> ev.RunResumed:
-    """Make the event with which a run goes on under a version of its plan."""
+    """Make the event that continues a run under a version of its plan."""
     given: dict[str, Any] = {"rerun": (), "lost": (), "params": {}, "plan": {"version": version}, **fields}
     return ev.RunResumed(at=AT, planrun="0", context={}, options={}, pid=1, host="h", **given)
 
@@ -80,7 +80,7 @@ def test_a_version_that_is_not_at_hand_is_a_bug() -> None:
 
 
 def test_a_completed_run_goes_on_only_when_something_runs_again() -> None:
-    """Otherwise its end would be taken away for nothing."""
+    """Otherwise its end would be deleted without need."""
     state = RunState(plan([step("a")]))
     for status in ("awaiting_approval", "approved", "executing"):
         state.apply(ev.PlanMoved(at=AT, status=status))

@@ -63,5 +63,5 @@ def test_what_the_plan_sets_counts(env: dict[str, str | None], level: str) -> No
     ],
 )
 def test_a_text_is_bare_when_its_commands_are_all_there_is(text: str, *, bare: bool) -> None:
-    """What allows a command by name must not let in where its output goes, or what is set for it."""
+    """A rule that allows a command by name must not allow its redirections or its variables."""
     assert classify(text).bare is bare

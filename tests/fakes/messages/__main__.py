@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
         parent = os.getppid()
         while not over.wait(0.2):
             if os.getppid() != parent and not chosen.orphan:
-                break  # nobody is left who could end it
+                break  # no client is left to end it
     verdicts = api.journal.verdicts()
     for verdict in verdicts:
         note.write({"verdict": verdict.name, "number": verdict.number, "text": verdict.text})
@@ -69,7 +69,7 @@ class _Notes:
 
 
 def _put(path: Path, text: str) -> None:
-    """Write a file such that nobody sees half of it."""
+    """Write a file atomically."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(text + "\n", "utf-8")
     part.replace(path)

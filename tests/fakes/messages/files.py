@@ -1,6 +1,6 @@
 """Scripts as files that people read: JSON, or YAML when the name says so.
 
-`replies`: a list of entries in order. `otherwise`: the reply when none of them is good for a request. `models`, `key`,
+`replies`: a list of entries in order. `otherwise`: the reply when none of them matches a request. `models`, `key`,
 `smallest_cached`: of the service. An entry says what to answer by one of FORMS, and may have `when` (patterns by place)
 and `times` (1 without `when`, otherwise any number). `<<name>>` in a text stands for a named group of the patterns.
 """

@@ -91,7 +91,7 @@ class Rule:
             raise ValueError(f"{min(strange)!r} is no place to look; there are {', '.join(PLACES)}, attempt")
 
     def fits(self, asked: Asked) -> dict[str, str] | None:
-        """Return the named groups when the rule is good for a request, otherwise None."""
+        """Return the named groups when the rule matches a request, otherwise None."""
         if self.times is not None and self.used >= self.times:
             return None
         found: dict[str, str] = {"turn": str(asked.turn), "attempt": str(asked.attempt)}
@@ -108,7 +108,7 @@ class Rule:
 
 
 class Script:
-    """Rules in order: the first that is good for a request and not used up answers it, then `otherwise`."""
+    """Rules in order: the first that matches a request and is not used up answers it, then `otherwise`."""
 
     def __init__(self, rules: Iterable[Rule], otherwise: Any = None) -> None:
         self.rules = list(rules)

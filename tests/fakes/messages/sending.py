@@ -137,7 +137,7 @@ class Sending:
 
     def _strike(self, fault: Fault) -> None:
         """Let the fault happen; the connection is of no use afterwards."""
-        # What comes of silence is the client's doing: it leaves, and that is how it ended.
+        # The client ends a silent answer: it disconnects, and the journal records that.
         self._entry.ended = "open" if fault.kind in ("stall", "trickle", "flood") else "broken"
         self._exchange.close_connection = True
         if fault.kind == "end":

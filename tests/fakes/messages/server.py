@@ -19,7 +19,7 @@ from tests.fakes.messages.script import Asked, as_script
 from tests.fakes.messages.sending import Sending
 
 KEY = "fake-key-0123456789abcdef"
-"""The key that the fake service knows unless it is told another."""
+"""The key that the fake service accepts unless a test sets another."""
 IDENTITY = "fake-identity-token-0123456789abcdef"
 """The token of a workload that is exchanged for a key."""
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
