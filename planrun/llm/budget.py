@@ -1,8 +1,8 @@
 """What models may use up: reserved before a call, settled after it, reported at 80, 95 and 100 per cent.
 
 Accounts are nested: a run has one, each planning or step a part of it. Tokens, turns (calls) and US dollars are added
-up, seconds are measured. A call is made only when every account that pays for it has room for the most it can take,
-beside all calls that are under way; so calls in parallel never spend more together than what was reserved for them.
+up, seconds are measured. A call is made only when every account that pays for it has enough left for the most it can
+take, beside all calls that are in flight; so calls in parallel never spend more together than was reserved for them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SLACK = 1e-9  # of sums of dollars, which are in steps of a billionth
 
 
 class OverrunError(Exception):
-    """A budget has no room for the next call.
+    """A budget has not enough left for the next call.
 
-    `crossed` is the event that says so, None when it was recorded before. `waits`: there may be room once calls that
-    are under way have ended.
+    `crossed` is the event that says so, None when it was recorded before. `waits`: there may be enough once calls in
+    flight have ended.
     """
 
     def __init__(self, message: str, crossed: ev.BudgetCrossed | None, *, waits: bool = False) -> None:
@@ -97,7 +97,7 @@ class Account:
     ) -> Held:
         """Hold what a call takes at most, in every account that pays for it; raises OverrunError.
 
-        `better`: what is held instead where there is room for that.
+        `better`: what is held instead where the budget has enough left for that.
         """
         with self._lock:
             if better is not None and all(account._has_room(better) for account in self._chain()):
@@ -214,9 +214,9 @@ class Budget:
         return found
 
     def reserve(self, request: Request, at: str) -> Held:
-        """Hold what a call takes at most; raises OverrunError when there is no room for that.
+        """Hold what a call takes at most; raises OverrunError when the budget has too little left.
 
-        Where there is room, that is what two attempts take: one may break off after it has cost something.
+        It holds two attempts if the budget has enough left: one may break off after it has cost something.
         """
         tokens = estimate(request)
         wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}

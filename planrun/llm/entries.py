@@ -1,6 +1,6 @@
 """Plain data as YAML that people read and that becomes exactly the same data again.
 
-Texts of several lines stand line by line. What an editor would change or nobody sees (blanks at the end of a line,
+Texts of several lines stand line by line. What an editor would change or does not show (blanks at the end of a line,
 control characters, marks without width) is written as an escape.
 
 By what an answer is found again: the hash of all that a model sees, but for what differs from run to run.
@@ -10,7 +10,7 @@ there it is left out of account. A goal, a plan or a file of the repository coun
 
 One recorded call to a model as a file that people review: YAML with its answer first, and exactly these keys.
 
-Schema: `schemas/recording.schema.json`. The answer may be edited by hand; what was asked may not, and the key tells.
+Schema: `schemas/recording.schema.json`. The answer may be edited by hand; the question may not, and the key shows it.
 
 Questions and answers of a model without known secrets: masked whole, and shortened for people only then.
 

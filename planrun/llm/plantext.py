@@ -350,9 +350,9 @@ def pieces_of(
     needed = {name for step in steps for name in step.depends_on}
     loose = tuple([step.id for step in steps[:-1] if step.id not in needed])
     steps = (*steps[:-1], last.but(depends_on=(*last.depends_on, *loose)))
-    told = notes or {}
+    notes_by_step = notes or {}
     texts = [
-        _pieces_text(step, whole, at, [_numbered(whole, at, len(steps)), *told.get(step.id, ())])
+        _pieces_text(step, whole, at, [_numbered(whole, at, len(steps)), *notes_by_step.get(step.id, ())])
         for at, step in enumerate(steps)
     ]
     return Pieces(texts=tuple(texts), ids=tuple([step.id for step in steps]))
@@ -437,7 +437,7 @@ def _pieces_text(step: DraftStep, whole: Whole, at: int, notes: Sequence[str]) -
 def _edges(step: DraftStep, whole: Whole, *, is_last: bool) -> dict[str, str] | list[str]:
     """Return `depends_on` of a piece: those without an edge take over that of the whole.
 
-    Edges that tell by the end of a step whether something is to run at all are those of every piece.
+    Edges that decide by the outcome of a step whether something runs at all belong to every piece.
     """
     edges = {edge.on: "ok" if edge.kind == "open" else str(edge.kind) for edge in whole.edges}
     found = {name: edges.get(name, "ok") for name in step.depends_on}

@@ -1,4 +1,4 @@
-"""What tokens cost: a dated table, planrun's own or that of whoever runs it, read strictly.
+"""What tokens cost: a dated table, planrun's own or that of the user, read strictly.
 
 Prices are US dollars for a million tokens. Costs are rounded up to a billionth of a dollar, so that what is reserved
 is never less than what is counted. A model without a row has no price: nothing is guessed.

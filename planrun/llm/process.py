@@ -1,6 +1,6 @@
 """The process that calls a model, seen from planrun: started, asked, waited for, ended; see worker/ for its inside.
 
-It is the only one that loads the libraries for it and that is told the credentials, through a pipe, once it has closed
+Only this process loads the libraries for it. It alone receives the credentials, through a pipe, once it has closed
 itself to others. The pipe ends with planrun, however planrun ends, and the process ends with the pipe.
 """
 

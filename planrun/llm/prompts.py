@@ -66,8 +66,8 @@ MAX_GOAL = 24_000  # bytes
 def generate_prompt(
     goal: str, repository: Repository, most_steps: int, mask: Callable[[str], str], *, trusted: bool
 ) -> str:
-    """Return the question; `mask` hides secrets, `trusted`: whoever asks wrote the goal themselves."""
-    told = [
+    """Return the question; `mask` hides secrets, `trusted`: the user wrote the goal."""
+    blocks = [
         data_block(name, mask(text), limit * 4) for name, text, limit in parts(repository)
     ]  # characters have up to four bytes
     asked = (
@@ -75,7 +75,7 @@ def generate_prompt(
         if trusted
         else "what the block named `goal` asks for.\n" + data_block("goal", mask(goal), MAX_GOAL)
     )
-    return "\n\n".join(["The project:", *told, f"Goal: {asked}", f"Write at most {most_steps} steps."])
+    return "\n\n".join(["The project:", *blocks, f"Goal: {asked}", f"Write at most {most_steps} steps."])
 
 
 _EXPAND_TASK = """\
@@ -104,11 +104,11 @@ def expand_prompt(
     whole: Whole, text: str, repository: Repository, most_steps: int, mask: Callable[[str], str]
 ) -> str:
     """Return the question for one step; `text`: the plan as it is by now, `mask` hides secrets."""
-    told = [data_block(name, mask(part), limit * 4) for name, part, limit in parts(repository)]
+    blocks = [data_block(name, mask(part), limit * 4) for name, part, limit in parts(repository)]
     return "\n\n".join(
         [
             "The project:",
-            *told,
+            *blocks,
             "The plan:",
             data_block("plan", mask(text), MAX_PLAN),
             f"Make this step concrete: {whole.id}",
@@ -175,7 +175,7 @@ avoid network access, installation, deletion, publishing, `eval`, and anything o
 
 
 class Situation(Record):
-    """What a run tells of itself; texts are masked and not yet cleaned.
+    """What a run reports of itself; texts are masked and not yet cleaned.
 
     `steps`: id, title, status, reason, depends_on, does (what it runs), risk, as far as known. `failed`: id, error
     (class, rule, message) and the name and the end of the log. `numbers`: the first of the numbers that new steps get,
@@ -224,11 +224,11 @@ def _rows(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _failure(row: Mapping[str, Any], *, shown: bool) -> str:
     error = row["error"]
-    told = f"step {_json(row['id'])} failed: class {error['class']}, rule {error['rule']}"
+    summary = f"step {_json(row['id'])} failed: class {error['class']}, rule {error['rule']}"
     message = data_block(f"error message of {row['id']}", error["message"], LOG_BYTES // 4)
     if not shown or not row["log"]:
-        return f"{told}\n{message}"
-    return f"{told}\n{message}\n{data_block('end of the log of ' + row['id'], row['log'], LOG_BYTES)}"
+        return f"{summary}\n{message}"
+    return f"{summary}\n{message}\n{data_block('end of the log of ' + row['id'], row['log'], LOG_BYTES)}"
 
 
 def _ids(first: int) -> str:

@@ -97,7 +97,7 @@ class RecordingDirectory:
         )
 
     def _write(self, data: bytes) -> None:
-        """Write a file that is no entry yet; one that is there is of somebody who was killed."""
+        """Write a file that is no entry yet; an existing one is of a process that was killed."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             os.unlink(_PART, dir_fd=self._fd)

@@ -1,6 +1,6 @@
 """What is known of a repository without running anything of it: its files, and the commands that its files name.
 
-A repository told to a model in a few thousand characters: always the same text for the same files.
+A description of a repository for a model in a few thousand characters: always the same text for the same files.
 
 Everything that comes from the repository is data and stands in data blocks, also the names of its files.
 """
@@ -35,7 +35,7 @@ CI_FILES = (
 )
 _WORKFLOW = re.compile(r"\.github/workflows/[^/]+\.ya?ml\Z")
 _README = re.compile(r"README(?:\.(?:md|rst|txt|adoc))?\Z", re.IGNORECASE)
-# Whose names say that they hold what nobody else should read: never read, never listed.
+# Files whose names show that they hold secrets: never read, never listed.
 _PRIVATE = re.compile(
     r"(?:^|/)(?:\.env[^/]*|[^/]*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg)|id_(?:rsa|dsa|ecdsa|ed25519)[^/]*"
     r"|\.netrc|_netrc|\.npmrc|\.pypirc|\.git-credentials|\.htpasswd"
@@ -103,7 +103,7 @@ class Command(Record):
 
 
 def is_private(path: str) -> bool:
-    """Say whether the name of a file tells that it holds secrets."""
+    """Say whether the name of a file shows that it holds secrets."""
     if _PRIVATE.search(path):
         return True
     return _TELLING.search(path) is not None and path.rpartition(".")[2].lower() not in _LANGUAGES
@@ -115,7 +115,7 @@ def is_ours(path: str) -> bool:
 
 
 def is_told(path: str) -> bool:
-    """Say whether a file is one whose beginning a digest tells: build files, README and CI files."""
+    """Say whether a digest of the repository shows the beginning of a file: build files, README and CI files."""
     if is_private(path):
         return False
     return path in BUILD_FILES or path in CI_FILES or bool(_README.match(path) or _WORKFLOW.match(path))
@@ -127,7 +127,7 @@ def is_readme(path: str) -> bool:
 
 
 def is_ci(path: str) -> bool:
-    """Say whether a file tells a CI system what to do."""
+    """Say whether a file configures a CI system."""
     return path in CI_FILES or _WORKFLOW.match(path) is not None
 
 
@@ -259,19 +259,19 @@ _FINDERS: tuple[Callable[[Repository], Iterator[Command]], ...] = (_recipes, _no
 MAX_TREE = 5500  # characters of the tree
 MAX_FOLDER = 12  # files of one folder that are named
 MAX_LANGUAGES = 6
-MAX_TEXTS = 12  # files whose beginnings are told
+MAX_TEXTS = 12  # files whose beginnings are shown
 MAX_README = 3000  # characters
 MAX_FILE = 1500
 
 
 def parts(repository: Repository) -> Iterator[tuple[str, str, int]]:
-    """Yield what is told of a repository: name of the part, its text, and how many characters it may have."""
+    """Yield the parts of the description of a repository: name, text, and most characters of each."""
     yield "overview", _overview(repository), 2000
     yield "tree", "\n".join(tree(repository.paths)), 6000
-    told = sorted(
+    described = sorted(
         filter(is_told, repository.texts), key=lambda path: (not is_readme(path), is_ci(path), path)
     )
-    for path in told[:MAX_TEXTS]:
+    for path in described[:MAX_TEXTS]:
         most = MAX_README if is_readme(path) else MAX_FILE
         yield f"file {path}", repository.texts[path][:most], most
 
@@ -302,10 +302,10 @@ def tree(paths: tuple[str, ...]) -> list[str]:
 
 
 def _fitting(rows: list[str]) -> Iterator[str]:
-    room = MAX_TREE
+    remaining = MAX_TREE
     for number, row in enumerate(rows):
-        room -= len(row) + 1
-        if room < 0:
+        remaining -= len(row) + 1
+        if remaining < 0:
             yield f"and {len(rows) - number} more folders"
             return
         yield row

@@ -1,6 +1,6 @@
-"""Text that somebody else wrote, on its way into a prompt: cleaned, capped, and between marks that it cannot close.
+"""Untrusted text in a prompt: cleaned, capped, and between marks that it cannot close.
 
-Files of the repository, logs, outputs, messages of errors: whoever wrote them is no party to the conversation. Equal
+Files of the repository, logs, outputs, messages of errors: their authors are no party to the conversation. Equal
 text always becomes an equal block, so that a recorded answer is found again. None of this makes a model obey; what it
 may write is bounded elsewhere, whatever it read.
 """
@@ -81,7 +81,7 @@ _ANSI = re.compile(
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _HIDDEN_PATTERNS = tuple((kind, re.compile(_one_of(ranges))) for kind, ranges in _HIDDEN)
 _OPENING = "<\uff1c\ufe64\u2039\u27e8\u3008"  # what reads as the beginning of a tag
-# Our own marks, and the tags and tokens by which the formats of conversations tell who speaks.
+# Our own marks, and the tags and tokens by which the formats of conversations mark the speaker.
 _TAG = re.compile(
     rf"[{_OPENING}](?=[\s/]{{0,8}}(?:untrusted|system|assistant|human|function|invoke|antml|tool_|thinking)"
     rf"|\||{_OPENING[0]}\s?/?SYS)",
@@ -120,7 +120,7 @@ def data_block(name: str, text: str, limit: int) -> str:
 
 
 def block(name: str, text: str, limit: int) -> Block:
-    """Return the same block with what was taken out of it; `name` may itself be somebody else's, as a path is."""
+    """Return the same block with what was taken out of it; `name` may be untrusted too, as a path is."""
     cleaned = clean(text)
     content, left_out = capped(cleaned.text, limit)
     label = _label(name)
@@ -207,19 +207,19 @@ def _short(line: str) -> str:
 def capped(text: str, limit: int) -> tuple[str, int]:
     """Return the beginning and the end of a text in at most `limit` bytes, and how many bytes are left out.
 
-    A third is for the beginning: of logs, which are most of what is long, the end tells more.
+    A third is for the beginning: most long texts are logs, and their end says more.
     """
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text, 0
     note = len(f"\n[{len(data)} bytes left out] ")
-    room = max(limit - note, 0)
-    head = data[: room // 3].decode("utf-8", "ignore")
-    tail = data[len(data) - (room - room // 3) :].decode("utf-8", "ignore") if room else ""
+    available = max(limit - note, 0)
+    head = data[: available // 3].decode("utf-8", "ignore")
+    tail = data[len(data) - (available - available // 3) :].decode("utf-8", "ignore") if available else ""
     out = len(data) - len(head.encode()) - len(tail.encode())
-    # The end goes on in the line of the note: nothing that stood inside of a line comes to begin one.
-    told = f"{head}\n[{out} bytes left out] {tail}"
-    return (told if limit >= note else told.encode()[:limit].decode("utf-8", "ignore")), out
+    # The end continues the line of the note: no text from inside a line starts a line.
+    shortened = f"{head}\n[{out} bytes left out] {tail}"
+    return (shortened if limit >= note else shortened.encode()[:limit].decode("utf-8", "ignore")), out
 
 
 def _label(name: str) -> str:
@@ -230,7 +230,7 @@ def _label(name: str) -> str:
 
 
 def _mark(label: str, content: str) -> str:
-    """Return what stands in both marks of a block: whoever writes the content cannot know it and write it, too."""
+    """Return what stands in both marks of a block: the author of the content cannot know it and write it, too."""
     number = 0
     while True:
         said = f"{number}\n{label}\n{content}".encode("utf-8", "replace")

@@ -133,14 +133,14 @@ class Call:
                 self._line.say("spent", number=self._number, **fields)
 
     def repeat(self, message: str, delay: float) -> None:
-        """Tell why there is one more attempt, `delay` seconds from now."""
+        """Report why there is one more attempt, `delay` seconds from now."""
         with self._lock:
             if not self._is_over:
                 fields = {"attempt": self.tally.attempts, "message": message, "delay": round(delay, 3)}
                 self._line.say("repeat", number=self._number, **fields)
 
     def end(self, answer: Answer, *, last: bool = False) -> bool:
-        """Tell the answer, with what the call used up; False when somebody else did before."""
+        """Send the answer, with what the call used up; False when another thread did before."""
         with self._lock:
             if self._is_over:
                 return False
@@ -168,7 +168,7 @@ class Line:
         self._lock = threading.Lock()
 
     def say(self, word: str, **fields: Any) -> None:
-        """Send one line; ends the process when nobody reads any more."""
+        """Send one line; ends the process when the reader is gone."""
         data = wire.line(word, **fields)
         try:
             with self._lock:

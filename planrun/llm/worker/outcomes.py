@@ -1,7 +1,7 @@
-"""What came of one attempt: a word for it, the rule that found the word, and whether another attempt may help.
+"""The outcome of one attempt: its class, the rule that found the class, and whether another attempt may help.
 
 Typed facts decide, in this order: what planrun itself found, the type that the service names, the status, the kind of
-error of the connection. Texts are shown and decide nothing, but for the one thing no field tells: which part of a
+error of the connection. Texts are shown and decide nothing, but for the one thing no field states: which part of a
 request a model or service does not know.
 """
 
@@ -153,8 +153,8 @@ def _of_status(error: anthropic.APIStatusError) -> Outcome:
     kind = error.type if isinstance(error.type, str) else ""
     status = error.status_code
     if 300 <= status < 400:
-        told = f"the service sends the question elsewhere ({status}), and planrun does not follow"
-        return Outcome(ending="rejected", rule=f"status:{status}", message=told)
+        text = f"the service sends the question elsewhere ({status}), and planrun does not follow"
+        return Outcome(ending="rejected", rule=f"status:{status}", message=text)
     ending = (
         _BY_TYPE.get(kind) or _BY_STATUS.get(status) or ("rejected" if 400 <= status < 500 else "unavailable")
     )
@@ -193,30 +193,30 @@ def _of_exchange(error: WorkloadIdentityError) -> Outcome:
             message="the workload's token could not be exchanged",
             repeat=None,
         )
-    told = f"the service does not exchange the workload's token for a credential ({status})"
-    return Outcome(ending="unauthorized", rule=f"exchange:{status}", message=told)
+    text = f"the service does not exchange the workload's token for a credential ({status})"
+    return Outcome(ending="unauthorized", rule=f"exchange:{status}", message=text)
 
 
 def _of_connection(error: BaseException, chain: list[BaseException]) -> Outcome:
     name = type(error).__name__
     if any(isinstance(link, ssl.SSLCertVerificationError) for link in chain):
-        told = "the certificate of the service cannot be trusted"
-        return Outcome(ending="unavailable", rule="connection:certificate", message=told)
+        text = "the certificate of the service cannot be trusted"
+        return Outcome(ending="unavailable", rule="connection:certificate", message=text)
     if isinstance(error, (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, httpx2.InvalidURL)):
         return Outcome(ending="rejected", rule=f"connection:{name}", message="the request cannot be sent")
     reason = next((link.strerror for link in chain if isinstance(link, OSError) and link.strerror), "")
-    told = f"the connection to the service failed ({reason or name})"
-    return Outcome(ending="unavailable", rule=f"connection:{name}", message=told, repeat=None)
+    text = f"the connection to the service failed ({reason or name})"
+    return Outcome(ending="unavailable", rule=f"connection:{name}", message=text, repeat=None)
 
 
 def _of_content(error: Exception) -> Outcome:
     if isinstance(error, json.JSONDecodeError):
-        rule, told = "json", "the service sent broken JSON"
+        rule, text = "json", "the service sent broken JSON"
     elif isinstance(error, RecursionError):
-        rule, told = "depth", "the service sent JSON that is nested too deep"
+        rule, text = "depth", "the service sent JSON that is nested too deep"
     else:
-        rule, told = f"error:{type(error).__name__}", "the service sent something that is no message"
-    return Outcome(ending="malformed", rule=rule, message=told, repeat=1)
+        rule, text = f"error:{type(error).__name__}", "the service sent something that is no message"
+    return Outcome(ending="malformed", rule=rule, message=text, repeat=1)
 
 
 def wait_of(headers: Mapping[str, str]) -> float | None:

@@ -37,7 +37,7 @@ _STATUS = "/proc/self/status"
 def deny_inspection() -> str:
     """Make memory, environment and descriptors of this process unreadable; returns what became of it.
 
-    hidden: the system granted it. open: it has no such thing (macOS). traced: somebody was faster, and sees everything.
+    hidden: the system granted it. open: it has no such thing (macOS). traced: another process came first, and sees all.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file has the credentials
     if sys.platform != "linux":
@@ -70,7 +70,7 @@ _LEFT_OUT: dict[Feature, str] = {
 
 
 class Caller:
-    """Whoever makes the calls of this process; what it learns of the service holds for all of them."""
+    """Makes the calls of this process; what it learns of the service holds for all of them."""
 
     def __init__(self, opening: dict[str, Any]) -> None:
         service, credentials = opening["service"], opening["credentials"]
@@ -91,9 +91,9 @@ class Caller:
             if outcome.ending == "answered":
                 return self._answer(call, outcome, outcome.message)
             repeats[outcome.rule] = repeats.get(outcome.rule, 0) + 1
-            told = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
-            if told is not None:
-                return self._answer(call, outcome, told)
+            last_word = self._last_word(call, outcome, repeats[outcome.rule] - 1, sum(repeats.values()) - 1)
+            if last_word is not None:
+                return self._answer(call, outcome, last_word)
             call.note = outcome.message[:_MOST]
 
     def _attempt(self, call: Call) -> Outcome:
@@ -222,8 +222,8 @@ def serve() -> None:
     try:
         _answer_all(listener)
     except ImportError as error:
-        told = f"the anthropic package cannot be loaded: {error.msg}; install it anew: pip install anthropic"
-        listener.calls.get().cut("unavailable", told)
+        text = f"the anthropic package cannot be loaded: {error.msg}; install it anew: pip install anthropic"
+        listener.calls.get().cut("unavailable", text)
     sys.exit(0)
 
 

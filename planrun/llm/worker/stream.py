@@ -1,4 +1,4 @@
-"""In which order a stream may come: what is out of order was put together by somebody else, and is no answer.
+"""The order of the events of a stream: one that is out of order is forged or broken, and is no answer.
 
 One attempt: the request as the library sends it, and the stream read to its end or to whatever is wrong with it.
 """
@@ -45,7 +45,7 @@ class Order:
         self._has_ended = False
 
     def take(self, event: Any) -> None:
-        """See the next event of a kind that has an order; raises Unusable when it is not its turn."""
+        """See the next event of a kind that has an order; raises Unusable when it is out of order."""
         kind = event.type
         if kind == "message_start":
             self._hold(not self._has_begun, "a message begins twice")
@@ -115,7 +115,7 @@ MOST_BYTES = 32 << 20  # of one response
 MOST_TEXT = 1 << 20  # characters of one answer, four times as many as are read of a draft
 _CONNECT = 15.0  # seconds to wait for a connection
 _SILENCE = 60.0  # between two pieces of a stream, in which the service sends signs of life
-_AFTER = 5.0  # seconds past the deadline of the call, which somebody else keeps and tells better
+_AFTER = 5.0  # seconds past the deadline of the call, which another part enforces and reports better
 _IN_TEXT = (
     "\n\nAnswer with nothing but one JSON value that follows this JSON Schema, without a fence around it:\n"
 )
@@ -156,7 +156,7 @@ class _Capped(httpx2.SyncByteStream):
 
 
 def client_of(base_url: str, credentials: dict[str, Any]) -> anthropic.Anthropic:
-    """Return a client that is told everything, so that no variable and no file of the machine has a say."""
+    """Return a client with every setting given, so that no variable and no file of the machine has an effect."""
     kind, fields = credentials["kind"], credentials["fields"]
     given: dict[str, Any] = (
         {kind: fields["value"]} if kind != "federation" else {"credentials": _identity(fields)}
@@ -257,7 +257,7 @@ class Reader:
         self._has_begun = False
 
     def read(self, stream: Any) -> Outcome:
-        """Return what came of it; raises Unusable for what is no message, and what the library raises."""
+        """Return the outcome; raises Unusable for what is no message, and what the library raises."""
         kind = self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
             raise Unusable(f"content_type:{kind or 'none'}", "the service sent no stream of events")
@@ -277,7 +277,7 @@ class Reader:
         return self._conclude()
 
     def _look(self, event: Any) -> None:
-        """Take an event; what is strange in it is told when the stream has told what it costs."""
+        """Take an event; an oddity in it is reported once the stream has stated what it costs."""
         try:
             self._take(event)
         except Unusable as strange:
@@ -358,15 +358,15 @@ class Reader:
             self._tally.unread()
             raise Unusable("message:incomplete", "the service sent the end of a message without its start")
         if stop is None or (stop == "end_turn" and not self._has_ended):
-            told = "the stream ended before the answer did"
-            return self._outcome("truncated", "stream:ended_early", told)
+            reason = "the stream ended before the answer did"
+            return self._outcome("truncated", "stream:ended_early", reason)
         if not isinstance(stop, str) or stop not in _STOPS:
-            told = f"the model stopped for a reason that planrun does not know: {str(stop)!a}"
-            raise Unusable(f"stop_reason:{stop!s}", told, repeat=0)
-        ending, told = _STOPS[stop]
+            reason = f"the model stopped for a reason that planrun does not know: {str(stop)!a}"
+            raise Unusable(f"stop_reason:{stop!s}", reason, repeat=0)
+        ending, reason = _STOPS[stop]
         if ending == "refused" and self._category:
-            told += f" ({self._category})"
-        outcome = self._outcome(ending, f"stop_reason:{stop}", told).but(repeat=0)
+            reason += f" ({self._category})"
+        outcome = self._outcome(ending, f"stop_reason:{stop}", reason).but(repeat=0)
         return outcome.but(text=self._text()) if ending == "answered" else outcome
 
     def _text(self) -> str:
