@@ -1,8 +1,8 @@
 """Files of tools for which there is no converter, by their names and by their keys.
 
-A draft as plan text, with everything that was found at its head, and held against the door of any plan.
+A draft as plan text, with all findings in a comment at its head, and validated like any plan.
 
-One file of another tool as a plan: read, converted, written, and held against the door of any plan.
+One file of another tool as a plan: read, converted, written, and validated like any plan.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ SOURCES = ("github", "taskfile", "dagu")
 
 
 class Order(Record):
-    """What is to be converted: a file, the tool that it is for ("": told by its content), and which parts of it."""
+    """What to convert: a file, the tool that it is for ("": detected from its content), and which of its parts."""
 
     file: str
     source: str = ""
@@ -251,7 +251,7 @@ class Order(Record):
 
 
 class Converted(Record):
-    """What came of it: the plan's text, "" where something is refused, and all findings in file order."""
+    """The result: the plan's text, "" where something is refused, and all findings in file order."""
 
     source: str
     findings: tuple[Finding, ...] = ()
@@ -314,7 +314,7 @@ def _no_converter(file: str, tool: str) -> str:
 
 
 def told_source(root: Node) -> str:
-    """Return the tool that a file is for, by its keys; "" when they do not tell."""
+    """Return the tool that a file is for, by its keys; "" when they do not identify one."""
     if root.get("jobs") is not None:
         return "github"
     if root.get("tasks") is not None:

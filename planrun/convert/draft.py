@@ -52,7 +52,7 @@ class DraftStep:
             self.condition = f"({self.condition}) and ({condition})"
 
     def make_abstract(self, note: str) -> None:
-        """Take the action away, which stays readable as a note for whoever writes a new one."""
+        """Remove the action, which stays readable as a note for the author of a new one."""
         script = self.keys.get("run")
         for action in (
             *ACTIONS,
@@ -101,9 +101,9 @@ class DraftPlan:
         self._taken: set[str] = set()
         self._made: list[tuple[str, str]] = []  # beginnings of paths, and the steps that make what is there
 
-    def name(self, wish: str) -> str:
-        """Return a free id that is as near to the wish as ids allow."""
-        fit = _UNFIT.sub("-", wish).strip("-.") or "step"
+    def name(self, preferred: str) -> str:
+        """Return an unused id that is as close to the preferred one as ids allow."""
+        fit = _UNFIT.sub("-", preferred).strip("-.") or "step"
         fit = fit[: MAX_ID - 4]
         if not re.match(r"[A-Za-z0-9_]", fit):
             fit = f"s{fit}"[:MAX_ID]
@@ -132,10 +132,10 @@ class DraftPlan:
         self._made += [(stem, step) for stem in stems]
         return True
 
-    def share(self, wish: str, container: dict[str, Any], *, per_instance: bool) -> str:
+    def share(self, preferred: str, container: dict[str, Any], *, per_instance: bool) -> str:
         """Declare a container that several steps share, and return its name."""
         shared: dict[str, Any] = self.keys.setdefault("containers", {})
-        name = free = _UNFIT.sub("-", wish).strip("-.")[: MAX_ID - 4] or "container"
+        name = free = _UNFIT.sub("-", preferred).strip("-.")[: MAX_ID - 4] or "container"
         number = 2
         while free in shared:
             free, number = f"{name}-{number}", number + 1

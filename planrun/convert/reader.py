@@ -1,6 +1,6 @@
-"""What a conversion tells besides the plan: what means something else, what is left to do, what cannot be kept.
+"""What a conversion reports besides the plan: what has another meaning, what is left to do, what cannot be kept.
 
-Values of somebody else's file: what a node is, read with care and without exceptions.
+Values of a file of another tool: the kind of each node, read without exceptions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS = 1000  # of one file; more are counted with the last
 EVERYTHING = ("all", "*")
-NEVER = frozenset(("shape", "too-large"))  # what nobody can accept: there is nothing to convert
+NEVER = frozenset(("shape", "too-large"))  # findings that cannot be accepted: there is nothing to convert
 
 
 class UntranslatableError(Exception):
@@ -61,7 +61,7 @@ class Finding(Record):
 
 
 class Findings:
-    """Collects findings of one file; one that says the same of several places is told once, at the first."""
+    """Collects findings of one file; the same finding at several places is reported once, at the first."""
 
     def __init__(self, file: str, accepted: Iterable[str] = ()) -> None:
         self.file = file

@@ -82,9 +82,9 @@ class Dag:
         description = " ".join(keys.text("description").split())
         if description:
             plan.keys["description"] = description
-        for key, told in _NOT_KEPT.items():
+        for key, difference in _NOT_KEPT.items():
             if keys.has(key):
-                found.differs(key, told, keys.place(key))
+                found.differs(key, difference, keys.place(key))
         self._defaults()
         found.differs(
             "shell",

@@ -142,7 +142,7 @@ def repeated(script: str, node: Node, reader: Reader) -> str:
 
 
 def _mode(keys: Keys) -> str:
-    """Return `while`, `until`, or "" for a policy that repeats nothing, as Dagu tells them apart."""
+    """Return `while`, `until`, or "" for a policy that repeats nothing, by the rules of Dagu."""
     word = keys.text("repeat")
     if word in ("while", "until"):
         return word
@@ -214,9 +214,9 @@ class StepReading:
         for name, (code, message) in _REFUSED.items():
             if keys.has(name):
                 raise UntranslatableError(code, message)
-        for name, told in _TOLD.items():
-            if keys.has(name) and told:
-                self.found.differs(name, told, keys.place(name))
+        for name, difference in _TOLD.items():
+            if keys.has(name) and difference:
+                self.found.differs(name, difference, keys.place(name))
         env, lines = split_environment(keys.get("env"), self.reader)
         if env:
             step.keys["env"] = env
@@ -455,7 +455,7 @@ class StepReading:
 
 
 def skips_on(keys: Keys) -> bool:
-    """Say whether what waits for a step goes on when it was skipped."""
+    """Say whether dependent steps run when the step was skipped."""
     node = keys.get("continueon")
     if node is None:
         return False

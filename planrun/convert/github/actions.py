@@ -286,20 +286,18 @@ class Actions:
     def _setup(self, action: str, node: Node, name: str) -> DraftStep:
         uses = node.value["uses"]
         setup = Setup(action, {key: text_of(value) for key, value in self.inputs.items()})
-        told = " and ".join(setup.programs)
+        programs = " and ".join(setup.programs)
         step = DraftStep(name)
-        message = f"{action} is not run: {told} must be there"
+        message = f"{action} is not run: {programs} must be there"
         if setup.left:
-            message = (
-                f"{action} is not run: {told} must be there, in the version that it asks for ({setup.left})"
-            )
+            message = f"{action} is not run: {programs} must be there, in the version that it asks for ({setup.left})"
             step.notes.append(self.found.todo("setup", message, uses, name))
         elif setup.is_python:
             message = f"{action} is not run: a virtual environment is made of the Python that is there"
             self.found.differs("setup", message, uses)
         elif setup.script:
             self.found.differs(
-                "setup", f"{action} is not run: the version of {told} that is there is checked", uses
+                "setup", f"{action} is not run: the version of {programs} that is there is checked", uses
             )
         else:
             self.found.differs("setup", message, uses)

@@ -242,7 +242,7 @@ if TYPE_CHECKING:
 
 
 def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]) -> None:
-    """Give the steps of a job their edges and conditions; `own` is what the job's `if` comes to."""
+    """Give the steps of a job their edges and conditions; `own` is the result of the job's `if`."""
     entry = _arrivals(job, own)
     has_condition = own.text not in ("", "true")
     is_skippable = has_condition or (not own.asks and any(needed.anchor for needed in job.needs))

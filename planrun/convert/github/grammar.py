@@ -2,7 +2,7 @@
 
 A tree is one of ("const", value), ("path", names), ("index", tree, tree), ("call", name, trees), ("not", tree),
 ("and", left, right), ("or", left, right), ("compare", operator, left, right). `names` of a path are texts; `*` stands
-for all. Names of contexts and functions are in small letters, as GitHub does not tell capitals apart.
+for all. Names of contexts and functions are in small letters, as GitHub ignores case.
 
 Texts of a workflow cut into what stands there and the expressions between `${{` and `}}`.
 """

@@ -79,11 +79,11 @@ def told_of(workflow: Workflow, node: Node, what: str) -> list[str]:
 def services_of(workflow: Workflow, job: Job, names: PlaceNames) -> list[DraftStep]:
     """Return a step for each service of a job."""
     found = []
-    told = workflow.reader.mapping(job.node.get("services"), "`services`")
-    if told and job.matrix is not None:
+    service_nodes = workflow.reader.mapping(job.node.get("services"), "`services`")
+    if service_nodes and job.matrix is not None:
         message = f"all instances of {job.name} use the same services at the same time; see `lock:` of steps"
         workflow.found.differs("shared-services", message, job.node.key("services"))
-    for name, node in told.items():
+    for name, node in service_nodes.items():
         step = DraftStep(workflow.plan.name(f"{job.label}.{slug(name) or 'service'}"))
         found.append(step)
         try:
@@ -281,7 +281,7 @@ class JobConversion:
         return ""
 
     def _told(self) -> None:
-        """Tell what of a job a plan does not have."""
+        """Report the keys of a job that a plan does not have."""
         for key, message in (
             ("permissions", "there is no token whose permissions could be set"),
             ("snapshot", "no image of the machine is kept"),

@@ -193,9 +193,11 @@ class _Reading:
             self._unfold(matrix, axes, rows, without)
         self._limits(matrix)
         if self.gone:
-            told = ", ".join(dict.fromkeys(self.gone))
+            runners = ", ".join(dict.fromkeys(self.gone))
             self.found.differs(
-                "other-machines", f"the plan is for one machine: left out are the instances on {told}", node
+                "other-machines",
+                f"the plan is for one machine: left out are the instances on {runners}",
+                node,
             )
         return matrix
 

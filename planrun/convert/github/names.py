@@ -64,7 +64,7 @@ class PlaceNames:
         self._nesting = 0
 
     def note(self, code: str, message: str) -> None:
-        """Tell that something means something else, at this place."""
+        """Report that something has another meaning, at this place."""
         self.workflow.found.differs(code, message, self.node)
 
     def path(self, names: tuple[str, ...]) -> Spelled:
@@ -311,7 +311,7 @@ class PlaceNames:
         if step is None and name in self.job.dropped:
             return const("false" if names[2] == "cache-hit" else "")
         if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
-            declare_outputs(step, [names[2]])  # whoever writes the step has to give it
+            declare_outputs(step, [names[2]])  # the author of the step has to write it
             return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
         if step is None or "run" not in step.keys:
             raise UntranslatableError(

@@ -1,4 +1,4 @@
-"""A GitHub expression in planrun's words, with its type; what would mean something else is refused or told.
+"""A GitHub expression as a planrun expression, with its type; a different meaning is refused or reported.
 
 GitHub converts types as it compares, and takes `TEST` for `test`; planrun does neither.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
             """Return a whole context as JSON text; raises UntranslatableError."""
 
         def note(self, code: str, message: str) -> None:
-            """Tell that something means something else."""
+            """Report that something has another meaning."""
 
 
 # How tightly the outermost operator of a text binds.
@@ -200,7 +200,7 @@ def _compare(tree: Tree, names: Names) -> Spelled:
 
 
 def _fitted(literal: Spelled, other: Spelled) -> Spelled:
-    """Return a literal in the type of what it is compared with, where GitHub's conversion comes to the same."""
+    """Return a literal in the type of what it is compared with, where GitHub's conversion gives the same."""
     if not literal.is_known or literal.kind == other.kind:
         return literal
     if other.kind == "boolean" and literal.value in (

@@ -152,7 +152,7 @@ class StepMaking:
         ):
             return None
         if node.get("continue-on-error") is not None:
-            return None  # which of its steps may fail nothing tells
+            return None  # nothing shows which of its steps may fail
         try:
             given = self._given(node, root, names)
             if condition(node.get("if"), names).asks:
@@ -272,14 +272,14 @@ class StepMaking:
 
     def _shell(self, node: Node) -> str:
         """Return the words before the script; raises UntranslatableError."""
-        wish = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
-        if not wish and self.job.is_contained and not self.job.is_mixed:
-            wish = "sh"  # as in containers there
-        if wish in SHELLS:
-            return SHELLS[wish]
-        if wish.endswith(" {0}") and "{0}" not in wish[:-4] and "${{" not in wish:
-            return wish[:-4].strip()
-        raise UntranslatableError("shell", f"the shell `{wish}`")
+        requested = text_of(node.get("shell")) or self.job.shell or self.workflow.shell
+        if not requested and self.job.is_contained and not self.job.is_mixed:
+            requested = "sh"  # as in containers there
+        if requested in SHELLS:
+            return SHELLS[requested]
+        if requested.endswith(" {0}") and "{0}" not in requested[:-4] and "${{" not in requested:
+            return requested[:-4].strip()
+        raise UntranslatableError("shell", f"the shell `{requested}`")
 
     def _hand_on(self, step: DraftStep, node: Node, text: str, shell: str) -> None:
         """Declare what the script writes for later steps."""

@@ -206,7 +206,7 @@ PYTHON_PRELUDE = 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_O
 
 
 def written_outputs(script: str) -> list[str]:
-    """Return the names of outputs that a script says it writes, as far as its text tells."""
+    """Return the names of outputs that a script writes, as far as its text shows."""
     if "GITHUB_OUTPUT" not in script:
         return []
     found = dict.fromkeys(_NAMED.findall(script))
@@ -266,7 +266,7 @@ def with_preludes(script: str, shell: str, wanted: Sequence[str]) -> str:
 
 
 class Condition:
-    """What an `if` comes to: an expression, "" for none, and whether it asks how what came before ended."""
+    """The result of an `if`: an expression, "" for none, and whether it asks how what came before ended."""
 
     def __init__(self, text: str = "", *, asks: bool = False) -> None:
         self.text = text
@@ -274,7 +274,7 @@ class Condition:
 
 
 def condition(node: Node | None, names: PlaceNames) -> Condition:
-    """Return what an `if` comes to; raises UntranslatableError."""
+    """Return the result of an `if`; raises UntranslatableError."""
     if node is None or is_nothing(node):
         return Condition()
     try:

@@ -174,9 +174,9 @@ def _input(workflow: Workflow, name: str, node: Node) -> None:
         return
     kind = _TYPES.get(text_of(members.get("type")), "string")
     fragment: dict[str, Any] = {"type": kind}
-    told = " ".join(text_of(members.get("description")).split())
-    if told and told.isprintable():
-        fragment["description"] = told
+    description_text = " ".join(text_of(members.get("description")).split())
+    if description_text and description_text.isprintable():
+        fragment["description"] = description_text
     options = [text_of(item) for item in workflow.reader.items(members.get("options"), "`options`")]
     if options:
         fragment["enum"] = list(dict.fromkeys(options))

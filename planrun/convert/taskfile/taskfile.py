@@ -102,7 +102,7 @@ def _include(name: str, node: Node, source: Source, gathered: Gathered, chain: t
         first = [*source.first, *_environment(root, own, top)]
     except UntranslatableError as why:
         gathered.lost[prefix] = why.message
-        if prefix == source.prefix:  # no name tells which tasks are missing
+        if prefix == source.prefix:  # no name shows which tasks are missing
             reader.found.refuse("includes", f"the include {name}: {why.message}", node)
         return
     inner = Source(
@@ -179,7 +179,7 @@ def _environment(root: Node, reader: Reader, top: Scope) -> list[str]:
 
 
 DEFAULT = "default"
-# As near as a plan comes to a shell without options: each command has to say itself that its failure counts.
+# The closest equivalent of a shell without options: each command has to state itself that its failure counts.
 SHELL = "bash --norc"
 
 

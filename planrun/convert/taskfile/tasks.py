@@ -96,8 +96,8 @@ class Emission:
             found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
             return entry
         self._open.append(key)
-        wish = f"{parent}.{name}" if done is not None else name
-        ends = Task(self, name, known, call.given).emit(self.plan.name(wish.replace(":", ".")), entry)
+        preferred = f"{parent}.{name}" if done is not None else name
+        ends = Task(self, name, known, call.given).emit(self.plan.name(preferred.replace(":", ".")), entry)
         self._open.pop()
         self._done[key] = ends
         return ends
@@ -327,9 +327,9 @@ class Task:
                 )
         return lines
 
-    def _scripted(self, wish: str, script: str, *, is_named: bool) -> DraftStep:
+    def _scripted(self, preferred: str, script: str, *, is_named: bool) -> DraftStep:
         """Return a step with a script and the surroundings of the task."""
-        name = wish if is_named else self.plan.name(wish)
+        name = preferred if is_named else self.plan.name(preferred)
         step = DraftStep(name, run=script)
         title = " ".join(text_of(self.members.get("desc")).split())
         if is_named and title and title.isprintable() and "{{" not in title:
