@@ -24,7 +24,6 @@ from planrun.actions.render import (
     render_step,
 )
 from planrun.errors import EvaluationError
-from planrun.folders import make_private
 from planrun.model.job import Job, Outcome, Prepared, original
 from planrun.model.progress import names_within
 
@@ -119,6 +118,8 @@ class Steps:
         """Return the job of an attempt; its outcome if the files that it needs cannot be written."""
         try:
             if step.needs_dir:
+                from planrun.folders import make_private  # few steps have one
+
                 make_private(self._private(step, attempt))
             return self._job(step, attempt, recipe)
         except OSError as error:  # an earlier step deleted the run's folders, or the disk is full

@@ -9,7 +9,6 @@ from planrun import __version__
 from planrun.actions.command import shell_on
 from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
 from planrun.actions.prepare import Steps
-from planrun.app.history import known_durations, progress_forecast, remember
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
@@ -270,6 +269,8 @@ class Session:
     def load_durations(self, plan: Plan, opening: dict[str, Any]) -> None:
         """Load the known durations of a plan's steps, and record those that are used in the first event."""
         if len(plan.steps) > 1:
+            from planrun.app.history import known_durations  # a plan of one step starts a little faster
+
             home = os.path.join(self.workspace, records.HOME)
             self.known = known_durations(
                 home, plan, self.jobs(plan), shown=sys.stderr is not None and sys.stderr.isatty()
@@ -400,12 +401,16 @@ class Session:
         """Return the ETA for the status line; None without a terminal."""
         if sys.stderr is None or not sys.stderr.isatty():
             return None
+        from planrun.app.history import progress_forecast
+
         mask = self.masks.mask_text if self.masks else None
         return progress_forecast(state, rundir, self.known.seconds if self.known else {}, mask)
 
     def remember(self, state: RunState, rundir: str) -> None:
         """Add an ended run to the history of its plan; a plan of one step has none."""
         if len(state.plan.steps) > 1:
+            from planrun.app.history import remember
+
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
 
     def _scheduler(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planrun.engine.claims import claims_of
 from planrun.model.lifecycle import judge, weigh
 
 TYPE_CHECKING = False
@@ -187,6 +186,8 @@ class Queue:
     def bind(self, steps: Sequence[Step], slots: Mapping[str, int], locks: Locks | None) -> None:
         """Enforce locks, conflicts and `max_parallel`; `slots`: capacities of locks, where not 1."""
         if any([step.kind == "group" or step.lock or step.conflicts for step in steps]):  # noqa: C419 - half the time
+            from planrun.engine.claims import claims_of  # few plans have any
+
             self.claims = claims_of(steps, slots, locks)
 
     @property

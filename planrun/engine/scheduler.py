@@ -9,7 +9,6 @@ from __future__ import annotations
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 from _signal import SIGUSR1 as PAUSE
 
-from planrun.engine.groups import evaluate_group, fail_fast
 from planrun.engine.queue import Frontier, Queue, pop, push
 from planrun.engine.termination import (
     cancel_pending,
@@ -246,6 +245,8 @@ class Scheduler:
 
     def _evaluate_step(self, step: Step) -> None:
         if step.kind == "group":
+            from planrun.engine.groups import evaluate_group  # few plans have any
+
             evaluate_group(self, step)
         elif self.evaluate(step):
             self.queue.add(step.id)
@@ -397,6 +398,8 @@ class Scheduler:
     def abort(self, step: Step) -> None:
         """Stop the run or the group of a failed step if its settings require that."""
         if step.group:
+            from planrun.engine.groups import fail_fast  # few plans have any
+
             fail_fast(self, step)
         aborts = self.state.steps[step.id].on_failure == "abort" and step.section == "steps"
         if aborts and self.state.ending is None:

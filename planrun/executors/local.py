@@ -14,8 +14,6 @@ from planrun.errors import InternalError, RecordsLost
 from planrun.executors.attempt import CANCELLED, DEADLINE, NEVER, UNKILLABLE, Attempt, outcome
 from planrun.executors.logs import Logs
 from planrun.executors.mark import Marks
-from planrun.executors.piped import PipedLogs
-from planrun.executors.scriptcopies import CopyFailed, ScriptCopies, clear
 from planrun.executors.spawn import Launcher, SpawnFailed, is_passing
 from planrun.executors.tree import ProcessTree, Scans, SpawnedPids
 from planrun.executors.wait import ChildSignalWatch, PidfdWatch, SignalInbox
@@ -153,6 +151,8 @@ class LocalExecutor:
         """Start the process, from copies of its scripts; returns when, and its process id. Raises SpawnFailed."""
         if not job.scripts:
             return time.monotonic(), self._launcher.spawn(job, log.opening, mark)
+        from planrun.executors.scriptcopies import CopyFailed, ScriptCopies  # few steps run scripts
+
         try:
             copies = self._script_copies[job.step] = ScriptCopies(
                 job, self._owner.listing if self._owner else ""
@@ -247,6 +247,8 @@ class LocalExecutor:
         for copies in self._script_copies.values():  # of attempts that could not be ended
             copies.remove()
         if self._owner and self._owner.listing and os.path.lexists(self._owner.listing):
+            from planrun.executors.scriptcopies import clear  # few runs have scripts
+
             clear(self._owner.listing)
 
     def __enter__(self) -> Self:
@@ -390,6 +392,8 @@ def _digest(path: str, size: int) -> str:
 def _outputs(folder: str, masks: Masks | None) -> Outputs:
     if masks is None:
         return Logs(folder)
+    from planrun.executors.piped import PipedLogs  # most plans have no secrets
+
     return PipedLogs(masks, folder)
 
 

@@ -16,7 +16,6 @@ import fcntl
 import os
 
 from planrun.errors import RecordsLost
-from planrun.folders import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -410,6 +409,8 @@ def create(path: str, how: int) -> int:
 
 
 def _make_folder(path: str) -> None:
+    from planrun.folders import make_private  # the folder of most runs is there
+
     make_private(path)
 
 

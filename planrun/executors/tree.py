@@ -11,7 +11,6 @@ import os
 import time
 
 from planrun.executors.mark import is_any_marked
-from planrun.executors.scan import COOKIE, Scan, signal_exactly, start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ class Scans:
     def take(self) -> Scan:
         """Return the scan of this iteration."""
         if self._scan is None:
+            from planrun.executors.scan import Scan, start_time  # most steps end without one
+
             began = time.monotonic()
             if self._since < 0:
                 self._since = start_time(os.getpid())
@@ -150,6 +151,8 @@ class ProcessTree:
         if not HAS_PROC:
             return int(self.has_group())
         if self._known:
+            from planrun.executors.scan import start_time  # most steps leave no process
+
             self._known = {pid: start for pid, start in self._known.items() if start_time(pid) == start}
         return len(self._known)
 
@@ -164,12 +167,16 @@ class ProcessTree:
             _quietly_killpg(self.leader, signum)
         if not self._known:
             return
+        from planrun.executors.scan import signal_exactly
+
         for pid, start in self._known.items():
             if not (group and _group_of(pid) == self.leader):
                 signal_exactly(pid, start, signum)
 
     def _cookie(self) -> tuple[bytes, ...]:
         """Return the environment entries that identify this attempt; none when one is missing."""
+        from planrun.executors.scan import COOKIE
+
         if any(name not in self._environment for name in COOKIE):
             return ()
         return tuple(os.fsencode(f"{name}={self._environment[name]}") for name in COOKIE)

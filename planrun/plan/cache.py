@@ -15,7 +15,6 @@ import stat
 import sys
 
 from planrun import __version__
-from planrun.folders import make_private
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -92,6 +91,8 @@ def read(key: str) -> Any:
 
 def write(key: str, data: Any) -> None:
     """Keep data under a key, if that is possible; says nothing when it is not."""
+    from planrun.folders import make_private  # plans are read more often than written
+
     try:
         make_private(folder())
         where = _open_folder()
