@@ -3,10 +3,8 @@
 Loaded only for steps with reports. The stored file has one suite or case per line, as masked JSON;
 `planrun.reports.testcases` reads it.
 
-JUnit files are untrusted input, parsed to suites and cases as plain data.
-
-Document types, and so entities, are refused; size, depth and length of texts are limited. Unknown content is ignored,
-since every test runner writes a different dialect.
+JUnit files are untrusted input. Document types, and so entities, are refused; size, depth and length of texts are
+limited. Unknown content is ignored, since every test runner writes a different dialect.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Patterns in the rules of a policy: `*` matches any text, every other character itself.
+"""Whether a step may start unasked: every policy in force is evaluated, and the strictest answer wins.
 
-May a step start unasked? Every policy in force is asked, and the strictest answer counts.
-
-In each of them deny wins over require, require over allow, and where no rule fits, the level decides: the highest risk
-that runs unasked, with a level of its own for steps that a model wrote.
+In each policy deny wins over require, and require over allow. Where no rule matches, the level decides: the highest
+risk that runs unasked, with a level of its own for steps that a model wrote. In a rule's pattern `*` matches any text,
+every other character itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`planrun classify`: the complexity of a task, by named rules.
-
-`planrun generate`: a plan for a goal, written for review by a model or by planrun's own patterns.
-"""
+"""`planrun generate` writes a plan for a goal, for review; `planrun classify` shows the complexity of a task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every verb as a click command, loaded when it is called: help, completion and the verbs that run nothing.
-
-`planrun completion`: the script that makes a shell complete verbs, options, files, step ids and run ids.
-"""
+"""Every verb as a click command, loaded when it is called; help, and the completion of shells."""
 
 from __future__ import annotations
 

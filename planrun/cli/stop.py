@@ -1,7 +1,4 @@
-"""`planrun cancel` and `planrun pause`: signal the process of a run from another shell.
-
-`planrun finalize`: finish the pending rollback and cleanup of an interrupted run.
-"""
+"""`planrun pause` and `planrun cancel` signal the process of a run; `planrun finalize` cleans up after one."""
 
 from __future__ import annotations
 

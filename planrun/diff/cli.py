@@ -1,8 +1,6 @@
-"""A change of a plan as a pull request proposes it: is it valid, what does it change and need? Nothing runs.
+"""`planrun diff` and `planrun review`: what changed in the meaning of a plan, for people, programs and pull requests.
 
-`planrun diff`: what changed in the meaning of a plan, as text, JSON or markdown.
-
-`planrun review`: the change of a plan in a pull request, for its reviewer and the job summary.
+`review` also validates the plan and lists the approvals that it needs. Nothing runs.
 """
 
 from __future__ import annotations

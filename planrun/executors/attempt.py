@@ -102,9 +102,6 @@ def _notes(attempt: Attempt) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# `_signal` and not `signal`: see signals.py.
-
-
 NEVER = float("inf")
 SHOW_LOG_AFTER = 1.0  # seconds until a running attempt's log gets its name, so that users can follow it
 # Seconds for the other processes after the main process ended; together less than the promised 2.

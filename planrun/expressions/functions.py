@@ -1,10 +1,8 @@
-"""`hash_files`: one digest over the files that match globs, inside one folder and nowhere else.
+"""The named functions of expressions, each total: any arguments give a value or an EvaluationError.
 
-Globs know `*`, `?` and `**`. Folders are entered by their own name, never through a link; `.git` and `.planrun`
-are entered only when they are named, since both change while nothing that matters does, and so do the copies of scripts
-that planrun runs.
-
-The named functions, each total: any arguments give a value or an EvaluationError.
+`hash_files` is one digest over the files that match globs in one folder. Globs have `*`, `?` and `**`. Folders are
+entered by their own name, never through a link; `.git`, `.planrun` and planrun's copies of scripts are included only
+where a glob names them, since they change in every run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The text before the grammar sees it: where `${{ … }}` ends, which characters and how many brackets it has.
+"""From text to the tree of an expression: Jinja2 parses, and an allow-list of nodes decides what is accepted.
 
-Jinja2's parser calls itself for every bracket, so the nesting is bounded here, before it starts.
+The text is scanned first: where `${{ … }}` ends, which characters and how many brackets it has. Jinja2's parser calls
+itself for every bracket, so the nesting is limited before it starts.
 
-From text to tree: Jinja2 reads the grammar, an allow-list of nodes decides what is an expression.
-
-Jinja2 is imported when the first expression is met: it costs as much time as everything else that validating
-a small plan needs. It only ever parses; nothing here renders or compiles a template.
+Jinja2 is imported with the first expression: it takes as long as everything else that validating a small plan needs.
+It only parses; nothing here renders or compiles a template.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The codes of advice; docs/lint.md has an example of each.
+"""Advice about plan files: every rule over one plan, what is suppressed, and a better order of the steps.
 
-Advice about plan files: every rule over one plan, what is left out, and the order of the steps put right.
+docs/lint.md has an example of each code.
 """
 
 from __future__ import annotations

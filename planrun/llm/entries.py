@@ -1,20 +1,15 @@
-"""Plain data as YAML that people read and that becomes exactly the same data again.
-
-Texts of several lines stand line by line. What an editor would change or does not show (blanks at the end of a line,
-control characters, marks without width) is written as an escape.
-
-By what an answer is found again: the hash of all that a model sees, but for what differs from run to run.
-
-What differs stands in blocks of data that hold what programs printed: times, durations, process ids, folders. Only
-there it is left out of account. A goal, a plan or a file of the repository counts to the last character.
-
-One recorded call to a model as a file that people review: YAML with its answer first, and exactly these keys.
+"""One recorded call to a model as a file that people review: YAML with its answer first, and exactly these keys.
 
 Schema: `schemas/recording.schema.json`. The answer may be edited by hand; the question may not, and the key shows it.
 
-Questions and answers of a model without known secrets: masked whole, and shortened for people only then.
+The key is the hash of all that a model sees, without what differs from run to run: times, durations, process ids and
+folders in blocks of data that programs printed. A goal, a plan or a file of the repository counts to the last character.
 
-A service, or a proxy before it, may send credentials back: in any encoding, in any field.
+The YAML reads back to exactly the same data. Texts of several lines stand line by line. What an editor would change or
+does not show (blanks at the end of a line, control characters, marks without width) is written as an escape.
+
+Questions and answers are masked whole before they are shortened: a service, or a proxy before it, may send credentials
+back, in any encoding and in any field.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Groups of steps: the source of their members, the status of a group, and the place of a member's records.
+"""Groups of steps: their members, the status of a group, and the combinations of a matrix. Pure.
 
-The combinations of a matrix, in order, and what its instances are called. Pure.
-
-GitHub's rules: the combinations of all axes, the last axis changing fastest; less those that an entry of `exclude`
-describes, in part or in full; then each entry of `include` is added to every combination none of whose values on an
-axis it would change, or else is a combination of its own, which later entries do not add to. What an entry added, a
-later one may change.
+A matrix follows GitHub's rules: the combinations of all axes, the last axis changing fastest; without those that an
+entry of `exclude` describes, in part or in full; then each entry of `include` is added to every combination whose axes
+it does not change, or is a combination of its own, which later entries do not extend. A later entry may change what an
+earlier one added.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The questions to models in a run, their usage and their results; loaded with the first planning.
+"""Language models in a run: what a plan allows them, the questions to them, their usage, their results.
 
-What a plan says about the language model that may write steps for it; loaded for plans that name one.
-
-The display names of steps that replace others.
+Also the display names of steps that replace others (`Step 3'`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""A policy: up to which risk steps run unasked, and rules about some of them.
+"""A policy: the highest risk that runs unasked, rules about some steps, presets, and topics of words.
 
-Sets of rules that a policy names by one word.
-
-Words that ask for a decision before a step starts: by topic, in what a step is called and in what it does.
-
-The words of `deploy`, `data` and `money` are those that agents stop at before risky work. `deletion` and `strategy` are
-read in ids, titles, descriptions and prompts only, since what a command deletes is known by its effects.
+A topic has words that require a decision before a step starts, by what a step is called and what it does. The words of
+`deploy`, `data` and `money` are those at which agents stop before risky work. `deletion` and `strategy` are looked for
+in ids, titles, descriptions and prompts only: the effects of a command show what it deletes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""`planrun execute` started by a queue: its run id is given, and its plan is verified again.
+"""The processes of queued plans: how they start, how a later runner identifies them, and how they end.
 
-The process of a queued plan: started behind a gate, identifiable by a later runner, and signalled exactly.
-
-A process waits at its gate until the queue's file names it. A runner that is killed in between closes the gate for
-good, so no plan runs without an entry in the file, and none twice.
-
-The outcome of an entry: by the exit code of its process, or by the ledger of its run.
-
-Update a queue after processes whose end was not observed.
+A process waits at a gate until the queue's file names it. A runner that is killed in between closes the gate for good,
+so no plan runs without an entry in the file, and none twice. The outcome of an entry is the exit code of its process,
+or comes from the ledger of its run if its end was not observed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""A place in a text, and the words and substitutions that are open there.
-
-The kinds of `$` and backtick expansions, recognised without evaluation.
-
-From text to the tokens of bash, for the part of the language that can be read exactly.
+"""From text to the tokens of bash, for the part of the language that can be read exactly.
 
 Whatever is not read exactly as bash reads it raises NotUnderstood. There is no recursion: a substitution opens a frame
-on a stack.
+on a stack. The kinds of `$` and backtick expansions are recognised without evaluation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Where in a script the shell can be: the folders it may stand in before and after each command.
+"""What is known while a script is read: variables, folders, and the simple commands found so far.
 
 A set of folders is a frozenset of workspace-relative paths; None in it means: unknown. An empty set: never here.
-
-What is known while a script is read: variables, folders, and the simple commands found so far.
 """
 
 from __future__ import annotations

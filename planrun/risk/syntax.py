@@ -1,11 +1,8 @@
-"""A place among the tokens of a text, and the compound commands that are open there.
+"""From tokens to simple commands, each with the folders it may run in: the grammar of bash, as far as it is covered.
 
-Compound commands of bash: `for`, `case`, `if`, loops, groups, functions and `[[ … ]]`.
-
-From tokens to simple commands, each with the folders it may run in: the grammar of bash, as far as it is covered.
-
-Compound commands are frames on a stack, so that nothing recurses. What bash would run, even in constructs that are
-always of class high, is found; what is not read exactly raises NotUnderstood.
+Compound commands (`for`, `case`, `if`, loops, groups, functions, `[[ … ]]`) are frames on a stack, so nothing recurses.
+What bash would run is found even in constructs that are always of class high; what is not read exactly raises
+NotUnderstood.
 """
 
 from __future__ import annotations

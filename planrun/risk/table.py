@@ -1,8 +1,7 @@
-"""The kinds of operands and values that rules name, each with what makes it class high.
+"""Rules of programs: which options and operands they take, and the class that results.
 
-Rules of programs: which options and operands they take, and what that makes of a command.
-
-`planrun.risk.programs` documents how to write a rule.
+The kinds of operands and values each state what makes them class high. `planrun.risk.programs` documents how to write a
+rule.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""One run for statistics: when its steps ran and how they ended, folded from events without loading the plan.
+"""The runs that statistics count: found in workspaces, in folders of CI or one by one, and read without their plans.
 
-Which runs are counted: from workspaces, from folders of CI, or single ones; broken ones are reported.
-
-The history of a workspace, rebuilt from its ledgers.
+Damaged runs are reported and not counted. `rebuild` writes the history of a workspace anew from its ledgers.
 """
 
 from __future__ import annotations

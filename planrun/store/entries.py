@@ -1,12 +1,12 @@
-"""A folder of results: `entries/` by key, `blobs/` by the sha256 of their bytes, `last/` for explanations.
+"""A store of cached results: entries by key, files by the sha256 of their bytes; restore, size and pruning.
 
-Several processes on several machines may use it at the same time: files are written under temporary names and renamed
-when complete. Readers check hashes, so that a partial, replaced or altered file is no result: it is removed, and the
-step runs. Any other problem with the folder counts as no result, too.
+Its folders are `entries/`, `blobs/` and `last/` (for explanations). Several processes on several machines may use it at
+the same time: files are written under temporary names and renamed when complete. Readers check hashes: a partial,
+replaced or altered file is no result; it is removed, and the step runs. Any other problem with the folder counts as no
+result, too.
 
-`place` restores the files of a result in the workspace: all of them are checked before the first one is renamed.
-
-The size of a store, and its pruning: the least recently used entries are removed first.
+`place` restores the files of a result in the workspace: all are checked before the first one is renamed. Pruning
+removes the least recently used entries first.
 """
 
 from __future__ import annotations

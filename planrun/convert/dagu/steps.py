@@ -1,8 +1,6 @@
-"""Executors of Dagu that are a program elsewhere: http is curl, jq is jq, ssh is ssh.
+"""One step of a Dagu file: its script, or the program of its executor (http: curl, jq: jq, ssh: ssh).
 
-Steps of Dagu that repeat themselves, as a loop in their script.
-
-One step of a Dagu file.
+A step that repeats itself becomes a loop in its script.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Actions that put a language on the PATH: a check of the version, and for Python a virtual environment.
+"""GitHub actions as steps: checks of a language's version, publishing, or no step at all; all others are refused.
 
-Actions that send something away: steps that do the same, for a person to release.
-
-What becomes of actions: a few mean nothing here, or can be said in a plan; all others are refused.
+For Python a virtual environment is made. Publishing steps do the same as the action, and need an approval.
 """
 
 from __future__ import annotations

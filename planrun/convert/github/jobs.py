@@ -1,6 +1,6 @@
-"""`container` and `services` of a job: the image of its steps, and steps that keep running beside them.
+"""One job of a GitHub workflow: a chain of steps in the workspace that all jobs share.
 
-One job of a workflow: a chain of steps in the workspace that all jobs share.
+`container` gives its steps an image, and `services` become steps that run beside them.
 """
 
 from __future__ import annotations
