@@ -3,7 +3,7 @@
 Schema: `schemas/recording.schema.json`. The answer may be edited by hand; the question may not, and the key shows it.
 
 The key is the hash of all that a model sees, without what differs from run to run: times, durations, process ids and
-folders in blocks of data that programs printed. A goal, a plan or a file of the repository counts to the last character.
+folders in blocks of data that programs printed. A goal, a plan or a file of the repository counts in full.
 
 The YAML reads back to exactly the same data. Texts of several lines stand line by line. What an editor would change or
 does not show (blanks at the end of a line, control characters, marks without width) is written as an escape.
