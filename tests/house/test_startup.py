@@ -48,6 +48,7 @@ ASLEEP = (
     ),
 )
 MODULES = 69  # of planrun in one run
+TRIES = 5  # to count the calls of a step
 CALLS = 30  # of planrun alone for one more step: 27.1 measured
 KIB = 20 * 1024
 
@@ -151,5 +152,10 @@ def test_a_step_costs_a_fixed_number_of_system_calls(tmp_path: Path) -> None:
     )
     if refused.returncode:
         pytest.skip(f"strace may not trace here: {refused.stderr.strip()[:200]}")
-    few, many = calls_of_planrun(tmp_path / "few", 20), calls_of_planrun(tmp_path / "many", 120)
-    assert (many - few) / 100 <= CALLS
+    # Processes that other programs start meanwhile make planrun look for its own among them: that only adds calls.
+    costs = []
+    while not costs or (min(costs) > CALLS and len(costs) < TRIES):
+        folder = tmp_path / str(len(costs))
+        folder.mkdir()
+        costs.append((calls_of_planrun(folder / "many", 120) - calls_of_planrun(folder / "few", 20)) / 100)
+    assert min(costs) <= CALLS
