@@ -153,7 +153,7 @@ def test_a_step_costs_a_fixed_number_of_system_calls(tmp_path: Path) -> None:
     if refused.returncode:
         pytest.skip(f"strace may not trace here: {refused.stderr.strip()[:200]}")
     # Processes that other programs start meanwhile make planrun look for its own among them: that only adds calls.
-    costs = []
+    costs: list[float] = []
     while not costs or (min(costs) > CALLS and len(costs) < TRIES):
         folder = tmp_path / str(len(costs))
         folder.mkdir()
