@@ -146,7 +146,7 @@ if TYPE_CHECKING:
     from planrun.plan.yaml.node import Node
 
 
-MAX_INSTANCES = 256  # of one matrix, as the plan language has it
+MAX_INSTANCES = 256  # of one matrix: GitHub's own limit
 MAX_COMPARED = 1_000_000  # combinations times entries, as the plan language has it
 RESERVED = ("include", "exclude", "max_parallel", "fail_fast")
 OTHER_MACHINE = re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b.*", re.IGNORECASE)
