@@ -1,0 +1,83 @@
+"""Who is notified of a run: the targets of its plan and of its ceilings, each with what may refuse it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.approval.notified import denial_of, scripts_of
+from planrun.notify.notifier import Notifier, Recipient
+from planrun.notify.orders import Place
+from planrun.reports.escape import line
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from planrun.actions.prepare import Steps
+    from planrun.app.session import Session
+    from planrun.approval.rules import Layers
+    from planrun.model.notify import Target
+    from planrun.model.plan import Plan
+    from planrun.model.state import RunState
+
+
+def notifier_of(session: Session, state: RunState, steps: Steps) -> Notifier | None:
+    """Return what notifies the targets of a run; None where every target of its plan is ruled out."""
+    place = steps.place
+    layers = session.admission.layers if session.admission else None
+
+    def refusal_of(recipient: Recipient) -> Callable[[], str]:
+        target = recipient.target
+        judges = layers if recipient.of_plan or layers is None else layers.but(plan=None)
+
+        def refusal() -> str:
+            denied = denial_of(target, judges, place.context) if judges is not None else ""
+            return denied or _altered(scripts_of(target), place.scripts, place.workspace)
+
+        return refusal
+
+    recipients = [
+        each.but(refusal=refusal_of(each)) if each.target.argv else each
+        for each in recipients_of(state.plan, layers)
+    ]
+    if not recipients:
+        return None
+    values = session.secrets.values if session.secrets else {}
+    return Notifier(
+        recipients,
+        place.rundir,
+        Place(workspace=place.workspace, env=place.env, secrets=values),
+        masks=session.masks,
+        wake=session.inbox,
+    )
+
+
+def recipients_of(plan: Plan, layers: Layers | None) -> list[Recipient]:
+    """Return the targets in force: those of the plan, unless a ceiling rules them out, then those of the ceilings."""
+    ceilings = layers.ceilings if layers else ()
+    found = []
+    if all(ceiling.policy.plan_notify for ceiling in ceilings):
+        found += [each.but(of_plan=True) for each in _named("plan", plan.notify)]
+    for ceiling in ceilings:
+        found += _named(line(ceiling.file, 200), ceiling.policy.notify)
+    return found
+
+
+def _named(owner: str, targets: Iterable[Target]) -> list[Recipient]:
+    return [Recipient(name=f"{owner} {number}", target=target) for number, target in enumerate(targets, 1)]
+
+
+def _altered(scripts: Iterable[str], known: Mapping[str, str], workspace: str) -> str:
+    """Return which script of a command is not what was reviewed; empty when all are, or none was recorded."""
+    for path in scripts:
+        if path not in known:
+            continue
+        try:
+            with open(os.path.join(workspace, path), "rb") as file:
+                data = file.read()
+        except OSError as error:
+            return f"{path}: {error.strerror}"
+        if sha256(data).hexdigest() != known[path]:
+            return f"{path} is not what was reviewed"
+    return ""

@@ -1,0 +1,1 @@
+"""Notifications of a run, sent by planrun outside of the steps."""
