@@ -1,0 +1,1 @@
+"""The canonical layout of plan files: indentation, blank lines, key order and quotes, with every comment kept."""

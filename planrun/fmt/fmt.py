@@ -1,0 +1,117 @@
+"""A plan's text in its canonical layout, compared with what it was before anybody may write it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.fmt.blanks import ended, spaced
+from planrun.fmt.layout import indented
+from planrun.fmt.order import SECTIONS, ordered_plan, ordered_steps
+from planrun.fmt.quotes import is_plain, unquoted
+from planrun.fmt.spans import UnsupportedError, read
+from planrun.plan.load import NoCollection, load_bytes
+from planrun.plan.yaml.document import parse
+from planrun.plan.yaml.node import MAPPING, SCALAR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.plan.yaml.node import Node
+
+# Each is left out where it would change what the file means, or where it cannot place a comment.
+_PASSES = (indented, unquoted, ordered_steps, ordered_plan, spaced, ended)
+_BOM = b"\xef\xbb\xbf"
+
+
+def formatted(data: bytes, file: str) -> bytes:
+    """Return the bytes of a plan in the canonical layout; `file` names it in problems.
+
+    Its meaning and its comments are those that it had. Raises InvalidPlan when it is not YAML, and InvalidInput when
+    the result would differ in meaning.
+    """
+    with NoCollection():
+        return _formatted(data, file)
+
+
+def _formatted(data: bytes, file: str) -> bytes:
+    tree, problems = parse(data, file)
+    if tree is None or problems:
+        raise InvalidPlan(problems, {file: data})
+    text = data.removeprefix(_BOM).decode("utf-8")
+    line_end = "\r\n" if "\r\n" in text else "\r" if "\r" in text else "\n"
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    before = text
+    for change in _PASSES:
+        try:
+            after = change(text)
+            if after != text and not _difference(tree, text, after, file):
+                text = after
+        except UnsupportedError:
+            continue
+    made = (_BOM if data.startswith(_BOM) else b"") + text.replace("\n", line_end).encode("utf-8")
+    _check(data, made, file, _difference(tree, before, text, file))
+    return made
+
+
+def _check(data: bytes, made: bytes, file: str, difference: str) -> None:
+    """Raise InvalidInput unless the plan has the digest that it had; what is no valid plan has none."""
+    if not difference and made != data:
+        try:
+            digest = load_bytes(data, file, cache=False).digest
+        except InvalidPlan:
+            return
+        if load_bytes(made, file, cache=False).digest != digest:
+            difference = "the digest would change"
+    if difference:
+        raise InvalidInput(f"{file}: cannot be formatted: {difference}; the file was not changed")
+
+
+def _difference(tree: Node, before: str, after: str, file: str) -> str:
+    """Return what of a file would change, in words; "" for nothing but its layout."""
+    found, problems = parse(after.encode("utf-8"), file)
+    if found is None or problems:
+        return f"line {problems[0].line}: {problems[0].message}"
+    if not _same(tree, found, 0):
+        return "a value would change"
+    return "" if comments(before) == comments(after) else "a comment would change"
+
+
+def _same(old: Node, new: Node, level: int) -> bool:
+    """Whether two values mean the same; `level` 0: the plan, 1: its lists of steps, 2: a step, 3: all others."""
+    if old.kind != new.kind:
+        return False
+    if old.kind == SCALAR:
+        return bool(old.value == new.value and (old.plain == new.plain or is_plain(old.value)))
+    if old.kind != MAPPING:
+        inner = 2 if level == 1 else 3
+        return len(old.value) == len(new.value) and all(
+            _same(one, other, inner) for one, other in zip(old.value, new.value, strict=True)
+        )
+    if set(old.value) != set(new.value) or (level not in (0, 2) and list(old.value) != list(new.value)):
+        return False
+    return all(
+        _same(value, new.value[name], 1 if level == 0 and name in SECTIONS else 3)
+        for name, value in old.value.items()
+    )
+
+
+@lru_cache(maxsize=3)  # the text as it was, the last one and the next
+def comments(text: str) -> Counter[str]:
+    """Count the comments of a text that can be read as a plan, those behind values included."""
+    found: Counter[str] = Counter()
+    at = 0
+    for span in [*[span for span in read(text).walk() if span.kind == "scalar" and not span.is_empty], None]:
+        end = len(text) if span is None else span.start
+        _count(text[at:end], found)
+        if span is not None:
+            at = span.end
+    return found
+
+
+def _count(gap: str, found: Counter[str]) -> None:
+    """Count the comments between two values, where `#` begins nothing else."""
+    for row in gap.split("\n"):
+        mark = row.find("#")
+        if mark >= 0:
+            found[row[mark:].rstrip()] += 1
