@@ -1,0 +1,120 @@
+"""The work of `planrun logs`: which logs are printed in which form."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from planrun.app.inspect import read_run
+from planrun.cliutil.click import tell
+from planrun.executors.logs import elsewhere
+from planrun.logs.attempts import (
+    Attempt,
+    Wanted,
+    attempts_of,
+    chosen,
+    folder_of,
+    named,
+    parts_of,
+    state_of_step,
+    without_log,
+)
+from planrun.logs.files import open_log, pieces, start_of_last
+from planrun.logs.writing import Bytes, JsonLines, Plain, Prefixed
+from planrun.model.record import Record
+from planrun.reports.ci import coloured
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planrun.app.inspect import Inspected
+    from planrun.logs.writing import Writer
+
+
+class Form(Record):
+    """How logs are printed; `head` and `tail`: so many lines of each log, None: all."""
+
+    as_json: bool = False
+    prefix: bool = True
+    head: int | None = None
+    tail: int | None = None
+
+
+def print_logs(run: str, wanted: Wanted, form: Form) -> int:
+    """Print the logs of a run that are there now, and return the exit code; raises InvalidInput, InvalidPlan.
+
+    The exit code is 1 when a log is gone that had content.
+    """
+    folder_of(run)
+    found = read_run(run)
+    attempts = attempts_of(found.reading.events, found.state, is_active=found.is_active)
+    of_them = chosen(attempts, found.state, wanted)
+    writer = writer_for(found.run, of_them, form)
+    gone = [each for each in of_them if not _print(found.rundir, each, writer, form)]
+    for each in gone:
+        tell(f"the log of {each.step} is gone: {os.path.join(found.rundir, each.log)} was removed")
+    _explain_missing(found, of_them, wanted)
+    return 1 if gone else 0
+
+
+def writer_for(run: str, attempts: Sequence[Attempt], form: Form) -> Writer:
+    """Return what prints the logs of attempts one after the other."""
+    if form.as_json:
+        return JsonLines(run)
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    steps = dict.fromkeys(each.step for each in attempts)
+    colours = coloured(os.environ, terminal=on_terminal)
+    if on_terminal:
+        return Plain(colours=colours, headings=form.prefix and len(steps) > 1)
+    if len(steps) > 1 and form.prefix:
+        return Prefixed(steps, colours=colours)
+    return Bytes() if len(steps) == 1 else Plain(colours=colours, headings=False)
+
+
+def _print(rundir: str, attempt: Attempt, writer: Writer, form: Form) -> bool:
+    """Print the logs of an attempt; False when its log is gone."""
+    slots = elsewhere(os.path.join(rundir, "logs"))
+    is_there = not attempt.ended or not attempt.ended.log_bytes
+    for part, log in parts_of(rundir, attempt, slots):
+        fd = open_log(rundir, log, slots)
+        if fd < 0:
+            continue
+        try:
+            is_there = is_there or not part
+            if os.fstat(fd).st_size:
+                copy(fd, attempt, part, writer, form)
+        finally:
+            os.close(fd)
+    return is_there
+
+
+def copy(fd: int, attempt: Attempt, part: str, writer: Writer, form: Form) -> None:
+    """Print what a log has now."""
+    writer.begin(attempt, part)
+    start = 0 if form.tail is None else start_of_last(fd, form.tail)
+    if form.head != 0:
+        for piece in pieces(fd, start, form.head or 0):
+            writer.write(attempt, part, piece)
+    writer.end(attempt, part)
+
+
+def _explain_missing(found: Inspected, printed: Sequence[Attempt], wanted: Wanted) -> None:
+    """Say on stderr why nothing was printed of a step that was named, or of any."""
+    have = {each.step for each in printed if each.ended is None or each.ended.log_bytes}
+    if not wanted.steps:
+        if not have:
+            what = "no step has failed" if wanted.failed else "no step has printed anything"
+            tell(f"{what} in run {found.run}" + (f" at attempt {wanted.attempt}" if wanted.attempt else ""))
+        return
+    for name in named(wanted.steps, found.state):
+        step = state_of_step(found.state, name)
+        if name in have or step is None or step.step.kind == "group":
+            continue
+        last = step.attempts[-1].n if step.attempts else 0
+        if wanted.failed and step.status != "failed":
+            tell(f"{name} has not failed")
+        elif wanted.attempt > last and last:
+            tell(f"{name} has no attempt {wanted.attempt}; its last is {last}")
+        else:
+            tell(f"{name} has no log: {without_log(step)}")

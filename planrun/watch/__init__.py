@@ -1,0 +1,1 @@
+"""`--watch`: runs a plan again whenever its files change."""
