@@ -6,6 +6,7 @@ import os
 import time
 
 from planrun.model.record import Record
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 
@@ -21,16 +22,20 @@ if TYPE_CHECKING:
             """Whether to use colours."""
 
         @property
-        def logs(self) -> Literal["auto", "all", "failed", "none"]:
-            """Whose output to show; auto: of all steps in CI, else of the failed ones."""
+        def output(self) -> Literal["auto", "stream", "group", "failed", "quiet"]:
+            """What is shown of what steps print; auto: group where CI has sections, else stream."""
 
         @property
-        def quiet(self) -> bool:
-            """Show only what failed, and the end."""
+        def verbose(self) -> bool:
+            """Show details that few runs need."""
 
         @property
         def json(self) -> bool:
             """Stdout belongs to the ledger."""
+
+        @property
+        def in_program(self) -> bool:
+            """Stdout belongs to a Python program."""
 
 
 # The first variable that is set decides. Gitea and Forgejo call themselves GitHub besides, so they come first.
@@ -100,6 +105,15 @@ def from_checkout(file: str, environ: Mapping[str, str]) -> str:
     return given if inside.startswith("../") else inside
 
 
+def near(path: str) -> str:
+    """Return a path as seen from here, or whole where that is shorter."""
+    try:
+        near, whole = os.path.relpath(path), os.path.abspath(path)
+    except OSError:  # the working directory is gone
+        return line(path)
+    return line(near if len(near) <= len(whole) else whole)
+
+
 def coloured(environ: Mapping[str, str], choice: str = "auto", *, terminal: bool) -> bool:
     """Whether to use colours: the flag (always, never, auto) before NO_COLOR, FORCE_COLOR and the terminal."""
     if choice in ("always", "never"):
@@ -120,37 +134,54 @@ def style(environ: Mapping[str, str], *, terminal: bool) -> Literal["live", "pla
     return "live" if terminal and not system and environ.get("TERM", "dumb") != "dumb" else "plain"
 
 
+def reads_commands(environ: Mapping[str, str]) -> bool:
+    """Return whether a CI system may execute commands that it finds in a log, also where CI=false hides it."""
+    return bool(vendor(environ)) or any(environ.get(variable) for variable, _ in _VENDORS)
+
+
 class Look(Record):
-    """How the console looks."""
+    """How the console looks.
+
+    `output_colour`: whether the colours of steps are kept. `inert`: commands to CI systems are broken in the output of
+    steps.
+    """
 
     style: Literal["live", "plain", "groups"] = "plain"
     colour: bool = False
     unicode: bool = True
-    logs: Literal["all", "failed", "none"] = "failed"
-    quiet: bool = False
+    verbose: bool = False
+    output: Literal["stream", "group", "failed", "quiet"] = "failed"
+    output_colour: bool = False
+    inert: bool = True
     sections: Sections | None = None
 
+    @property
+    def quiet(self) -> bool:
+        """Whether only failures and the result are shown."""
+        return self.output == "quiet"
 
-def look_of(stream: TextIO | None, environ: Mapping[str, str], options: ConsoleOptions) -> Look:
-    """Return how a console on `stream` looks."""
+
+def look_of(
+    stream: TextIO | None, environ: Mapping[str, str], options: ConsoleOptions, out: TextIO | None = None
+) -> Look:
+    """Return how a console on `stream` looks, with the output of steps on `out` (None: on the same)."""
     terminal = _is_terminal(stream)
-    system = vendor(environ)
     chosen = style(environ, terminal=terminal)
-    shown = options.logs
+    shown = options.output
+    if shown == "auto":
+        shown = "group" if chosen == "groups" else "stream"
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return Look(
         style=chosen,
         colour=coloured(environ, options.color, terminal=terminal),
         unicode=encoding.lower().replace("-", "").replace("_", "") == "utf8",
-        logs=("all" if system else "failed") if shown == "auto" else shown,
-        quiet=options.quiet,
-        sections=sections_of(system) if chosen == "groups" else None,
+        output=shown,
+        verbose=options.verbose,
+        output_colour=coloured(environ, options.color, terminal=_is_terminal(out or stream)),
+        # The variables of a CI system may have been removed on the way here, as tox, sudo and docker do.
+        inert=reads_commands(environ) or not _is_terminal(out or stream),
+        sections=sections_of(vendor(environ)) if chosen == "groups" else None,
     )
-
-
-def _sections(system: str) -> Sections:
-
-    return sections_of(system)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -164,10 +195,17 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Sections(Protocol):
-        """How one CI system folds text and marks a problem; all texts clean, `body` ends with a newline."""
+        """How one CI system folds text and marks a problem; all texts clean. Sections are not nested."""
 
-        def group(self, title: str, body: str, /) -> str:
-            """Return `body` as a section."""
+        @property
+        def indent(self) -> bytes:
+            """What stands before each line in a section."""
+
+        def begin(self, title: str, /, *, live: bool = False) -> str:
+            """Return what opens a section; `live`: it is read while it is written."""
+
+        def end(self) -> str:
+            """Return what closes the section."""
 
         def problem(self, file: str, line: int, title: str, message: str, /) -> str:
             """Return an annotation, or ""."""
@@ -185,10 +223,19 @@ MESSAGE_CHARS = 4000  # GitHub cuts a message at 4,096
 class GitHub:
     """`::group::` and `::error::`; commands inside of a section are switched off by a fresh random word."""
 
-    def group(self, title: str, body: str) -> str:
-        """Return a section that is not nested and whose text is no command."""
-        word = os.urandom(16).hex()
-        return f"::group::{_data(title)}\n::stop-commands::{word}\n{body}::{word}::\n::endgroup::\n"
+    indent = b""
+
+    def __init__(self) -> None:
+        self._word = ""
+
+    def begin(self, title: str, *, live: bool = False) -> str:  # noqa: ARG002 - as GitLab
+        """Return what opens a section whose text is no command."""
+        self._word = os.urandom(16).hex()
+        return f"::group::{_data(title)}\n::stop-commands::{self._word}\n"
+
+    def end(self) -> str:
+        """Return what closes the section."""
+        return f"::{self._word}::\n::endgroup::\n"
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return an error that GitHub shows at the line of the plan."""
@@ -219,15 +266,20 @@ def _property(text: str) -> str:
 class GitLab:
     """Collapsed sections with unique names; GitLab reads problems from the JUnit report."""
 
+    indent = b""
+
     def __init__(self) -> None:
         self._count = 0
 
-    def group(self, title: str, body: str) -> str:
-        """Return a collapsed section."""
+    def begin(self, title: str, *, live: bool = False) -> str:
+        """Return what opens a section, collapsed unless it is live."""
         self._count += 1
-        now, name = int(time.time()), f"planrun_{self._count}"
-        start = f"\x1b[0Ksection_start:{now}:{name}[collapsed=true]\r\x1b[0K{title}\n"
-        return f"{start}{body}\x1b[0Ksection_end:{now}:{name}\r\x1b[0K\n"
+        name = f"planrun_{self._count}{'' if live else '[collapsed=true]'}"
+        return f"\x1b[0Ksection_start:{int(time.time())}:{name}\r\x1b[0K{title}\n"
+
+    def end(self) -> str:
+        """Return what closes the section."""
+        return f"\x1b[0Ksection_end:{int(time.time())}:planrun_{self._count}\r\x1b[0K\n"
 
     def problem(self, *_problem: object) -> str:
         """Return nothing: GitLab has no annotations in the log."""
@@ -239,9 +291,15 @@ class GitLab:
 class Azure:
     """`##[group]` and `##vso[task.logissue]`."""
 
-    def group(self, title: str, body: str) -> str:
-        """Return a section."""
-        return f"##[group]{title}\n{body}##[endgroup]\n"
+    indent = b""
+
+    def begin(self, title: str, *, live: bool = False) -> str:  # noqa: ARG002 - as GitLab
+        """Return what opens a section."""
+        return f"##[group]{title}\n"
+
+    def end(self) -> str:
+        """Return what closes the section."""
+        return "##[endgroup]\n"
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return an error of the build with its place in the plan."""
@@ -268,10 +326,15 @@ def _vso(text: str) -> str:
 class Buildkite:
     """`---` headings; a section ends where the next heading starts, and every line of a step is indented."""
 
-    def group(self, title: str, body: str) -> str:
-        """Return a heading with what belongs to it."""
-        rows = body.removesuffix("\n").split("\n")
-        return f"--- {title}\n" + "".join([f"  {row}\n" for row in rows])
+    indent = b"  "
+
+    def begin(self, title: str, *, live: bool = False) -> str:  # noqa: ARG002 - as GitLab
+        """Return a heading."""
+        return f"--- {title}\n"
+
+    def end(self) -> str:
+        """Return nothing: a section ends where the next one begins."""
+        return ""
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return a heading that stays open."""

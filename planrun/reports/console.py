@@ -1,133 +1,54 @@
 """The console of a run: what people and CI systems see while it runs, and its closing lines.
 
-Three styles: `live` (a terminal: a line for each end above one status line that is redrawn at most ten times a
-second), `plain` (a line for each end), `groups` (CI: as well, what each step printed, in a section). Text is gathered
-and written once per turn of the engine's loop. When the stream cannot be written any more, or the console itself
-fails, it stops writing and the run continues.
+Three styles: `live` (a terminal: a line for each end above a status area that is redrawn at most ten times a
+second), `plain` (a line for each end), `groups` (CI with sections). What steps print is shown as `Look.output` states.
+Text is gathered and written at most twenty times a second. When the stream cannot be written any more, or the
+console itself fails, it stops writing and the run continues.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 
 from planrun.model import events as ev
 from planrun.model.groups import number_of, unknown
 from planrun.reports import facts
 from planrun.reports import facts as units
-from planrun.reports.ci import from_checkout, look_of, style, vendor
-from planrun.reports.escape import excerpt, line, tail
-from planrun.reports.facts import ASCII_ICONS, ICONS, seconds
-from planrun.reports.parts import part, parts_of, rows_of
+from planrun.reports.ci import look_of, near, style, vendor
+from planrun.reports.escape import line, tail
+from planrun.reports.facts import icon, is_plain
+from planrun.reports.parts import load, part, parts_of, rows_of
 from planrun.reports.policies import in_force, waits_for
 from planrun.reports.progress import Tally, jobs_of
+from planrun.reports.screen import Screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import TextIO
+    from collections.abc import Callable, Iterable, Mapping
 
     from planrun.model.events import Event
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.ports import Masks
+    from planrun.ports import Executor, Masks
+    from planrun.reports.annotations import Annotations
+    from planrun.reports.area import Row
     from planrun.reports.ci import ConsoleOptions, Look
-    from planrun.reports.parts import Part
+    from planrun.reports.closing import Ending
+    from planrun.reports.output import Output, Read, Source
     from planrun.reports.progress import Estimates, Tally
+    from planrun.reports.screen import Piece
 
-_CLEAR = "\r\x1b[K"
-_BAR = 20  # cells of the bar
-_WIDTH = 80  # of a terminal whose width is not known
-KNOWN = 0.1  # seconds; an ETA below is not shown
-
-
-class Screen:
-    """Writes text; the status line is erased before the next text. Never raises because of the stream.
-
-    `now` is a clock that never jumps, in seconds.
-    """
-
-    def __init__(
-        self,
-        stream: TextIO | None,
-        now: Callable[[], float] = time.monotonic,
-        masks: Masks | None = None,
-    ) -> None:
-        self.now = now
-        self._masks = masks
-        self._stream = stream
-        self._drawn = ""
-        self._encoding = getattr(stream, "encoding", None) or "utf-8"
-
-    def write(self, text: str, status: str = "") -> None:
-        """Write whole lines, then `status` without a line end; an unchanged status line costs nothing."""
-        stream = self._stream
-        if stream is None or (not text and status == self._drawn):
-            return
-        if self._masks:  # records and logs are masked already; paths of this machine are not
-            text, status = self._masks.mask_text(text), self._masks.mask_text(status)
-        shown = self._fitted(status) if status else ""
-        raw = (_CLEAR if self._drawn else "") + text + shown
-        self._drawn = status
-        try:
-            stream.write(raw.encode(self._encoding, "replace").decode(self._encoding))
-            stream.flush()
-        except (OSError, ValueError):  # closed, or no reader: EPIPE
-            self._stop(stream)
-
-    def _fitted(self, status: str) -> str:
-        """Cut the status line to the terminal; anything but ASCII may be two cells wide, so it is left out."""
-        try:
-            width = os.get_terminal_size(self._stream.fileno()).columns if self._stream else _WIDTH
-        except (OSError, ValueError):
-            width = _WIDTH
-        return status.encode("ascii", "replace").decode()[: max(10, (width or _WIDTH) - 1)]
-
-    def _stop(self, stream: TextIO) -> None:
-        """Redirect the stream's buffered output to /dev/null: the interpreter would report an error when it exits."""
-        self._stream = None
-        try:
-            nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.dup2(nowhere, stream.fileno())
-            finally:
-                os.close(nowhere)
-        except (OSError, ValueError):
-            return
-
-
-def status_line(tally: Tally, now: float, began: float) -> str:
-    """Return `[######..............] 3/10  12.3s  ETA 20.0s  test, lint`; moments on one clock, in seconds."""
-    filled = int(_BAR * tally.share())
-    bar = "#" * filled + "." * (_BAR - filled)
-    eta = tally.eta(now)
-    # A step that takes longer than expected makes it 0, and what is known of steps of a few milliseconds next to
-    # 0: neither is worth showing.
-    least = "" if tally.eta_known else "at least "
-    ends = f"  ETA {least}{seconds(eta)}" if eta and eta >= KNOWN else ""
-    names = sorted(tally.running, key=tally.running.__getitem__)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    shown = ", ".join([tally.called(name) for name in names[:3]])
-    return f"[{bar}] {tally.done}/{tally.total}  {seconds(now - began)}{ends}  {shown}{more}"
-
-
-REDRAW = 0.1  # seconds between two drawings of the status line
+REDRAW = 0.1  # seconds between two drawings of the status area
+BATCH = 0.05  # seconds between two writes without a status area
+LEAST_WAIT = 0.01  # seconds; a shorter one makes the engine sync the ledger too early (SYNC_QUIET_PERIOD)
+PATIENCE = 0.3  # seconds until the area is drawn for the first time
+ROOM = 12  # cells to type an answer in
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
-MAX_PROBLEMS = 9  # GitHub shows ten errors of a step
 _OF_MODELS = (ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
+_BY_CAUSE = frozenset({"blocked", "cancelled"})
 _HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
-_COLOURS = {
-    "completed": "32",
-    "failed": "31",
-    "blocked": "33",
-    "cancelled": "33",
-    "partial": "33",
-    "paused": "33",
-    "waiting": "33",
-    "skipped": "90",
-}
 
 
 def console(
@@ -142,10 +63,11 @@ def console(
     `estimates` is for a status line that is redrawn; `masks` mask all that it writes.
     """
     environ = os.environ
-    # CI systems look for sections in the result's stream; with --json that holds the ledger and nothing else.
-    grouped = style(environ, terminal=False) == "groups"
-    stream = sys.stdout if grouped and not options.json else sys.stderr
-    return Console(Screen(stream, masks=masks), look_of(stream, environ, options), state, rundir, estimates)
+    # Stdout may hold the ledger and nothing else, or belong to a program. CI systems look for sections in one stream.
+    out = sys.stderr if options.json or options.in_program else sys.stdout
+    stream = out if style(environ, terminal=False) == "groups" else sys.stderr
+    look = look_of(stream, environ, options, out)
+    return Console(Screen(stream, masks=masks, out=out), look, state, rundir, estimates)
 
 
 class Console:
@@ -162,19 +84,40 @@ class Console:
         self.look = look
         self.rundir = rundir
         self._screen = screen
+        screen.can_erase = look.style == "live"
         self._clock = screen.now
-        self._icons = ICONS if look.unicode else ASCII_ICONS
         self._tally = Tally(_counted(state), jobs_of(state), estimates)
         for name, step in state.steps.items():
             if step.ended and step.step.kind != "group":  # of the run that is resumed
                 self._tally.end(name, None)
-        self._began = self._written = self._drawn = screen.now()
+        self._began = self._written = self._next_write = self._drawn = screen.now()
+        self._failures = 0
         self._steps, self._labels = state.steps, facts.labels(state)
         self._broken = False
-        self._pending: list[str] = []
-        self._problems: list[str] = []  # failed steps, for annotations
-        self._has_failed = False
+        self._pending: list[Piece] = []
+        self._begun = False  # the opening lines are written
+        self.asks = False  # a person at the terminal is asked
+        self._read: Read | None = None
+        self._attend: Callable[[], None] | None = None
+        self._is_signalled: Callable[[], bool] | None = None
+        self._is_cancelled = False
+        self._output: Output | None = None  # loaded when a step has printed something
+        self._started: dict[str, Source] = {}  # until then: the attempts that run
+        self._ready: set[str] = set()  # services that are ready
+        self._look_at = 0.0  # when to look at the logs of running attempts
+        self._numbers = {name: number for number, name in enumerate(state.steps)}
+        self._lines = 0  # written since the output of a failed step was shown
+        # Failed steps whose output was shown: how many lines were written then.
+        self._printed: dict[str, int] = {}
+        self._annotations: Annotations | None = None  # from the first failure on, where CI shows them
         self._asked: dict[str, str] = {}  # what waits for an answer, by step
+
+    def follow(self, executor: Executor, is_signalled: Callable[[], bool]) -> None:
+        """Follow the output of running attempts; `is_signalled`: a signal waits."""
+        self._read = executor.output
+        self._attend = executor.attend
+        self._is_signalled = is_signalled
+        self._screen.keeps_waiting = self._keeps_waiting
 
     def on_event(self, event: Event, state: RunState) -> None:
         """Note an event that `state` holds already; `tick` writes its lines."""
@@ -191,7 +134,12 @@ class Console:
         if self._broken:
             return None
         try:
-            return self._redraw() if self.look.style == "live" else self._write_plain()
+            look = self._look()
+            wait = self._redraw(more=look == 0.0) if self.look.style == "live" else self._write_plain()
+            if look == 0.0:
+                return 0.0
+            waits = [each for each in (look, wait) if each is not None]
+            return max(min(waits), LEAST_WAIT) if waits else None
         except Exception as error:  # noqa: BLE001 - as above
             self._give_up(error)
             return None
@@ -203,12 +151,12 @@ class Console:
         """
         if not self._broken:
             try:
-                for line in closing_lines(state, self.look, paths, head):
-                    self._say(line)
+                self._close(state, paths, head)
                 self._flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        write_for_github(state, self.rundir, paths, head)
+        if vendor(os.environ) in ("github", "gitea"):
+            load("github").write_files(state, self.rundir, paths, head)
 
     def _give_up(self, error: Exception) -> None:
         """Write why, once, and nothing from now on; a screen never raises."""
@@ -216,17 +164,39 @@ class Console:
         why = line(f"{type(error).__name__}: {error}")
         self._screen.write(f"{self._icon('partial')} console output stopped, the run continues: {why}\n")
 
+    # Questions to the person at the terminal.
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Write lines above the question."""
+        self._say("".join([f"{row}\n" for row in lines]))
+
+    def ask(self, *parts: str) -> None:
+        """Write what is pending, then a question without a line end, which stays last; without parts it is taken away.
+
+        Its parts stand in one line if that leaves room to type in.
+        """
+        columns = self._screen.size[0]
+        in_one = " ".join(parts)
+        self._screen.ask_lines = [in_one] if len(in_one) + ROOM <= columns or not in_one else list(parts)
+        self._screen.ask_lines = [row for row in self._screen.ask_lines if row]
+        if not self._broken:
+            self._flush()
+
+    def entered(self, typed: str = "") -> None:
+        """Take note that the user ended the line of the question after this text."""
+        self._screen.entered(typed)
+
     # What is shown.
 
     def _note(self, event: Event, state: RunState) -> None:
         if isinstance(event, ev.AttemptStarted):
-            self._tally.start(event.step, self._clock())
+            self._attempted(event, state)
         elif isinstance(event, ev.AttemptEnded | ev.StepMoved | ev.StepRestored):
             self._moved(event, state)
         elif isinstance(event, ev.StepHeld) and not self.look.quiet:
             self._say(f"{self._icon('waiting')} {line(f'{event.step}: {event.message}')}\n")
         elif isinstance(event, ev.PlanMoved | ev.RunEnded):
-            if event.status == "executing":
+            if event.status == "executing" and not self._begun:
                 self._open(state)
             elif event.status == "paused" or isinstance(event, ev.RunEnded):
                 self._end(state)
@@ -234,11 +204,13 @@ class Console:
             self._at_gate(event, state)
         elif isinstance(event, ev.RunEnding):
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
+            self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
         elif isinstance(event, _OF_MODELS):
             self._planned(event, state)
 
     def _open(self, state: RunState) -> None:
+        self._begun = True
         plan, left, parts = state.plan, self._tally.total - self._tally.done, parts_of(state)
         warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
         self._say("".join([f"{self._icon('partial')} {warning}\n" for warning in warnings]))
@@ -263,6 +235,8 @@ class Console:
                 self._open(state)
             self._asked[event.step] = waits_for(event)
         icon, text = part("gates:GATES")["event_line"](event, state)
+        if self.asks and isinstance(event, ev.GateOpened):
+            text = waits_for(event)  # the question shows the rest
         if not self.look.quiet:
             self._say(f"{self._icon(icon)} {text}\n")
 
@@ -274,7 +248,10 @@ class Console:
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:
         self._grown(state)
-        if state.steps[event.step].step.service and not self.look.quiet:
+        if not state.steps[event.step].step.service:
+            return
+        self._ready.add(event.step)
+        if not self.look.quiet:
             self._say(f"{self._icon('running')} {line(event.step)} is ready\n")
 
     def _grown(self, state: RunState) -> None:
@@ -286,6 +263,8 @@ class Console:
 
     def _moved(self, event: ev.AttemptEnded | ev.StepMoved | ev.StepRestored, state: RunState) -> None:
         step = state.steps[event.step]
+        if isinstance(event, ev.AttemptEnded) and event.log_bytes:
+            self._outputs()
         if step.ended:
             self._ended(step, state)
         elif isinstance(event, ev.AttemptEnded):
@@ -298,116 +277,198 @@ class Console:
             return
         self._asked.pop(step.step.id, None)
         failed = step.status == "failed"
-        if (self.look.quiet and not failed) or step.reason == "not_selected":
+        self._failures += failed
+        # What did not run for the sake of another step is named at the end, by cause: one line for hundreds.
+        if self.look.quiet or step.reason == "not_selected" or (step.status in _BY_CAUSE and not step.tries):
+            if (
+                failed and self.look.sections
+            ):  # an annotation is no output: reviewers see it at the line of the plan
+                self._failed(step, state)
             return
         title = facts.title(step, self._labels)
-        body = self._body(step, failed=failed)
-        if self.look.sections and body:
-            self._say(self.look.sections.group(f"{self._icons[step.status]} {title}", body))
-        else:
+        body = self._last_lines(step) if failed and self.look.output == "failed" else ""
+        heading = f"{self._heading_icon(step.status)} {title}"
+        shown = self._close_output(step.step.id, heading)
+        if body and self.look.sections:
+            self._say(f"{self.look.sections.begin(heading)}{self._indented(body)}{self.look.sections.end()}")
+        elif not shown:
             self._say(f"{self._icon(step.status)} {title}\n")
         if failed:
             self._failed(step, state)
         if body and not self.look.sections:
-            self._say("".join([f"  | {row}\n" for row in body.removesuffix("\n").split("\n")]))
+            self._say(self._indented(body))
+        streamed = self.look.output == "stream" and self._screen.together
+        if failed and (body or shown or streamed or not _prints(step)):
+            self._printed[step.step.id] = self._lines
+
+    def _heading_icon(self, status: str) -> str:
+        """Return the icon in the title of a section, which has no colours."""
+        return icon(self.look.but(colour=False), status) if self.look.sections else self._icon(status)
 
     def _failed(self, step: StepState, state: RunState) -> None:
-        self._has_failed = True
-        name = facts.name(step)
-        if not self.look.sections:
-            self._say(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {facts.sentence(step)}\n")
-            return
-        self._problems.append(name)
-        if len(self._problems) <= MAX_PROBLEMS:
-            title = f"{name} {facts.details(step)}"
-            tolerated = not facts.option(state, "strict") and state.tolerance(step.step.id) is not None
-            say = self.look.sections.warning if tolerated else self.look.sections.problem
-            self._say(say(file_of(state, step), step.step.line, title, facts.sentence(step)))
-            if step.step.reports:
-                places = part("testcases:TEST_CASES")["places"](step)
-                self._say("".join([self.look.sections.problem(*place) for place in places]))
-
-    def _body(self, step: StepState, *, failed: bool) -> str:
-        """What the last attempt printed, as far as it is to be shown; ends with a newline or is empty."""
-        wanted = self.look.logs == "all" or (failed and self.look.logs == "failed")
-        last = facts.last(step)
-        if not wanted or not last or not last.started.log or (last.ended and not last.ended.log_bytes):
-            return ""
-        if self.look.logs == "all":
-            text = excerpt(self.rundir, last.started.log, whole=self._path(last.started.log))
+        if self.look.sections:
+            if not self._annotations:
+                self._annotations = load("annotations").Annotations(self.look.sections, self.rundir)
+            self._say(self._annotations.failed(state, step))
         else:
-            text = self._last_lines(last.started.log, tail(self.rundir, last.started.log))
-        return text if text.endswith("\n") or not text else text + "\n"
+            why = facts.sentence(step)
+            if why != f"exit code {step.exit_code}":  # which is in its line already
+                self._say(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {why}\n")
 
-    def _path(self, log: str) -> str:
-        return near(os.path.join(self.rundir, log))
+    def _last_lines(self, step: StepState) -> str:
+        """Return the last lines of the last attempt; where there are more, the first of them names the file."""
+        last = facts.last(step)
+        if not last or not last.started.log or (last.ended and not last.ended.log_bytes):
+            return ""
+        rows = tail(self.rundir, last.started.log).removesuffix("\n").split("\n")
+        if len(rows) > TAIL_LINES:
+            rows = [f"… the end of {near(os.path.join(self.rundir, last.started.log))}", *rows[-TAIL_LINES:]]
+        return "".join([f"{row}\n" for row in rows]) if rows != [""] else ""
 
-    def _last_lines(self, log: str, tail: str) -> str:
-        """The last of the lines in which a log ends; where there are more, the first of them names the file."""
-        rows = tail.removesuffix("\n").split("\n")
-        if len(rows) <= TAIL_LINES:
-            return "\n".join(rows)
-        return "\n".join([f"… the end of {self._path(log)}", *rows[-TAIL_LINES:]])
+    def _indented(self, body: str) -> str:
+        indent = self.look.sections.indent.decode() if self.look.sections else "  | "
+        return indent + body[:-1].replace("\n", f"\n{indent}") + "\n"
 
     def _repeated(self, event: ev.AttemptEnded) -> None:
         if event.reason == "paused":  # a service, which the next resume starts again
+            self._close_output(event.step, f"{self._heading_icon('paused')} {line(event.step)}")
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
         elif not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
-            self._say(f"{self._icon('waiting')} {line(event.step)}: attempt {event.n} failed: {why}{delay}\n")
+            about = f"{line(event.step)}: attempt {event.n} failed: {why}{delay}"
+            if not self._close_output(event.step, f"{self._heading_icon('waiting')} {about}"):
+                self._say(f"{self._icon('waiting')} {about}\n")
 
     def _end(self, state: RunState) -> None:
-        verdict = facts.status_of(state)
-        more = len(self._problems) - MAX_PROBLEMS
-        if more > 0 and self.look.sections:
-            names = ", ".join(self._problems[MAX_PROBLEMS:])
-            self._say(self.look.sections.problem(file_of(state), 0, f"and {more} more failed", names))
-        spent = units.seconds(facts.elapsed(state))
-        # Nothing else names the run where the console is quiet.
-        run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
-        self._say(f"{self._icon(verdict)} {verdict} in {spent}: {facts.census(state)}{run}\n")
-        objection = facts.objection(state)
-        parts = parts_of(state)
-        self._failures(state, parts)
-        if objection:  # a run that ends with exit code 1 must not look like a success
-            self._say(f"{self._icon('failed')} failed: {objection}\n")
-        if not self.look.quiet:
-            self._say("".join([f"{row}\n" for row in rows_of(parts, "ending", state)]))
-        withheld = state.started.options.get("env_left_out") if state.started else ()
-        if withheld and self._has_failed and not self.look.quiet:  # a variable that is missing may be why
-            self._say(f"  not passed to steps (inherit_env: safe): {facts.names(withheld)}\n")
-            self._has_failed = False
+        """Write how a run ended, or why it stopped; what to do next follows when its reports are written."""
+        if self._annotations:
+            self._say(self._annotations.rest(state))
+        if is_plain(state) and not self.look.verbose:
+            # Nothing else names the run where the console is quiet.
+            run = f", run {line(state.started.run)}" if self.look.quiet and state.started else ""
+            self._say(f"{self._icon('completed')} {facts.verdict(state)}{run}\n")
+            if not self.look.quiet:
+                self._say("".join([f"{row}\n" for row in rows_of(parts_of(state), "ending", state)]))
+        else:
+            self._say("".join(load("closing").ending(self._ending(state))))
         self._flush()
 
-    def _failures(self, state: RunState, parts: list[Part]) -> None:
-        """Show failures other than those of steps."""
-        for each in parts:
-            for heading, message, title in each["failures"](state) if "failures" in each else ():
-                self._say(f"{self._icon('failed')} {heading}: {message}\n")
-                if title and self.look.sections:
-                    self._say(self.look.sections.problem(file_of(state), 0, title, message))
+    def _close(self, state: RunState, paths: Mapping[str, str], head: str) -> None:
+        self._say("".join([f"{row}\n" for row in rows_of(parts_of(state), "closing", state)]))
+        if not self.look.quiet:
+            files = ", ".join([os.path.basename(path) for path in paths.values()])
+            reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
+            ledger = f"; ledger head {head}" if self.look.verbose or not paths or vendor(os.environ) else ""
+            self._say(f"  {reports}{ledger}\n")
+        if not is_plain(state):
+            self._say("".join(load("closing").next_steps(self._ending(state))))
+
+    def _ending(self, state: RunState) -> Ending:
+        shown = {} if self.look.sections else self._printed
+        printed = {name: self._lines - at for name, at in shown.items()}
+        ending: Ending = load("closing").Ending(
+            state=state, look=self.look, rundir=self.rundir, printed=printed
+        )
+        return ending
 
     def _icon(self, status: str) -> str:
-        icon = self._icons[status]
-        if self.look.colour and status in _COLOURS:
-            return f"\x1b[{_COLOURS[status]}m{icon}\x1b[0m"
-        return icon
+        return icon(self.look, status)
+
+    # What steps print, as it happens.
+
+    def _attempted(self, event: ev.AttemptStarted, state: RunState) -> None:
+        self._tally.start(event.step, self._clock())
+        if self.look.output not in ("stream", "group") or not event.log:
+            return
+        step = state.steps[event.step]
+        label, _ = facts.named(step, self._labels)
+        about = f": {line(step.step.title)}" if step.step.title else ""
+        again = f" (attempt {event.n})" if event.n > 1 else ""
+        heading = f"{'▶' if self.look.unicode else '>'} {label}{about}{again}\n"
+        number = self._numbers.setdefault(event.step, len(self._numbers))
+        source = (event.step, label, heading, os.path.join(self.rundir, event.log), number)
+        if self._output:
+            self._output.start(source)
+        else:
+            self._started[event.step] = source
+
+    def _close_output(self, step: str, title: str) -> bool:
+        """Show the rest of what an attempt printed; True when `title` was shown above it."""
+        self._started.pop(step, None)
+        return self._output is not None and self._output.close(step, title)
+
+    def _keeps_waiting(self) -> bool:
+        """Do what is due of the running attempts while the output is not read; False: the run is interrupted."""
+        if self._attend:
+            self._attend()
+        return not self._is_interrupted()
+
+    def _is_interrupted(self) -> bool:
+        return self._is_cancelled or (self._is_signalled is not None and self._is_signalled())
+
+    def _outputs(self) -> Output:
+        """Return what shows the output of steps; a run whose steps print nothing needs none of it."""
+        if self._output is None:
+            run = os.path.basename(self.rundir)
+            if self.look.output == "group":
+                from planrun.reports.grouped import Grouped
+
+                self._output = Grouped(self._put, self._flush, look=self.look, aside=self._ready, run=run)
+            else:
+                from planrun.reports.output import Output
+
+                self._output = Output(self._put, self._flush, look=self.look, run=run)
+            self._output.read = self._read
+            self._output.masks = self._screen.masks
+            self._output.is_interrupted = self._is_interrupted
+            for source in self._started.values():
+                self._output.start(source)
+            self._started.clear()
+        return self._output
+
+    def _look(self) -> float | None:
+        """Take what running steps have printed; return the seconds until the next look, None when nothing runs."""
+        now = self._clock()
+        if self._read is None or not (self._started or (self._output and self._output.live)):
+            return None
+        if now < self._look_at:
+            return self._look_at - now
+        if self._output is None and not any([self._read(name, 0, 1) for name in self._started]):  # noqa: C419 - half the time
+            wait = REDRAW
+        else:
+            wait = self._outputs().look()
+        self._look_at = now + wait
+        return wait
 
     # How it is written to the stream.
 
     def _say(self, text: str) -> None:
-        self._pending.append(text)
+        """Add a text of planrun, which is in no section of a step."""
+        if not text:
+            return
+        if self._output:
+            self._output.pause()
+        self._put(text)
+
+    def _put(self, piece: Piece) -> None:
+        if self._printed:
+            self._lines += piece.count(b"\n") if isinstance(piece, bytes) else piece.count("\n")
+        self._pending.append(piece)
 
     def _flush(self) -> None:
         """Write what is pending, without a status line behind it."""
-        self._screen.write("".join(self._pending))
+        self._screen.show(self._pending)
         self._pending.clear()
         self._written = self._clock()
 
     def _write_plain(self) -> float | None:
-        """Write what is pending; after a minute without output, show what still runs."""
+        """Write what is pending, unless that was just done; after a minute without output, show what still runs."""
         if self._pending:
+            now = self._clock()
+            if now < self._next_write:
+                return self._next_write - now
+            self._next_write = now + BATCH
             self._flush()
         if self.look.quiet or not (self._tally.running or self._asked):
             return None
@@ -428,17 +489,54 @@ class Console:
             shown.append(f"{facts.name(step)} ({units.age(now - began)}{waits})")
         return facts.names([*shown, *self._asked.values()])
 
-    def _redraw(self) -> float | None:
-        """Write what is pending and the status line below it, at most ten times a second."""
+    def _redraw(self, *, more: bool) -> float | None:
+        """Write what is pending and the status area below it, at most ten times a second."""
         now = self._clock()
         wait = self._drawn + REDRAW - now
-        if wait > 0:
-            return wait if self._pending or self._tally.running else None
+        if wait > 0 and not more:
+            return wait if self._pending or self._tally.running or self._screen.ask_lines else None
         self._drawn = now
-        bar = status_line(self._tally, now, self._began) if self._tally.running else ""
-        self._screen.write("".join(self._pending), bar)
+        patience = self._began + PATIENCE - now
+        area = self._area(now) if patience <= 0 else []
+        self._screen.show(self._pending, area)
         self._pending.clear()
-        return 1.0 if self._tally.running else None  # the elapsed time changes
+        if not self._tally.running:
+            return None
+        return max(patience, 0.0) or 1.0  # the elapsed time changes
+
+    def _area(self, now: float) -> list[str]:
+        """Return the lines of the status area: of the running steps, and of the run."""
+        tally = self._tally
+        if not tally.running or self.look.quiet:
+            return []
+        from planrun.reports import area  # it takes longer to load than short runs last
+
+        columns, height = self._screen.size
+        summary = area.summary(tally, now, self._began, failed=self._failures, columns=columns)
+        rows = [self._row(name, began, now) for name, began in sorted(tally.running.items(), key=_second)]
+        size = columns, height - len(self._screen.ask_lines)
+        return area.lines(rows, summary, size, unicode=self.look.unicode)
+
+    def _row(self, name: str, began: float, now: float) -> Row:
+        from planrun.reports.area import Row
+
+        step = self._steps[name]
+        note = self._output.unfinished(name) if self._output else ""
+        if step.status == "waiting":
+            note = "waits for its next attempt"
+        called = self._tally.called(name)
+        note = note or called.removeprefix(name).strip()
+        colour = self._output.colour(name) if self._output and self.look.colour else ""
+        return Row(label=facts.name(step), seconds=now - began, note=line(note), colour=colour)
+
+
+def _second(item: tuple[str, float]) -> float:
+    return item[1]
+
+
+def _prints(step: StepState) -> bool:
+    last = facts.last(step)
+    return bool(last and last.ended and last.ended.log_bytes)
 
 
 def _counted(state: RunState) -> list[str]:
@@ -452,53 +550,7 @@ def _number_of(left: int, state: RunState) -> str:
     return number_of(left, unknown([step.step for step in state.steps.values() if not step.ended]))
 
 
-def closing_lines(state: RunState, look: Look, paths: Mapping[str, str], head: str) -> Iterator[str]:
-    """Yield the last lines of a console; `head`: of the ledger, `paths`: of the reports by name."""
-    waits, parts = facts.is_waiting(state), parts_of(state)
-    yield from [f"{row}\n" for row in rows_of(parts, "closing", state)]
-    for each in parts:
-        if waits and look.sections and "notices" in each:
-            notices = each["notices"](state)
-            yield from [look.sections.notice(file_of(state), *notice) for notice in notices]
-    if not look.quiet:
-        files = ", ".join([os.path.basename(path) for path in paths.values()])
-        reports = f"reports in {_folder(paths)}: {files}" if paths else "no report could be written"
-        yield f"  {reports}; ledger head {head}\n"
-        if state.started and not waits and state.status in ("failed", "cancelled", "paused"):
-            yield f"  {facts.to_continue(state)}\n"
-
-
-def file_of(state: RunState, step: StepState | None = None) -> str:
-    """Return the file of a step, or the plan's, for annotations, which count from the root of the checkout."""
-    file = state.plan.file_of(step.step) if step else state.plan.file
-    return line(from_checkout(file, os.environ))
-
-
 def _folder(paths: Mapping[str, str]) -> str:
     """Return the folder of the reports."""
     folder = os.path.dirname(next(iter(paths.values()), ""))
     return near(folder) if folder else "."
-
-
-def near(path: str) -> str:
-    """Return a path as seen from here, or whole where that is shorter."""
-    try:
-        near, whole = os.path.relpath(path), os.path.abspath(path)
-    except OSError:  # the working directory is gone
-        return line(path)
-    return line(near if len(near) <= len(whole) else whole)
-
-
-def write_for_github(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
-    """Write step summary and outputs where GitHub, or something that works like it, asks for them."""
-    summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
-    if vendor(os.environ) not in ("github", "gitea") or not (summary or results):
-        return
-    from planrun.reports import github  # only there
-
-    try:
-        if summary:
-            github.write_summary(state, rundir, summary, head=head)
-    finally:  # a step that reads the outputs has a right to them, whatever became of the summary
-        if results:
-            github.write_outputs(github.outputs(state, paths), results)

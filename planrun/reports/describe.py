@@ -127,6 +127,7 @@ def as_data(plan: Plan, reviewed: Mapping[str, Any]) -> dict[str, Any]:
         "params": [_param(param) for param in plan.params],
         "secrets": list(plan.secrets),
         "optional_secrets": list(plan.optional_secrets),
+        "notify": [target.as_written() for target in plan.notify],
         "steps": [step_data(step) for step in plan.steps],
         "order": order(plan),
         "levels": levels(plan),

@@ -39,15 +39,20 @@ def plain(text: str) -> str:
     """
     if _is_harmless(text):
         return text
+    from planrun.model import commands  # ordinary text needs none of it
+
+    return commands.broken(without_controls(text))
+
+
+def without_controls(text: str) -> str:
+    """Return `text` as `plain` does, commands to CI systems left in it."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode().translate(_WIDE_ESCAPES)
     if "\x1b" in text:
         text = _without_sequences(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    from planrun.model import commands  # ordinary text needs none of it
-
-    return commands.broken(text.translate(_REPLACED))
+    return text.translate(_REPLACED)
 
 
 def line(text: str, limit: int = 1000) -> str:
@@ -196,7 +201,7 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-CASE_BYTES = 64 * 1024  # head and tail of one step, in a JUnit case and on a console
+CASE_BYTES = 64 * 1024  # head and tail of one step in a JUnit case
 TAIL_BYTES = 8 * 1024  # with a failure
 _NO_WAIT = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO or a link is no log
 
@@ -216,6 +221,11 @@ def tail(rundir: str, log: str, limit: int = TAIL_BYTES) -> str:
     return _read(os.path.join(rundir, log), "", 0, limit) if _inside(log) else ""
 
 
+def span(rundir: str, log: str, begin: int, end: int, limit: int = TAIL_BYTES) -> str:
+    """Return the last bytes of a part of a log as clean text; otherwise as `excerpt`."""
+    return _read(os.path.join(rundir, log), "", 0, limit, (begin, end)) if _inside(log) else ""
+
+
 def left_out(count: int, whole: str = "") -> str:
     """Return the line that stands for `count` missing bytes; `whole` is a file that has them."""
     there = f", all of it is in {whole}" if whole else ""
@@ -226,7 +236,7 @@ def _inside(log: str) -> bool:
     return bool(log) and log[0] != "/" and ".." not in log.split("/")
 
 
-def _read(path: str, whole: str, head: int, tail: int) -> str:
+def _read(path: str, whole: str, head: int, tail: int, part: tuple[int, int] = (0, 0)) -> str:
     try:
         fd = os.open(path, _NO_WAIT)
     except (OSError, ValueError):
@@ -235,6 +245,10 @@ def _read(path: str, whole: str, head: int, tail: int) -> str:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             return ""
+        begin, end = part
+        if end:
+            begin = max(begin, end - tail)
+            return _text(_at(fd, begin, end - begin))
         if status.st_size <= head + tail:
             return _text(_at(fd, 0, head + tail))
         first, missing, last = _cut(fd, status.st_size, head, tail)
@@ -262,7 +276,19 @@ def _cut(fd: int, size: int, head: int, tail: int) -> tuple[str, int, str]:
 
 
 def _text(data: bytes) -> str:
-    return plain(original(data.decode("utf-8", "replace")))
+    text = original(data.decode("utf-8", "replace"))
+    if "\r" in text:
+        end = "\n" if text[-1] == "\r" else ""
+        text = "\n".join([last_state(row) for row in text.split("\n")]) + end
+    return plain(text)
+
+
+def last_state(row: str) -> str:
+    """Return what a terminal shows of a line that carriage returns have overwritten, such as a progress bar."""
+    if "\r" not in row:
+        return row
+    states = row.split("\r")
+    return next((state for state in reversed(states) if without_controls(state).strip()), states[-1])
 
 
 def _at(fd: int, offset: int, count: int) -> bytes:

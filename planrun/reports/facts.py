@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planrun.model.events import AttemptEnded, RunEnding
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
+    from planrun.reports.ci import Look
 
 
 def seconds(value: float) -> str:
@@ -72,7 +73,7 @@ def size(count: int) -> str:
     return f"{count} bytes" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
 
 
-NO_RESULT = "there is no earlier result"
+NO_RESULT = "no earlier result"
 
 
 def spent_or_reused(step: StepState, spent: str) -> str:
@@ -121,6 +122,16 @@ ASCII_ICONS = {
     "cancelled": "!",
     "partial": "~",
 }
+_COLOURS = {
+    "completed": "32",
+    "failed": "31",
+    "blocked": "33",
+    "cancelled": "33",
+    "partial": "33",
+    "paused": "33",
+    "waiting": "33",
+    "skipped": "90",
+}
 # Why a step ended as it did, where its events have no message.
 _SENTENCES = {
     "timeout": "ran into its timeout",
@@ -140,15 +151,33 @@ _SENTENCES = {
     "tolerated": "depends on a step whose failure is tolerated",
     "not_selected": "not selected",
     "approval": "excluded when the run was started or approved",
-    "empty": "there are no items",
+    "empty": "no items",
     "replaced_by_replan": "replaced by replan",
     "abort": "the failure of another step aborted the run",
     "deadline": "the run passed its deadline",
     "cancelled": "the run was cancelled",
     "records": "the records could not be written",
 }
-_SIGNALS = {1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 15: "SIGTERM"}  # the same numbers on every system
+# The same numbers on every system.
+_SIGNALS = {
+    1: "SIGHUP",
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    6: "SIGABRT",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    13: "SIGPIPE",
+    15: "SIGTERM",
+}
 _NAMED = 8  # of many names the first ones
+
+
+def icon(look: Look, status: str) -> str:
+    """Return the icon of a status as a console shows it."""
+    shown = (ICONS if look.unicode else ASCII_ICONS)[status]
+    return f"\x1b[{_COLOURS[status]}m{shown}\x1b[0m" if look.colour and status in _COLOURS else shown
 
 
 def status_of(state: RunState) -> str:
@@ -216,6 +245,11 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     return f"aborted by the failure of {line(event.step)}" if event.step else "aborted by a failure"
 
 
+def is_plain(state: RunState) -> bool:
+    """Whether a run completed and there is nothing to add: its end needs no explanation."""
+    return state.settled == "completed" and state.exit_status == 0
+
+
 def objection(state: RunState) -> str:
     """Why a run that is completed or partial ends with exit code 1 all the same; empty for every other."""
     if state.exit_status != 1 or state.settled not in ("completed", "partial"):
@@ -255,9 +289,9 @@ def _but_denied(state: RunState) -> str:
     return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
-def to_continue(state: RunState) -> str:
-    """How to continue a run that failed, was cancelled or is paused."""
-    run = line(state.started.run) if state.started else "RUN"
+def to_continue(state: RunState, run: str = "") -> str:
+    """How to continue a run that failed, was cancelled or is paused; `run`: what to call it, not by its id."""
+    run = run or (line(state.started.run) if state.started else "RUN")
     return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
 
@@ -390,11 +424,33 @@ def attempt_sentence(ended: AttemptEnded | None) -> str:
     """Why an attempt failed, in one clean line that is never empty."""
     if ended is None:
         return "has no recorded end"
-    if ended.error and ended.error.get("message"):
-        return line(ended.error["message"]) or ended.reason
+    message = ended.error.get("message", "") if ended.error else ""
     if ended.reason == "exit" and ended.exit_code is not None:
-        return f"exit status {ended.exit_code}"
+        return _exit_in_words(ended.exit_code, line(message))
+    if message:
+        return line(message) or ended.reason
     return line(_SENTENCES.get(ended.reason, ended.reason)) or ended.status
+
+
+def is_killed(ended: AttemptEnded) -> bool:
+    """Whether the process of an attempt was ended by a signal."""
+    message = ended.error.get("message", "") if ended.error else ""
+    return message.startswith("killed by ") or (ended.exit_code or 0) - 128 in _SIGNALS
+
+
+def _exit_in_words(code: int, message: str) -> str:
+    """Return what shells and systems mean by an exit code: `exit code 127: command not found`.
+
+    Numbers that programs choose freely stay without words; so does 2, which means several things.
+    """
+    shown = f"exit code {code}"
+    if message not in ("", shown) and not message.startswith("killed by "):
+        return message
+    words = {126: "not executable", 127: "command not found"}.get(code, "")
+    if signal := _SIGNALS.get(code - 128):
+        words = f"{'terminated' if signal == 'SIGTERM' else 'killed'} by {signal}"
+    words = words or message.removeprefix(shown)
+    return f"{shown}: {words}" if words else shown
 
 
 def tokens_of(step: StepState) -> int:
@@ -453,3 +509,10 @@ def census(state: RunState) -> str:
         parts.append(("To run", sum(not step.ended for step in state.counted())))
     shown = ", ".join([f"{count} {name.lower()}" for name, count in parts if count])
     return f"{total[1]} step{'' if total[1] == 1 else 's'}{': ' if shown else ''}{shown}"
+
+
+def verdict(state: RunState) -> str:
+    """The result in one line: `failed in 52.1s: 9 steps: 3 successful, 6 failed`."""
+    status = status_of(state)
+    status = "paused" if status == "waiting" else status
+    return f"{status} in {seconds(elapsed(state))}: {census(state)}"

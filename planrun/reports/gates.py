@@ -28,6 +28,7 @@ _CHOICES = ("decide", "failure")  # kinds of gates that have options
 # Where an answer came from, by `via`.
 _SOURCES = {
     "command": "",
+    "terminal": "at the terminal",
     "option": "by an option of the command line",
     "file": "by a decisions file",
     "policy": "by the policy",

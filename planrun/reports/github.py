@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 
+def write_files(state: RunState, rundir: str, paths: Mapping[str, str], head: str) -> None:
+    """Write step summary and outputs where the job asks for them; `paths`: of the reports by name.
+
+    Raises RecordsLost naming a file that cannot be written.
+    """
+    summary, results = os.environ.get("GITHUB_STEP_SUMMARY"), os.environ.get("GITHUB_OUTPUT")
+    try:
+        if summary:
+            write_summary(state, rundir, summary, head=head)
+    finally:  # a step that reads the outputs has a right to them, whatever became of the summary
+        if results:
+            write_outputs(outputs(state, paths), results)
+
+
 def write_summary(state: RunState, rundir: str, path: str, *, head: str = "") -> None:
     """Append the run to the step summary at `path`, within 900 KiB of what is there already.
 

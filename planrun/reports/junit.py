@@ -29,7 +29,7 @@ from planrun.reports.elements import (
     verdict,
 )
 from planrun.reports.escape import TAIL_BYTES, excerpt, line, tail
-from planrun.reports.parts import parts_of
+from planrun.reports.parts import load, parts_of
 from planrun.reports.policies import in_force
 
 TYPE_CHECKING = False
@@ -203,13 +203,15 @@ class _Writer:
         return f'<testcase classname={self.classname} name="plan outputs" time="0.000"{place}>\n{failed}</testcase>\n'
 
     def _results(self, step: StepState) -> str:
-        elements: list[tuple[str, str]] = []
-        if step.status == "completed":
-            if self.dialect.reruns:
-                elements += [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
-        else:
-            elements += self._judgement(step)
         last = facts.last(step)
+        if step.status != "completed":
+            elements = self._judgement(step)
+        elif self.dialect.reruns and len(step.attempts) > 1:
+            elements = [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
+        elif last and last.ended and not last.ended.log_bytes:
+            return ""  # most steps
+        else:
+            elements = []
         if self.dialect.case_out and last:
             out = self._log(last, failed=step.status == "failed", head=True)
             if out:
@@ -219,7 +221,7 @@ class _Writer:
 
     def _judgement(self, step: StepState) -> list[tuple[str, str]]:
         tag, kind = self._verdict(step)
-        reason = message(self.state, step)
+        reason = self._message(step)
         if tag == "skipped":
             text_of_skip = self._tolerated(step) if kind == "Tolerated" else reason + "\n"
             typed = f' type="{kind}"' if self.dialect.skip_type else ""
@@ -227,11 +229,23 @@ class _Writer:
             return [(tag, element(tag, f"{typed} message={quoted(reason)}", text_of_skip))]
         failed = failed_attempts(step)
         first = failed[0] if failed else facts.last(step)
-        text = reason + "\n" + (self._evidence(first) if first else "")
+        text = message(self.state, step) + "\n" + (self._evidence(first) if first else "")
         elements = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
         if self.dialect.reruns:
             elements += [self._repeated("rerun", attempt) for attempt in failed[1:]]
         return elements
+
+    def _message(self, step: StepState) -> str:
+        """Return why a step did not pass; of several failed attempts, why the first did."""
+        if step.status != "failed":
+            return message(self.state, step)
+        failed = failed_attempts(step)
+        found: str = (
+            load("errorlines").attempt_failure(self.rundir, failed[0])
+            if len(failed) > 1
+            else load("errorlines").failure(self.rundir, step)
+        )
+        return found
 
     def _tolerated(self, step: StepState) -> str:
         """All that a failure would say; later attempts as text, since some readers count reruns as failures."""
@@ -252,7 +266,7 @@ class _Writer:
 
     def _repeated(self, prefix: str, attempt: AttemptState) -> tuple[str, str]:
         """A flakyFailure, flakyError, rerunFailure or rerunError with the end of the attempt's log."""
-        reason = facts.attempt_sentence(attempt.ended)
+        reason = load("errorlines").attempt_failure(self.rundir, attempt)
         family, kind = TYPES.get(attempt.ended.reason if attempt.ended else "lost", ("error", "StepError"))
         tag = prefix + family.capitalize()
         attributes = f'message={quoted(reason)} type="{kind}"'
@@ -266,13 +280,17 @@ class _Writer:
         log = attempt.started.log
         if not log or (attempt.ended is not None and not attempt.ended.log_bytes):
             return ""
-        if self.left <= (0 if failed else TOTAL_BYTES // 2):
-            return f"log left out, this file holds enough of them: {log}\n"
+        omitted = f"log left out, this file holds enough of them: {log}\n"
+        reserved = 0 if failed else TOTAL_BYTES // 2
+        if self.left <= reserved:
+            return omitted
         text = excerpt(self.rundir, log) if head else tail(self.rundir, log, limit or TAIL_BYTES)
         # GitLab would attach any file of the job that a step names in this way.
         text = text.replace("[[ATTACHMENT|", "[ [ATTACHMENT|")
-        self.left -= len(escape(text).encode())
-        return text
+        left = self.left - len(escape(text).encode())
+        # The first log that does not fit ends the space: a search for smaller ones would read all of them.
+        self.left = max(left, reserved)
+        return text if left >= reserved else omitted
 
 
 def _attributes(numbers: dict[str, int]) -> str:

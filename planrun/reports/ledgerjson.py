@@ -5,14 +5,16 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 
 from __future__ import annotations
 
-from planrun.model.jsontext import dumps, number, quote, well_formed
+from planrun.model.jsontext import dumps, members, number, quote, well_formed
 from planrun.reports.parts import parts_of
 from planrun.reports.policies import ALLOWED_BY_DEFAULT, decision, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, BinaryIO
 
+    from planrun.model.events import AttemptEnded
     from planrun.model.plan import Step
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
@@ -29,13 +31,22 @@ _USAGE = (
 _FACTS = ("checks", "tools", "files", "resources")
 _NO_FACTS = ",".join([f'"{name}":[]' for name in _FACTS]) + ',"reports":{}'
 _NO_USAGE = "{" + ",".join([f'"{name}":0' for name in _USAGE]) + "}"
+_DETAILS = frozenset(("log_bytes", "error", "usage", "reports", *_FACTS))
+_NO_DETAILS = f'"log_bytes":0,"log_sha256":null,"error":null,"usage":{_NO_USAGE},{_NO_FACTS}'
+_ABOUT = ("kind", "section", "origin", "risk", "risk_reason", "effects")
+_BECAME = ("status", "reason", "flaky")
+# Only given fields of a step are stored: most steps have none of these.
+_EXTRAS = frozenset(("replaces", "criteria", "estimated_tokens", "cache"))
 _ALONE = '"members":[],"group":null,"matrix":{},"item":null'
+_NO_EXTRAS = (
+    f'"replaces":[],"criteria":[],"outputs":{{}},"estimated_tokens":0,"usage":{_NO_USAGE},"cache":null'
+)
 _ALLOWED_BY_DEFAULT = f'{{"answer":"allow","rule":"{ALLOWED_BY_DEFAULT}"}}'
 
 
-def write_ledger(state: RunState, out: BinaryIO) -> None:
-    """Write the run to a binary file; raises OSError when `out` cannot be written."""
-    ledger = _run(state)
+def write_ledger(state: RunState, out: BinaryIO, notifications: Sequence[Any] = ()) -> None:
+    """Write the run to a binary file, with the notifications of it; raises OSError when `out` cannot be written."""
+    ledger = {**_run(state), "notifications": notifications}
     plannings: dict[str, dict[str, float]] = {}
     for part in parts_of(state):
         if "fill_ledger" in part:
@@ -45,9 +56,9 @@ def write_ledger(state: RunState, out: BinaryIO) -> None:
     head = _whole(dumps(ledger))
     out.write((head[:-1] + f',{_rollback(state)},"steps":[').encode())
     separator = "\n"
-    natures = _RiskKeys()
+    kinds = _Kinds()
     for step in state.steps.values():
-        out.write((separator + _whole(_step(step, natures, plannings))).encode())
+        out.write(f"{separator}{_whole(_step(step, kinds, plannings))}".encode())
         separator = ",\n"
     out.write(b"\n]}\n")
 
@@ -58,8 +69,8 @@ def _rollback(state: RunState) -> str:
         return '"rollback":{"status":"none","steps":[]},"rollback_failed":false'
     from planrun.model.rollback import status  # few plans undo anything
 
-    natures = _RiskKeys()
-    rows = ",".join([_whole(_step(step, natures, {})) for step in state.undoing.values()])
+    kinds = _Kinds()
+    rows = ",".join([_whole(_step(step, kinds, {})) for step in state.undoing.values()])
     became = status(state)
     failed = "true" if became == "failed" else "false"
     return f'"rollback":{{"status":"{became}","steps":[{rows}]}},"rollback_failed":{failed}'
@@ -67,27 +78,41 @@ def _rollback(state: RunState) -> str:
 
 def _whole(text: str) -> str:
     """Return JSON without escapes for half a character, as names of files can make them: strict readers refuse them."""
-    if "\\ud" not in text:
+    if "\\" not in text or "\\ud" not in text:  # the search for one character is much faster
         return text
     import json  # 5 ms, for those who have such names
 
     return dumps(well_formed(json.loads(text)))
 
 
-class _RiskKeys:
-    """Who wrote a step and what its action may do, as text; large plans have few kinds of steps."""
+class _Quotes(dict[str, str]):
+    """Texts as JSON; most stand in several steps."""
+
+    def __missing__(self, text: str) -> str:
+        found = self[text] = quote(text)
+        return found
+
+
+class _Kinds:
+    """What many steps of a run have in common, as text; large plans have few kinds of steps."""
 
     def __init__(self) -> None:
+        self.quoted = _Quotes()
         self._known: dict[tuple[Any, ...], str] = {}
 
     def text(self, state: StepState) -> str:
-        """Return the keys with their values, without braces."""
+        """Return what a step is, what its action may do, and what became of it: keys and values without braces."""
         step = state.step
-        key = step.origin, risk_of(state), step.risk_reason, step.effects
-        if key not in self._known:
-            names = ("origin", "risk", "risk_reason", "effects")
-            self._known[key] = dumps(dict(zip(names, key, strict=True)))[1:-1]
-        return self._known[key]
+        about = step.kind, step.section, step.origin, risk_of(state), step.risk_reason, step.effects
+        became = state.status, state.reason, len(state.attempts) > 1 and state.flaky
+        decided = _decision(state)
+        key = about, decided, became
+        found = self._known.get(key)
+        if found is None:
+            what = members(dict(zip(_ABOUT, about, strict=True)))
+            end = members(dict(zip(_BECAME, became, strict=True)))
+            found = self._known[key] = f'{what},"decision":{decided},{end}'
+        return found
 
 
 def _decision(state: StepState) -> str:
@@ -147,33 +172,29 @@ def _add_attempts(totals: dict[str, float], step: StepState) -> None:
                 totals[name] += attempt.ended.usage.get(name, 0)
 
 
-def _usage_of(state: StepState, plannings: dict[str, dict[str, float]]) -> str:
-    """What all attempts of a step and the plannings for it used."""
-    planned = plannings.get(state.step.id)
-    if planned is None and not any(attempt.ended and attempt.ended.usage for attempt in state.attempts):
-        return _NO_USAGE
-    totals = dict(planned or dict.fromkeys(_USAGE, 0))
-    _add_attempts(totals, state)
-    return dumps(totals)
-
-
-def _step(state: StepState, natures: _RiskKeys, plannings: dict[str, dict[str, float]]) -> str:
+def _step(state: StepState, kinds: _Kinds, plannings: dict[str, dict[str, float]]) -> str:
     """One step as text, put together by hand: a table of 30 keys per step is what a large run spends here."""
-    step = state.step
-    depends_on = ",".join([quote(edge.on) for edge in step.edges]) if step.edges else ""
-    outputs = dumps(state.outputs) if state.outputs else "{}"
-    replaces = dumps(step.replaces) if step.replaces else "[]"
-    criteria = dumps(step.criteria) if step.criteria else "[]"
-    tries = state.attempts
-    attempts = _attempt(tries[0]) if len(tries) == 1 else ",".join([_attempt(attempt) for attempt in tries])
+    step, quoted = state.step, kinds.quoted
+    depends_on = ",".join([quoted[edge.on] for edge in step.edges]) if step.edges else ""
+    attempts = ",".join([_attempt(attempt, quoted) for attempt in state.attempts])
     return (
-        f'{{"id":{quote(step.id)},"title":{quote(step.title)},"kind":"{step.kind}","section":"{step.section}",'
-        f'{natures.text(state)},"decision":{_decision(state)},'
-        f'"status":"{state.status}","reason":{quote(state.reason)},'
-        f'"flaky":{"true" if len(tries) > 1 and state.flaky else "false"},'
-        f'"depends_on":[{depends_on}],"replaces":{replaces},"criteria":{criteria},"outputs":{outputs},'
-        f'"estimated_tokens":{step.estimated_tokens},"usage":{_usage_of(state, plannings)},'
-        f'"cache":{_cache(state) if step.cache else "null"},"attempts":[{attempts}],{_membership(step)}}}'
+        f'{{"id":{quoted[step.id]},"title":{quoted[step.title]},{kinds.text(state)},"depends_on":[{depends_on}],'
+        f'{_extras(state, plannings.get(step.id))},"attempts":[{attempts}],{_membership(step)}}}'
+    )
+
+
+def _extras(state: StepState, planned: dict[str, float] | None) -> str:
+    """What only some steps have; `planned`: what the plannings for it used."""
+    step = state.step
+    has_usage = planned or [1 for attempt in state.attempts if attempt.ended and attempt.ended.usage]
+    if not has_usage and not state.outputs and _EXTRAS.isdisjoint(vars(step)):
+        return _NO_EXTRAS
+    usage = dict(planned or dict.fromkeys(_USAGE, 0))
+    _add_attempts(usage, state)
+    return (
+        f'"replaces":{dumps(step.replaces)},"criteria":{dumps(step.criteria)},"outputs":{dumps(state.outputs)},'
+        f'"estimated_tokens":{step.estimated_tokens},"usage":{dumps(usage)},'
+        f'"cache":{_cache(state) if step.cache else "null"}'
     )
 
 
@@ -205,27 +226,30 @@ def _cache(state: StepState) -> str:
     return dumps(lookup or None)
 
 
-def _attempt(attempt: AttemptState) -> str:
+def _attempt(attempt: AttemptState, quoted: _Quotes) -> str:
     started, ended = attempt.started, attempt.ended
     log = quote(started.log) if started.log else "null"
-    printed = '"log_bytes":0,"log_sha256":null'
-    if ended is not None and ended.log_bytes:
-        digest = quote(ended.log_sha256) if ended.log_sha256 else "null"
-        printed = f'"log_bytes":{ended.log_bytes},"log_sha256":{digest}'
     if ended is None:
-        body = '"reason":"","exit_code":null'
-        times = '"ended_at":null,"duration_s":null'
-        error, usage, facts = "null", _NO_USAGE, _NO_FACTS
-    else:
-        code = ended.exit_code
-        body = f'"reason":{quote(ended.reason)},"exit_code":{"null" if code is None else code}'
-        times = f'"ended_at":"{ended.at}","duration_s":{number(ended.duration)}'
-        error = dumps(ended.error) if ended.error else "null"
-        usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
-        has = ended.checks or ended.tools or ended.files or ended.resources or ended.reports
-        names = (*_FACTS, "reports")
-        facts = _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in names})[1:-1]
+        return (
+            f'{{"n":{attempt.n},"status":"{attempt.status}","reason":"","exit_code":null,"started_at":"{started.at}",'
+            f'"ended_at":null,"duration_s":null,"log":{log},{_NO_DETAILS}}}'
+        )
+    code = ended.exit_code
     return (
-        f'{{"n":{attempt.n},"status":"{attempt.status}",{body},"started_at":"{started.at}",{times},'
-        f'"log":{log},{printed},"error":{error},"usage":{usage},{facts}}}'
+        f'{{"n":{attempt.n},"status":"{ended.status}","reason":{quoted[ended.reason]},'
+        f'"exit_code":{"null" if code is None else code},"started_at":"{started.at}","ended_at":"{ended.at}",'
+        f'"duration_s":{number(ended.duration)},"log":{log},'
+        f"{_NO_DETAILS if _DETAILS.isdisjoint(vars(ended)) else _details(ended)}}}"
     )
+
+
+def _details(ended: AttemptEnded) -> str:
+    """What only some attempts have: a log, an error, usage, facts."""
+    digest = quote(ended.log_sha256) if ended.log_bytes and ended.log_sha256 else "null"
+    error = dumps(ended.error) if ended.error else "null"
+    usage = _NO_USAGE if not ended.usage else dumps({name: ended.usage.get(name, 0) for name in _USAGE})
+    has = ended.checks or ended.tools or ended.files or ended.resources or ended.reports
+    facts = (
+        _NO_FACTS if not has else dumps({name: getattr(ended, name) for name in (*_FACTS, "reports")})[1:-1]
+    )
+    return f'"log_bytes":{ended.log_bytes},"log_sha256":{digest},"error":{error},"usage":{usage},{facts}'

@@ -10,7 +10,7 @@ from planrun.reports import facts
 from planrun.reports.elements import forgiven
 from planrun.reports.escape import TAIL_BYTES, code, fence, inline, tail
 from planrun.reports.facts import ICONS, seconds
-from planrun.reports.parts import parts_of, rows_of
+from planrun.reports.parts import load, parts_of, rows_of
 from planrun.reports.policies import in_force, risk_of, risk_totals, totals_line
 
 TYPE_CHECKING = False
@@ -72,6 +72,8 @@ def step_line(step: StepState, labels: Mapping[str, str]) -> str:
 
 def _criteria(step: StepState) -> str:
     """A line for each success criterion of a step; a completed step has proved them all."""
+    if not step.step.criteria:
+        return ""
     mark = ICONS["completed"] if step.status == "completed" else ICONS["pending"]
     return "".join([f"  - {mark} {inline(text, 1000)}\n" for text in step.step.criteria])
 
@@ -149,7 +151,7 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
     if not failed or not page.add("\n## Failures\n"):
         return
     for step in failed:
-        text = _failure(state, step)
+        text = _failure(state, rundir, step)
         last = facts.last(step)
         if page.logs > 0 and last and last.started.log:
             limit = min(TAIL_BYTES, page.logs)
@@ -162,9 +164,11 @@ def _failures(state: RunState, rundir: str, page: _Page) -> None:
             page.missing += 1
 
 
-def _failure(state: RunState, step: StepState) -> str:
+def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """Heading, reason and circumstances of a failure."""
-    rows = [f"\n### {step_line(step, facts.labels(state))}\n\n{inline(facts.sentence(step), 1000)}\n\n"]
+    rows = [
+        f"\n### {step_line(step, facts.labels(state))}\n\n{inline(load('errorlines').failure(rundir, step), 1000)}\n\n"
+    ]
     attempt = facts.last(step)
     last = attempt.ended if attempt else None
     error = last.error if last else None
@@ -174,7 +178,9 @@ def _failure(state: RunState, step: StepState) -> str:
         rule = f", rule {code(error['rule'])}" if error.get("rule") else ""
         rows.append(f"- **Error class:** {inline(error.get('class', ''))}{rule}\n")
     if last and last.exit_code is not None:
-        rows.append(f"- **Exit code:** {last.exit_code}\n")
+        why = facts.attempt_sentence(last) if last.reason == "exit" else ""
+        words = why.removeprefix(f"exit code {last.exit_code}") if why.startswith("exit code ") else ""
+        rows.append(f"- **Exit code:** {last.exit_code}{inline(words)}\n")
     rows.append(f"- **Attempts:** {len(step.tries)}, {seconds(facts.duration(step))} in all\n")
     if state.tolerance(step.step.id):
         own = forgiven(state, step)
@@ -193,6 +199,9 @@ def _failure(state: RunState, step: StepState) -> str:
 def _rows(state: RunState, page: _Page, row: Callable[[StepState], str]) -> None:
     """Write a row for each step, failures apart from the rest only by their icon; count what does not fit."""
     steps = facts.listed(state)
+    if page.left is None:
+        page.add("".join([row(step) for step in steps]))
+        return
     for number, step in enumerate(steps):
         if not page.add(row(step)):
             page.missing += len(steps) - number

@@ -88,9 +88,20 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
 )
 
 
+class _Known:
+    """The parts of the run that was asked for last: all its reports ask, and each answer is a look at all steps."""
+
+    state: RunState | None = None
+    events = -1
+    parts: list[Part] = []  # noqa: RUF012 - replaced, never changed
+
+
 def parts_of(state: RunState) -> list[Part]:
-    """Return the parts that the reports of a run have; costs a look at each step."""
-    return [part(place) for has_part, place in _TABLE if has_part(state)]
+    """Return the parts that the reports of a run have."""
+    if _Known.state is not state or _Known.events != state.events:
+        _Known.parts = [part(place) for has_part, place in _TABLE if has_part(state)]
+        _Known.state, _Known.events = state, state.events
+    return _Known.parts
 
 
 def part(place: str) -> Part:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
-NO_POLICY = "auto-approve high, model-written low (no policy: all steps run without approval)"
+NO_POLICY = "none; all steps run without approval, model-written ones up to low"
 ALLOWED_BY_DEFAULT = "default:auto_approve"  # by which rule a step ran where none is recorded
 # What an effect counts as. What is destroyed is modified, too.
 _COUNTS = {

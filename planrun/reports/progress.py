@@ -77,7 +77,9 @@ def progress(state: RunState, now: float, estimates: Estimates | None = None) ->
 
 
 def jobs_of(state: RunState) -> int:
-    """How many steps run at once, as the run recorded it; 1 where it did not."""
+    """How many steps run at once, as the run recorded it; 1 where it did not, and where they run one by one."""
+    if state.started and state.started.options.get("schedule") == "sequential":
+        return 1
     jobs = state.started.options.get("jobs") if state.started else None
     return jobs if isinstance(jobs, int) and jobs > 0 else 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.reports import facts
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import ICONS, seconds
-from planrun.reports.parts import parts_of, rows_of
+from planrun.reports.parts import load, parts_of, rows_of
 from planrun.reports.policies import in_force, risk_totals, totals_line
 
 TYPE_CHECKING = False
@@ -28,6 +28,9 @@ def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
     for step in facts.listed(state):
         if step.status == "failed":
             out.write(_failure(state, rundir, step).encode())
+    if state.settled:
+        causes = [f"  {row}" for row in load("causes").rows(state)]
+        _write_rows(out, ["", "Not completed", *causes] if causes else ())
     _write_rows(out, rows_of(parts, "text_end", state))
 
 
@@ -73,19 +76,10 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
     """A failure with its place in the plan, its reason and the end of its log."""
     tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
     rows = [f"\n{step_line(step, labels=facts.labels(state))}{tolerated}"]
-    rows.append(f"  {line(state.plan.file_of(step.step))}:{step.step.line}: {facts.sentence(step)}")
-    if step.rule:
-        rows.append(f"  denied by {line(step.rule)}")
+    closing = load("closing")
+    rows.append(f"  {closing.place(state, step)}: {closing.reason(step)}")
+    rows += [f"  {check}" for check in closing.failed_checks(step)]
     last = facts.last(step)
-    error = last.ended.error if last and last.ended else None
-    if error and facts.classified(error):
-        rows.append(f"  error class {line(error.get('class', ''))}, rule {line(error.get('rule', ''))}")
-    if last and last.ended:
-        rows += [
-            f"  check failed: {line(str(check.get('name', '')))}: {line(str(check.get('message', '')))}"
-            for check in last.ended.checks
-            if not check.get("ok")
-        ]
     if last and last.started.log:
         rows += ["  | " + row for row in tail(rundir, last.started.log).rstrip("\n").split("\n") if row]
     return "\n".join(rows) + "\n"

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 
+_NOTED = "notifications.jsonl"  # in the folder of a run
+
+
 class Source(Record):
     """What a report is made from."""
 
@@ -47,7 +50,9 @@ def _text(run: Source, out: BinaryIO) -> None:
 
 
 def _json(run: Source, out: BinaryIO) -> None:
-    write_ledger(run.state, out)
+    # `stat` and no module: most runs send no notification.
+    noted = os.path.exists(os.path.join(run.rundir, _NOTED))
+    write_ledger(run.state, out, load("notifications").as_data(run.rundir) if noted else ())
 
 
 # For each format what writes it, and the file that every run leaves; "": only `planrun report` writes it.
@@ -84,6 +89,15 @@ def write_reports(
         except RecordsLost as error:
             lost = lost or error
     return paths, lost
+
+
+def write_again(state: RunState, rundir: str, paths: Mapping[str, str]) -> None:
+    """Write `ledger.json` again, for what happened after the reports were written; a failure keeps the first one."""
+    source = Source(state=state, rundir=rundir, head="", dialect="")
+    try:
+        place(paths["json"], _bound(_json, source))
+    except (KeyError, RecordsLost):
+        return
 
 
 def _bound(write: Callable[[Source, BinaryIO], None], source: Source) -> Callable[[BinaryIO], None]:
