@@ -53,6 +53,8 @@ def outcome(attempt: Attempt, log_bytes: int, errors: tuple[int, int] | None = N
         fields["log_bytes"] = log_bytes
         if errors and verdict == "failed":
             fields["stderr"] = errors
+    if attempt.program:
+        fields["program"] = attempt.program
     if notes := _notes(attempt):
         fields["notes"] = notes
     return Outcome(**fields)
@@ -109,6 +111,7 @@ LINGER = 0.3  # to end by themselves: in `exec > >(tee log)` tee has yet to writ
 TERM_GRACE = 0.6  # after SIGTERM
 UNKILLABLE = 1.0  # after SIGKILL, then waiting ends: the process of another user (sudo), a dead disk
 _IDLE_CHECKS, _IDLE_PAUSE = 4, 0.5  # checks per idle timeout; at most so many seconds between two
+_LOOK_AGAIN = 0.001  # seconds until a log that another process holds open is looked at again
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05  # seconds between two checks of processes that are ending
 
 _RUNNING = 0  # the main process runs and was not signalled
@@ -127,6 +130,7 @@ class Attempt:
         "_deadline",
         "_first_signal",
         "_idle_at",
+        "_is_log_held",
         "_kill_at",
         "_last_growth",
         "_pause",
@@ -140,6 +144,7 @@ class Attempt:
         "job",
         "log",
         "over",
+        "program",
         "started",
         "stuck",
         "swept",
@@ -156,6 +161,7 @@ class Attempt:
         self.tree = tree
         self.started = self.ended = started
         self.over = False
+        self.program = ""  # the path of what started in place of the shell
         self.verdict: Verdict | None = (
             None  # decided by planrun; what the process does later does not change it
         )
@@ -174,6 +180,7 @@ class Attempt:
         self._idle_at = NEVER if job.idle_timeout is None else started + self._idle_pause(job.idle_timeout)
         self._term_at = self._kill_at = NEVER
         self._pause = _FIRST_PAUSE
+        self._is_log_held = False  # and nothing else suggests that processes are left
         self.wake = min(self._deadline, self._show_at, self._idle_at)
 
     def update(self, now: float, grace: float) -> None:
@@ -232,6 +239,9 @@ class Attempt:
         elif not self.tree.may_search(now):
             self._begin_cleanup(now)
             self.wake = self.tree.next_search
+        elif self._is_log_held:
+            self._begin_cleanup(now)
+            self.wake = now + _LOOK_AGAIN
         elif self.tree.search(self.log.held_as()) or self.log.unfinished():
             self._begin_cleanup(now)
         else:
@@ -244,7 +254,11 @@ class Attempt:
         tree = self.tree
         if tree.childless():
             return self.log.unfinished()  # the pipe can have been passed to a process of another tree
-        return tree.has_group() or self.log.held() or tree.suspected()
+        if tree.has_group() or tree.suspected():
+            return True
+        # A process that is being started has copies of planrun's descriptors until it executes its program.
+        self._is_log_held = self.log.held()
+        return self._is_log_held
 
     def _begin_cleanup(self, now: float) -> None:
         if self._stage == _RUNNING:
@@ -258,6 +272,11 @@ class Attempt:
         self.wake = now + self._pause
 
     def _sweep(self, now: float) -> None:
+        if self._is_log_held:
+            self._is_log_held = False
+            if not self.log.held():
+                self._await_output(now)
+                return
         if not self.tree.may_search(now):
             self.wake = self.tree.next_search
             return

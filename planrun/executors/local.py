@@ -19,11 +19,8 @@ from planrun.executors.tree import ProcessTree, Scans, SpawnedPids
 from planrun.executors.wait import ChildSignalWatch, PidfdWatch, SignalInbox
 from planrun.model.job import Outcome
 from planrun.model.record import Record
-from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
-
-HASHED = 1 << 24  # bytes of a log up to which it is hashed; takes some 40 ms
 
 if TYPE_CHECKING:
     from typing import Literal, Self
@@ -39,10 +36,14 @@ if TYPE_CHECKING:
 
 
 class ExecutorOptions(Record):
-    """How an executor waits for its processes; `grace`: seconds between SIGTERM and SIGKILL."""
+    """How an executor waits for its processes; `grace`: seconds between SIGTERM and SIGKILL.
+
+    `always_shell`: bash starts also where one plain command needs none.
+    """
 
     watch: WatchKind = "best"
     grace: float = 5.0
+    always_shell: bool = False
 
 
 class LocalExecutor:
@@ -84,7 +85,7 @@ class LocalExecutor:
         self._spawned_pids = SpawnedPids()
         self._scans = Scans()
         self._first = 0  # the process id of the first child
-        self._launcher = Launcher(self._marks)
+        self._launcher = Launcher(self._marks, always_shell=options.always_shell)
         self._guardian: Guardian | None = None
         self._own_inbox: SignalInbox | None = None
         self._watch: Watch
@@ -121,7 +122,7 @@ class LocalExecutor:
         self._scans.expire()
         mark = self._marks.new()
         try:
-            started, pid = self._launch(job, log, mark)
+            started, pid, program = self._launch(job, log, mark)
         except SpawnFailed as error:
             refusal = (
                 log.refusal()
@@ -143,14 +144,18 @@ class LocalExecutor:
         log.begin()
         tree = self._tree(pid, job, mark)
         self._running[job.step] = self._by_pid[pid] = attempt = Attempt(job, log, tree, started)
+        attempt.program = program
         if log.source >= 0:
             self._watch.listen(log.source)
             self._by_source[log.source] = attempt
 
-    def _launch(self, job: Job, log: Output, mark: int) -> tuple[float, int]:
-        """Start the process, from copies of its scripts; returns when, and its process id. Raises SpawnFailed."""
+    def _launch(self, job: Job, log: Output, mark: int) -> tuple[float, int, str]:
+        """Start the process, from copies of its scripts; returns when, and what Launcher.spawn does.
+
+        Raises SpawnFailed.
+        """
         if not job.scripts:
-            return time.monotonic(), self._launcher.spawn(job, log.opening, mark)
+            return time.monotonic(), *self._launcher.spawn(job, log.opening, mark)
         from planrun.executors.scriptcopies import CopyFailed, ScriptCopies  # few steps run scripts
 
         try:
@@ -159,7 +164,7 @@ class LocalExecutor:
             )
         except CopyFailed as error:
             raise SpawnFailed(str(error)) from None
-        return time.monotonic(), self._launcher.spawn(job.but(argv=copies.argv), log.opening, mark)
+        return time.monotonic(), *self._launcher.spawn(job.but(argv=copies.argv), log.opening, mark)
 
     def wait(self, timeout: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return the jobs that ended and how; blocks until there is one.
@@ -175,8 +180,13 @@ class LocalExecutor:
                 limit = now
             ended = self._watch.wait(self._delay(limit, now))
             self._scans.expire()
+            asked = False  # a descriptor of the caller can be read
             for source in self._watch.readable:
-                self._receive(self._by_source[source])
+                attempt = self._by_source.get(source)
+                if attempt is None:
+                    asked = True
+                else:
+                    self._receive(attempt)
             for pid, status in ended:
                 attempt = self._by_pid.pop(pid)
                 if not attempt.over:  # else it was given up as unkillable, and ended later
@@ -184,9 +194,35 @@ class LocalExecutor:
                     self._collect(attempt)
             now = time.monotonic()
             self._update(now)
-            if self._over or self._watch.woken or now >= limit or self.lost is not lost:
+            if self._over or self._watch.woken or asked or now >= limit or self.lost is not lost:
                 over, self._over = self._over, []
                 return over
+
+    def attend(self) -> None:
+        """Do what is due of the running attempts without waiting: time limits and masks; wait() returns ends."""
+        if self._running:
+            self._over[:0] = self.wait(0)
+
+    def output(self, step: str, start: int, size: int) -> bytes | None:
+        """Return what a running attempt has in its log from byte `start` on, at most `size` bytes.
+
+        None: it does not run, its post-checks run, or the log cannot be read.
+        """
+        attempt = self._running.get(step)
+        if attempt is None or attempt.job.part:
+            return None
+        try:
+            return attempt.log.read(start, size)
+        except OSError:
+            return None
+
+    def listen(self, descriptor: int) -> None:
+        """Let wait() return when a descriptor of the caller can be read; ignore() ends that."""
+        self._watch.listen(descriptor)
+
+    def ignore(self, descriptor: int) -> None:
+        """Stop listening to a descriptor of the caller."""
+        self._watch.ignore(descriptor)
 
     def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
         """Stop a step with SIGTERM, and SIGKILL after the grace time; the second call kills at once.
@@ -363,7 +399,7 @@ class LocalExecutor:
             size = self._settle(attempt.log)
             result = outcome(attempt, size, errors)
             if size:
-                result = result.but(log_sha256=_digest(attempt.job.log, size))
+                result = result.but(log_sha256=attempt.log.digest)
             self._end(attempt.job, result)
 
     def _settle(self, log: Output) -> int:
@@ -376,17 +412,6 @@ class LocalExecutor:
 
     def _lose(self, error: RecordsLost) -> None:
         self.lost = self.lost or error
-
-
-def _digest(path: str, size: int) -> str:
-    """Return the SHA-256 of a log; "" for one that is larger than HASHED or gone."""
-    if size > HASHED:
-        return ""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return str(sha256(file.read(size)).hexdigest())
-    except OSError:
-        return ""
 
 
 def _outputs(folder: str, masks: Masks | None) -> Outputs:

@@ -16,7 +16,9 @@ import fcntl
 import os
 
 from planrun.errors import RecordsLost
+from planrun.sha256 import sha256
 
+HASHED = 1 << 24  # bytes of a log up to which it is hashed; takes some 40 ms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
@@ -24,7 +26,12 @@ if TYPE_CHECKING:
     from planrun.executors.spawn import FileAction
 
     class Output(Protocol):
-        """The output of one attempt on its way into its log."""
+        """The output of one attempt on its way into its log.
+
+        `digest`: the SHA-256 of the log, known after settle(); "" for an empty log and for one larger than HASHED.
+        """
+
+        digest: str
 
         @property
         def opening(self) -> list[FileAction]:
@@ -58,6 +65,9 @@ if TYPE_CHECKING:
 
         def size(self) -> int:
             """Bytes that the attempt has written, as far as they have arrived."""
+
+        def read(self, start: int, size: int) -> bytes:
+            """Return what is in the log from byte `start` on, at most `size` bytes."""
 
         def held(self) -> bool:
             """Whether any process still has it open for writing; False where that cannot be known."""
@@ -109,12 +119,24 @@ class Log:
     to stderr can still be found. They are closed when the main process has ended, so that a lease sees other writers.
     """
 
-    __slots__ = ("_ends", "_fd", "_logs", "_positions", "_released", "_slot", "_where", "opening", "path")
+    __slots__ = (
+        "_ends",
+        "_fd",
+        "_logs",
+        "_positions",
+        "_released",
+        "_slot",
+        "_where",
+        "digest",
+        "opening",
+        "path",
+    )
 
     source = -1  # nothing passes through planrun
 
     def __init__(self, logs: Logs, where: str, slot: int | None) -> None:
         self.path = where  # where it belongs
+        self.digest = ""
         self._logs = logs
         self._where = where
         self._slot = slot  # its number; None: it is in its place
@@ -195,6 +217,10 @@ class Log:
         """Bytes written so far."""
         return os.fstat(self._fd).st_size
 
+    def read(self, start: int, size: int) -> bytes:
+        """Return what is in the log from byte `start` on, at most `size` bytes."""
+        return os.pread(self._fd, size, start)
+
     def held_as(self) -> tuple[int, int] | None:
         """Device and inode by which its writers are to be found; None when it has none."""
         if not self.held():
@@ -224,6 +250,7 @@ class Log:
             self._vanish(size)
         elif size:
             self.show()
+            self.digest = digest(self._fd, size)
         elif self._slot is not None and not self.held():
             self._logs.keep(self)
             return 0
@@ -398,6 +425,15 @@ def _owners(folder: str) -> dict[str, str]:
     return owners
 
 
+def elsewhere(folder: str) -> dict[str, str]:
+    """Return the slot of each log that has one, by the path of the log: for other processes that read while it runs.
+
+    An entry may be outdated at once: what was read of a slot belongs to the log while the entry is there afterwards,
+    or when both are one file by then.
+    """
+    return {path: f"{folder}/{slot}" for slot, path in _owners(folder).items()}
+
+
 def create(path: str, how: int) -> int:
     """Create a file for the owner alone, opened with the flags `how`; a link in its place is refused."""
     flags = os.O_CREAT | os.O_NOFOLLOW | how
@@ -416,11 +452,8 @@ def _make_folder(path: str) -> None:
 
 def _move(source: str, path: str) -> None:
     try:
-        try:
-            os.rename(source, path)
-        except FileNotFoundError:
-            _make_folder(os.path.dirname(path))
-            os.rename(source, path)
+        _make_folder(os.path.dirname(path))  # first: most steps have one attempt
+        os.rename(source, path)
     except OSError as error:
         raise lost(path, error) from None
 
@@ -440,6 +473,16 @@ def lost(path: str, error: OSError) -> RecordsLost:
 def removed(path: str, size: int) -> RecordsLost:
     """The file is gone, and so many bytes with it."""
     return RecordsLost(f"{path} was removed while it was in use; {size} bytes of output are lost")
+
+
+def digest(fd: int, size: int) -> str:
+    """Return the SHA-256 of the first `size` bytes of a log; "" when it is larger than HASHED or cannot be read."""
+    if size > HASHED:
+        return ""
+    try:
+        return str(sha256(os.pread(fd, size, 0)).hexdigest())
+    except OSError:
+        return ""
 
 
 def _lease(fd: int) -> bool:

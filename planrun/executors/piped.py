@@ -10,7 +10,7 @@ import fcntl
 import os
 import select
 
-from planrun.executors.logs import create, lost, recover, removed
+from planrun.executors.logs import create, digest, lost, recover, removed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 16  # bytes; the default capacity of a pipe (pipe(7))
 _LARGE = 1 << 20  # bytes; what every user may have a pipe hold, as long as few pipes do (/proc/sys/fs/pipe-*)
+_KEPT = 1 << 22  # bytes: half of the free memory that is kept for the next pieces
 # O_NONBLOCK: a step may have put a named pipe in the log's place.
-_APPENDS = os.O_WRONLY | os.O_APPEND | os.O_TRUNC | os.O_NONBLOCK
+_APPENDS = os.O_RDWR | os.O_APPEND | os.O_TRUNC | os.O_NONBLOCK
 
 
 class PipedLog:
@@ -36,6 +37,7 @@ class PipedLog:
         "_stream",
         "_widened",
         "_write_end",
+        "digest",
         "opening",
         "path",
         "source",
@@ -45,6 +47,7 @@ class PipedLog:
 
     def __init__(self, path: str, stream: MaskedStream) -> None:
         self.path = path
+        self.digest = ""
         # Both are closed on exec: of all children only this one gets the write end, as its descriptors 1 and 2.
         self.source, self._write_end = os.pipe()
         os.set_blocking(self.source, False)
@@ -85,6 +88,10 @@ class PipedLog:
         """Bytes received so far."""
         return self._received
 
+    def read(self, start: int, size: int) -> bytes:
+        """Return what is in the log from byte `start` on, at most `size` bytes: masked, as it was written."""
+        return os.pread(self._file, size, start) if self._file >= 0 and start < self._size else b""
+
     def held(self) -> bool:
         """Whether any process still has the pipe open for writing."""
         if self._ended:
@@ -117,8 +124,10 @@ class PipedLog:
             while self._received < limit and self._take():
                 pass
             self._write(self._stream.finish())
-            if self._file >= 0 and not os.fstat(self._file).st_nlink:
-                raise removed(self.path, self._size)
+            if self._file >= 0:
+                if not os.fstat(self._file).st_nlink:
+                    raise removed(self.path, self._size)
+                self.digest = digest(self._file, self._size)
         finally:
             os.close(self.source)
             if self._file >= 0:
@@ -143,6 +152,9 @@ class PipedLog:
     def _widen(self) -> None:
         """Enlarge the pipe of an attempt with much output: fewer and larger pieces are masked faster."""
         self._widened = True
+        # glibc keeps twice as much free memory as the largest block that it has mapped and unmapped. Else it returns
+        # the copies of each piece to the kernel, and a sixth of all time goes into page faults.
+        bytes(_KEPT)
         try:
             self._capacity = fcntl.fcntl(self.source, fcntl.F_SETPIPE_SZ, _LARGE)
         except (AttributeError, OSError):  # not Linux; this user has many large pipes already
@@ -154,6 +166,7 @@ class PipedLog:
         try:
             if self._file < 0:
                 self._file = create(self.path, _APPENDS)
+                os.lseek(self._file, 0, os.SEEK_CUR)  # fails for a named pipe
             written = os.write(self._file, data)
             while written < len(data):
                 written += os.write(self._file, memoryview(data)[written:])

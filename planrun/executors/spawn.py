@@ -10,6 +10,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from planrun.executors.direct import DirectStart, DirectStarts
     from planrun.executors.mark import Marks
     from planrun.model.job import Job
 
@@ -46,9 +47,11 @@ class Launcher:
     all other descriptors are closed on exec from now on, also those that planrun inherited.
     """
 
-    def __init__(self, marks: Marks) -> None:
+    def __init__(self, marks: Marks, *, always_shell: bool = False) -> None:
         self._marks = marks
+        self._always_shell = always_shell
         self._shells: dict[tuple[str, str], str] = {}
+        self._direct: DirectStarts | None = None
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
@@ -69,10 +72,11 @@ class Launcher:
         os.close(self._null)
         os.close(self._home)
 
-    def spawn(self, job: Job, output: list[FileAction], mark: int) -> int:
+    def spawn(self, job: Job, output: list[FileAction], mark: int) -> tuple[int, str]:
         """Start the job's process with `output` done to its descriptors 1 and 2; return its process id.
 
-        It inherits `mark`, if there are marks: set later, its first children might lack it.
+        With it comes the path of the program that started in place of the shell; "" when argv started as it is.
+        The process inherits `mark`, if there are marks: set later, its first children might lack it.
 
         Raises SpawnFailed.
         """
@@ -82,21 +86,41 @@ class Launcher:
             _enter(job.cwd)
         self._marks.apply(mark)
         try:
-            return os.posix_spawn(
-                program,
-                job.argv,
-                job.env,
-                file_actions=[self._stdin, *output],
-                setsid=True,
-                setsigmask=(),
-                setsigdef=self._defaults,
-            )
+            found = self._direct_start(job)
+            if found:
+                words, path, env = found
+                try:
+                    return self._start(path, words, env, output), path
+                except (OSError, ValueError):
+                    pass  # bash says what is wrong, or runs a script that has no #! line
+            return self._start(program, job.argv, job.env, output), ""
         except (OSError, ValueError) as error:
             raise SpawnFailed(_why(error, job, program), passing=is_passing(error)) from None
         finally:
             self._marks.apply(0)
             if changes_folder:
                 os.fchdir(self._home)
+
+    def _direct_start(self, job: Job) -> DirectStart | None:
+        """Return how the job starts without its shell; None: it needs it."""
+        if not job.may_omit_shell or self._always_shell:
+            return None
+        if self._direct is None:
+            from planrun.executors.direct import DirectStarts  # not for plans whose steps name their shell
+
+            self._direct = DirectStarts()
+        return self._direct.find(job.argv[-1], job.env)
+
+    def _start(self, path: str, argv: tuple[str, ...], env: dict[str, str], output: list[FileAction]) -> int:
+        return os.posix_spawn(
+            path,
+            argv,
+            env,
+            file_actions=[self._stdin, *output],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=self._defaults,
+        )
 
     def _program(self, job: Job) -> str:
         """Find the program; shells are cached for each PATH, since nearly every step starts one."""

@@ -89,6 +89,13 @@ class VirtualExecutor:
             ends.append(self._clock.now + timeout)
         return min([*ends, *self._moments[:1]], default=self._clock.now)
 
+    def attend(self) -> None:
+        """Do nothing: the clock stands still between waits."""
+
+    def output(self, _step: str, _start: int, _size: int) -> bytes | None:
+        """Return None: no process writes anything."""
+        return None
+
     def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
         """End an attempt at once."""
         job, _ = self._live[step]

@@ -34,6 +34,7 @@ class SignalInbox:
     def __init__(self, signals: tuple[int, ...] = (*CANCELLING, PAUSING)) -> None:
         self._signals = signals
         self._arrived: list[int] = []
+        self._is_noted = False  # a handler ran since the pipe was last read
         self._before: list[tuple[int, Disposition]] = []
         self._wakeup_before: int | None = None  # None: no handlers are installed
         self._write_end = -1
@@ -58,6 +59,7 @@ class SignalInbox:
 
     def drain(self) -> bool:
         """Empty the pipe without blocking; True when take() has something to return."""
+        self._is_noted = False
         try:
             arrived = os.read(self.fd, 4096)
         except BlockingIOError:
@@ -76,7 +78,8 @@ class SignalInbox:
 
     def take(self) -> list[int]:
         """Return the numbers of the signals that arrived since the last call, oldest first."""
-        self.drain()
+        if self._is_noted:
+            self.drain()
         arrived, self._arrived = self._arrived, []
         return arrived
 
@@ -101,17 +104,17 @@ class SignalInbox:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
+    def _note(self, _signum: int, _frame: FrameType | None) -> None:
+        """Note that the interpreter has written a number into the pipe; a handler must never raise."""
+        self._is_noted = True
+
     def _catch(self, signum: int) -> bool:
         disposition = _signal.getsignal(signum)
         if disposition == _signal.SIG_IGN and signum not in (_signal.SIGCHLD, PAUSING):
             return False
-        _signal.signal(signum, _noted)
+        _signal.signal(signum, self._note)
         self._before.append((signum, disposition))
         return True
-
-
-def _noted(_signum: int, _frame: FrameType | None) -> None:
-    """Do nothing: the interpreter has written the number into the pipe, and a handler must never raise."""
 
 
 if TYPE_CHECKING:
