@@ -39,8 +39,9 @@ def execute(
     """Run a plan in a workspace (default: the current folder) and return how it ended; prints failures and a summary.
 
     `on_event` is called with each event of the run as plain data, in the form of `--events`; what it raises ends the
-    calls and not the run. `options` are fields of planrun.settings.Settings, as `jobs=2`. The state's
-    `verdict()` is completed, partial, failed or cancelled. Raises planrun.errors.PlanrunError when it cannot run.
+    calls and not the run. `options` are fields of planrun.settings.Settings, as `jobs=2`; `output="stream"` shows what
+    steps print as it happens. All text goes to stderr. The state's `verdict()` is completed, partial, failed or
+    cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
     from planrun.app.run import RunRequest, secrets_of
     from planrun.app.run import execute as run
@@ -52,7 +53,18 @@ def execute(
         name: value if isinstance(value, str) else dumps(value) for name, value in (params or {}).items()
     }
     given = tuple(f"{name}={text}" for name, text in texts.items())
-    settings = Settings(**{"quiet": True, **options, "params": given, "on_event": on_event})
+    if "quiet" in options:  # the earlier spelling
+        quiet = options.pop("quiet")
+        options.setdefault("output", "quiet" if quiet else "auto")
+    chosen = {
+        "output": "quiet",
+        "no_input": True,
+        **options,
+        "params": given,
+        "on_event": on_event,
+        "in_program": True,
+    }
+    settings = Settings(**chosen)
     secrets = secrets_of(plan)
     if secrets:
         secrets.refuse_given(given)

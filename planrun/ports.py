@@ -33,6 +33,15 @@ if TYPE_CHECKING:
         def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
             """Return the ended attempts; empty after `timeout` seconds or when a signal arrived."""
 
+        def attend(self) -> None:
+            """Do what is due of the running attempts without waiting: time limits and masks; wait() returns ends."""
+
+        def output(self, step: str, start: int, size: int) -> bytes | None:
+            """Return what a running attempt has in its log from byte `start` on, at most `size` bytes.
+
+            None: it does not run, or its log is complete.
+            """
+
         def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
             """End an attempt with TERM, and KILL after the grace time."""
 
@@ -100,6 +109,9 @@ if TYPE_CHECKING:
 
         def poll_replies(self, state: RunState) -> list[GateAnswered]:
             """Return the checked answers since the last call."""
+
+        def is_asking(self, state: RunState) -> bool:
+            """Return whether a person at the terminal of this process may still answer: then the run waits."""
 
     class Model(Protocol):
         """A language model; one call at a time, without blocking."""
@@ -170,7 +182,13 @@ if TYPE_CHECKING:
             """Why the ledger cannot be written any more; None while it can."""
 
         def append(self, event: Event) -> None:
-            """Write the event to the file; see `lost`."""
+            """Write the event to the file, after those that are held; see `lost`."""
+
+        def hold(self, event: Event) -> None:
+            """Take an event that nothing depends on yet; it is written with the next one."""
+
+        def flush(self) -> None:
+            """Write the events that are held to the file; see `lost`."""
 
         def sync(self) -> None:
             """Sync the file to the disk; see `lost`."""

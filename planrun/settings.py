@@ -27,15 +27,20 @@ class Settings(Record):
     strict: bool = False
     fail_on_flaky: bool = False
     no_rollback: bool = False  # no rollback when the run fails
+    always_shell: bool = False  # bash starts also for a script that is one plain command
     report_dir: str = "planrun-out"
     events: str = ""  # a file, or the number of a descriptor, that gets the events as JSON Lines
     on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with each event
     junit_dialect: str = "default"
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"
-    logs: Literal["auto", "all", "failed", "none"] = "auto"
+    output: Literal["auto", "stream", "group", "failed", "quiet"] = (
+        "auto"  # what is shown of what steps print
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    quiet: bool = False
+    verbose: bool = False  # show details that few runs need
+    in_program: bool = False  # a Python program runs the plan, and stdout belongs to it
+    no_input: bool = False  # ask nothing on the terminal
     cache: bool = True  # use compiled plans and cached step results
     cache_store: str = ""  # a shared folder of step results
     locked: bool = False  # only the plan in the lockfile may run
@@ -63,6 +68,11 @@ class Settings(Record):
     discard: bool = False  # drop the broken end of a run's ledger
 
     @property
+    def quiet(self) -> bool:
+        """Whether only failures and the result are printed."""
+        return self.output == "quiet"
+
+    @property
     def gates(self) -> bool:
         """Whether the caller gives a policy, answers or approvals."""
         return bool(self.policy or self.auto_approve or self.decide or self.decisions or self.approvals)
@@ -80,12 +90,9 @@ class Settings(Record):
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """Return the settings of a command line; --log-level stands for other options."""
-    level = values.get("log_level", "info")
-    if level in ("warning", "error"):
-        values["quiet"] = True
-    elif level == "debug" and values.get("logs", "auto") == "auto":
-        values["logs"] = "all"
+    """Return the settings of a command line; some of --log-level stand for --quiet."""
+    if values.get("log_level") in ("warning", "error"):
+        values["output"] = "quiet"
     return Settings(**values)
 
 

@@ -43,7 +43,10 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     if not action.is_script:
         return Recipe(argv=tuple([render_word(word, scope) for word in action.argv]), env={}, workdir="")
     script = _script(action.script, scope)
-    return Recipe(argv=(*shell_words(step.shell, shell), script), env={}, workdir="", script=script)
+    argv = (*shell_words(step.shell, shell), script)
+    if shell == BASH and not step.shell:
+        return Recipe(argv=argv, env={}, workdir="", script=script, may_omit_shell=True)
+    return Recipe(argv=argv, env={}, workdir="", script=script)
 
 
 def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -380,7 +380,7 @@ def _unquote(value: str, number: int) -> str:
     if end >= len(value):
         raise ValueError(f"line {number} has an unclosed quote")
     if rest and not rest.startswith("#"):
-        raise ValueError(f"line {number} goes on after its closing quote")
+        raise ValueError(f"line {number} has text after its closing quote")
     inner = value[1:end]
     return _unescape(inner) if quote == '"' else inner
 

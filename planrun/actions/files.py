@@ -366,7 +366,7 @@ def after(known: Before, root: str, hidden: Sequence[str], *, failed: bool) -> A
     if missing:
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         named = ", ".join([f'"{text}"' for text in missing[:_NAMED]])
-        problem = f"it did not make what it says under `produces`: nothing matches {named}{more}"
+        problem = f"it did not create what it declares under `produces`: no file matches {named}{more}"
     return After(made=made, listed=listing(rows), problem=problem)
 
 
@@ -469,7 +469,7 @@ class Tracking:
             return outcome
         before, after, beside = self._begun.pop(step.id), self._tree(), self._beside.pop(step.id)
         if before is None or after is None:
-            note = f"what it changed is not recorded: the tree has more than {MAX_FILES:,} files"
+            note = f"its changes are not recorded: the tree has more than {MAX_FILES:,} files"
             return outcome.but(notes=(*outcome.notes, note))
         known = {row.get("path") for row in outcome.files}
         changed = [path for path, state in after.items() if before.get(path) != state]

@@ -47,7 +47,7 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
         for number, each in enumerate(items, 1):
             if masks.mask_value((each,)) != (each,):
                 raise EvaluationError(
-                    f"instance {number} holds a secret, which would stand in names and records"
+                    f"instance {number} contains a secret, which names and records would show"
                 )
 
 
@@ -163,5 +163,7 @@ def _axis(name: str, values: Any, scope: dict[str, Any]) -> list[Any]:
         raise EvaluationError(f'the axis "{name}" needs a list')
     for value in found:
         if value is None or isinstance(value, list | tuple | dict):
-            raise EvaluationError(f'the axis "{name}" holds what is no text, number or boolean')
+            raise EvaluationError(
+                f'the axis "{name}" has a value that is not a string, a number or a boolean'
+            )
     return list(found)

@@ -138,15 +138,15 @@ def difference(old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]) -
 
 
 _WORDS = {
-    "algorithm": "planrun makes keys otherwise now",
-    "platform": "the platform is another one",
+    "algorithm": "planrun computes keys differently now",
+    "platform": "the platform changed",
     "argv": "its command changed",
     "call": "its call changed",
     "scripts": "the scripts it runs changed",
     "workdir": "its folder changed",
     "secrets": "the secrets it lists changed",
     "key": "its `cache.key` changed",
-    "proofs": "what it has to prove changed",
+    "proofs": "its post-checks changed",
     "image": "its image changed",
 }
 
@@ -167,7 +167,7 @@ def _sentence(name: str, *, is_old: bool, is_new: bool) -> str:
     if kind == "output":
         return f"its output {rest} {how}"
     if kind == "produces":
-        return "what it says under `produces` changed"
+        return "its `produces` changed"
     return f"{name} {how}"
 
 

@@ -40,6 +40,8 @@ def read_outputs(
     file are masked.
     """
     text = _read(path)
+    if not text and not declared:
+        return {}
     try:
         return _typed(text, declared)
     except OutputError:
@@ -47,7 +49,7 @@ def read_outputs(
             raise
     # Messages truncate values, and half of a secret cannot be recognized: mask before truncation.
     _typed(masks.mask_text(text), declared)
-    raise OutputError("its outputs are not what it declares, and what is wrong is masked")
+    raise OutputError("its outputs do not match their declaration; the details are masked")
 
 
 def _typed(text: str, declared: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -342,6 +342,8 @@ class Steps:
         }
         argv, call = kind_of(step.kind).command(step, recipe, output + SCRIPT)
         fields: dict[str, Any] = {"call": call} if call else {}
+        if recipe.may_omit_shell and argv is recipe.argv and step.container is None:
+            fields["may_omit_shell"] = True
         return Job(
             step=step.id,
             attempt=attempt,

@@ -27,7 +27,7 @@ _SOURCES = {
     "option": "by an option of the command line",
     "file": "by the decisions file",
     "policy": "by the policy",
-    "timeout": "since nobody answered in time and that is the default",
+    "timeout": "by default, because no one answered in time",
     "approval": "by {by}",
 }
 
@@ -72,7 +72,7 @@ def prepare(_steps: StepContext, step: Step, state: RunState, scope: Scope) -> P
     answered = gate.answered if gate else None
     if answered is None:
         choice_of(step, scope)  # its error is why the question was not opened
-        raise EvaluationError("nobody answered it")
+        raise EvaluationError("no one answered it")
     return Prepared(fingerprint=_marked(step, question), outcome=outcome_of(step, answered))
 
 
@@ -90,7 +90,7 @@ def outcome_of(step: Step, answered: GateAnswered) -> Outcome:
 
 
 def _source(answered: GateAnswered) -> str:
-    source = _SOURCES.get(answered.via, "by {by}").format(by=answered.by or "somebody")
+    source = _SOURCES.get(answered.via, "by {by}").format(by=answered.by or "an unknown user")
     return f"{source}: {answered.reason}" if answered.reason else source
 
 

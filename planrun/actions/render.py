@@ -28,6 +28,7 @@ class Recipe(Record):
     env: dict[str, str]  # additions of the plan to the caller's
     workdir: str
     script: str | None = None
+    may_omit_shell: bool = False  # argv is the default shell bash and the script
     call: dict[str, Any] = {}  # noqa: RUF012 - never written; of a tool: its name, and args
 
     def fingerprint(self, command: str = "argv") -> str:
@@ -60,7 +61,9 @@ def is_literal(step: Step) -> bool:
 
 def render_step(step: Step, layers: Layers, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     """Fill in every value of a step that is a process; raises EvaluationError."""
-    return render_action(step, scope, shell).but(env=added_environment(layers))
+    recipe = render_action(step, scope, shell)
+    env = added_environment(layers)
+    return recipe.but(env=env) if env else recipe
 
 
 def render_action(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:

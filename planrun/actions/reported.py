@@ -108,9 +108,7 @@ class Reported:
             message = "; ".join(merging.problems[:3])
             outcome = outcome.but(status="failed", reason="outputs", message=message, outputs={})
         elif outcome.status == "completed" and failed:
-            notes.append(
-                f"{failed} test case{'s' if failed > 1 else ''} failed; the step completed all the same"
-            )
+            notes.append(f"{failed} test case{'s' if failed > 1 else ''} failed; the step completed anyway")
         else:
             notes += merging.problems
         return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
@@ -171,11 +169,9 @@ class _Merging:
         """Add the files of a pattern that were written since the step started."""
         fresh = [path for path, state in found.items() if wanted.before.get(path) != state]
         if not found:
-            self.problems.append(
-                f"it did not write the JUnit file that it reports: nothing matches {wanted.text!r}"
-            )
+            self.problems.append(f"it did not write its JUnit report: no file matches {wanted.text!r}")
         elif not fresh:
-            self.notes.append(f"{wanted.text!r} was there before and was not written; it is not merged")
+            self.notes.append(f"{wanted.text!r} existed before and was not written; it is not merged")
         if len(fresh) > MAX_FILES:
             self.problems.append(
                 f"{len(fresh):,} files match {wanted.text!r}; the first {MAX_FILES:,} are read"

@@ -120,12 +120,12 @@ class _Look:
         path = _path(self._job)
         place, blot = self._ground.find(name, path, cwd or self._job.cwd)
         if not place:
-            return "medium", f"`{name}` is not on the PATH of the step, so nobody knows what would run"
+            return "medium", f"`{name}` is not on the PATH of the step: the program that would run is unknown"
         if blot:
             return "medium", f"`{name}` is {self._shown(place)}: {blot}"
         chosen = telling(SHIM_FILES, cwd or self._job.cwd) if "/shims/" in place else ""
         if chosen:
-            return "medium", f"{self._relative(chosen)} says what `{name}` runs"
+            return "medium", f"{self._relative(chosen)} decides what `{name}` runs"
         through = interpreter(place)
         if through:
             place, blot = self._ground.find(through, path, cwd or self._job.cwd)
@@ -155,7 +155,7 @@ class _Look:
     def _at_git(self, words: Sequence[str | None], cwd: str) -> tuple[str, str] | None:
         cwd, subcommand = of_git(words, cwd)
         if not cwd:
-            return "medium", "options of git leave open which repository is meant"
+            return "medium", "options of git do not identify the repository"
         files = variables.config_files(self._job.env)
         own = [path for _, path in files if not self._ground.blot(os.path.dirname(path))]
         try:
@@ -163,9 +163,9 @@ class _Look:
                 if found := self._at_setting(setting, subcommand):
                     return found
         except Unsure as unsure:
-            return "medium", f"what configures git cannot be told: {unsure}"
+            return "medium", f"git's configuration cannot be determined: {unsure}"
         except OSError as error:
-            return "medium", f"what configures git cannot be told: {error.filename}: {error.strerror}"
+            return "medium", f"git's configuration cannot be determined: {error.filename}: {error.strerror}"
         return None
 
     def _at_setting(self, setting: Found, subcommand: str) -> tuple[str, str] | None:
@@ -174,7 +174,7 @@ class _Look:
         if gitconfig.runs_program(name, setting.value, subcommand):
             return "medium", f"{where} has git run a program"
         if subcommand and gitconfig.alias(name) == subcommand:
-            return "medium", f"{where} may stand for another command"
+            return "medium", f"{where} may be an alias of another command"
         if gitconfig.is_folder(name):
             base = setting.gitdir if name == "core.worktree" else setting.top
             real = os.path.realpath(os.path.join(base, setting.value or ""))
@@ -191,7 +191,7 @@ class _Look:
         """Whether files of the workspace determine the program or the code that it loads."""
         files = CODE_FILES.get(os.path.basename(words[0] or ""), ())
         path = telling(files, cwd)
-        return ("medium", f"{self._relative(path)} says what `{words[0]}` runs") if path else None
+        return ("medium", f"{self._relative(path)} decides what `{words[0]}` runs") if path else None
 
 
 def _path(job: Job) -> str:

@@ -169,6 +169,7 @@ def following(
             argv=recipe.argv,
             env={**main.env, **mark, "PLANRUN_OUTPUT": os.devnull},
             log=f"{main.log.removesuffix('.log')}.{'ready' if service else f'verify{number}'}.log",
+            may_omit_shell=recipe.may_omit_shell and not main.container,
             scripts=copying.scripts if copying else (),
             call={},
             following=(),

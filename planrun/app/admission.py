@@ -12,6 +12,7 @@ from planrun.approval.policies import ceilings_of, layers_of, recorded, restore
 from planrun.approval.rules import in_force
 from planrun.engine.gated import GatedScheduler, ReplanningScheduler
 from planrun.model import events as ev
+from planrun.model.notify import secrets_of
 from planrun.records.inputs import add_policy
 from planrun.records.rundir import HOME
 
@@ -57,6 +58,16 @@ class Admission:
         """Return the policies as RunStarted and RunResumed record them."""
         return {**recorded(self.layers), "told": in_force(self.layers)}
 
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The secrets that the targets of ceilings need; a plan need not declare them."""
+        return tuple([name for ceiling in self.layers.ceilings for name in secrets_of(ceiling.policy.notify)])
+
+    @property
+    def notifies(self) -> bool:
+        """Whether a ceiling has targets of notifications."""
+        return any(ceiling.policy.notify for ceiling in self.layers.ceilings)
+
     def options(self) -> dict[str, Any]:
         """Return the policies and the given answers as the ledger records them."""
         options: dict[str, Any] = {"policy": self.recorded()}
@@ -69,6 +80,14 @@ class Admission:
     def refuse(self, secrets: RunSecrets) -> None:
         """Raise InvalidInput when an answer contains a secret, since answers are recorded."""
         secrets.refuse_answers(self._answers.values())
+
+    def answers(self) -> dict[str, Any]:
+        """Return the caller's answers to questions, by step."""
+        return self._answers.values()
+
+    def covers(self, step: str, digest: str, home: str) -> bool:
+        """Whether an approval file covers a step ("": the whole plan) of a new run; records no use."""
+        return Approvals(self._approvals, home, "", without_effect=self._without_effect).covers(step, digest)
 
     def keep(self, rundir: str) -> None:
         """Keep the ceilings in a run's folder; raises RecordsLost."""

@@ -154,7 +154,7 @@ class StepCache:
         if not self._used:
             return "--no-cache"
         asked = state.resumed[-1].retry if state.resumed else ()
-        return "somebody asked for it" if step.id in asked else ""
+        return "a retry was requested" if step.id in asked else ""
 
     def _look_up(self, step: Step, key: str, state: RunState, parts: Parts) -> tuple[Entry | None, str]:
         damage: Damaged | None = None
@@ -268,7 +268,7 @@ class StepCache:
             files=tuple([_kept(path, seen) for path, seen in found.made.items()]),
         )
         if masks and (path := self._with_secret(found.made)):
-            return f"a value of a secret stands in {path}"
+            return f"{path} contains the value of a secret"
         results = [self._write(store, entry) for store in self._stores]
         self.has_kept = self.has_kept or any(results)
         if any(results):

@@ -15,7 +15,7 @@ from planrun.executors.wait import PAUSING
 from planrun.plan.schema.forms import as_duration
 from planrun.records.hostlocks import HostLocks
 from planrun.records.lock import WorkspaceHeld
-from planrun.reports.console import Screen
+from planrun.reports.screen import Screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import _signal  # and not `signal`, whose enums the executors do not use
 import os
 import time
 
+from planrun.app.ending import Recorder, record_end
 from planrun.app.inspect import before_answers, find, inspect
 from planrun.app.resume import reopen
 from planrun.app.session import Session
@@ -161,7 +162,7 @@ def _cancel_resting(run: str, settings: Settings) -> Ended:
             raise InvalidInput(_idle(run, _status(rundir)))
         session.prepare_reports()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
-        record_end(session, state, ledger)
+        record_end(state, _recorder(session, state, ledger))
         close(session, state, rundir, ledger)
     return Ended(run=run, status="cancelled")
 
@@ -175,25 +176,12 @@ def close(session: Session, state: RunState, rundir: str, ledger: Ledger) -> Non
         raise lost
 
 
-def record_end(session: Session, state: RunState, ledger: Ledger, code: int | None = None) -> None:
-    """Record that an inactive run is cancelled, as the engine does for an active one; `code`: its exit code."""
-    at = session.clock.stamp()
-    session.record(state, ledger, ev.RunEnding(at=at, why="cancel"))
-    for name, step in state.steps.items():
-        if not step.ended:
-            moved = ev.StepMoved(at=at, step=name, status="cancelled", reason="cancelled")
-            session.record(state, ledger, moved)
-    verdict = state.verdict()
-    ended = ev.RunEnded(
-        at=at,
-        status=verdict,
-        verdict=verdict,
-        exit_code=state.exit_code(verdict, strict=False, fail_on_flaky=False) if code is None else code,
-        duration=0.0,
-        summary=state.summary(),
-        events=ledger.records + 1,
+def _recorder(session: Session, state: RunState, ledger: Ledger) -> Recorder:
+    return Recorder(
+        record=lambda event: session.record(state, ledger, event),
+        records=lambda: ledger.records,
+        stamp=session.clock.stamp,
     )
-    session.record(state, ledger, ended)
 
 
 # Seconds for a stopping run to write its reports. Without /proc there is no socket, and the user waits for this long.
@@ -250,7 +238,7 @@ def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
             if event.step in reply.skip:
                 session.record(state, ledger, _skipped(event))
         if any(not event.step and event.answer == "rejected" for event in answers):
-            record_end(session, state, ledger, EXIT_DENIED)
+            record_end(state, _recorder(session, state, ledger), EXIT_DENIED)
         close(session, state, rundir, ledger)
     return _recorded(run, tuple(answers), state, live=False)
 

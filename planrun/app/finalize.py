@@ -7,7 +7,7 @@ import os
 from planrun import __version__
 from planrun.app.rerun import given_up, lost_attempts
 from planrun.app.resume import policies_of, reopen
-from planrun.app.run import admission_of, scheduler_options
+from planrun.app.run import admission_of, scheduler_options, with_ceilings
 from planrun.app.selection import select
 from planrun.app.session import Session, engine_of
 from planrun.errors import EXIT_FAILED, EXIT_OK
@@ -41,9 +41,10 @@ def finalize(run: str, settings: Settings) -> Result | None:
         if engine := engine_of(state.plan):
             sweep_earlier(engine, os.path.dirname(rundir))
         if not owes(state):
-            _, unwritten = session.report(state, rundir, reading.head)
+            paths, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
                 raise unwritten
+            _notify(session, state, rundir, paths)
             return None
         assert state.started is not None
         session.take_over(state.started.options)
@@ -71,6 +72,15 @@ def finalize(run: str, settings: Settings) -> Result | None:
         return session.drive(state, ledger, steps, options, gates)
 
 
+def _notify(session: Session, state: RunState, rundir: str, paths: Mapping[str, str]) -> None:
+    """Send the notifications that a killed run did not begin to send."""
+    if state.started is None or state.exit_status is None:
+        return
+    opening = _opening(session, state, rundir)
+    for notifier in session.notifiers(state, session.steps(state, rundir, opening)):
+        notifier.finish(state, state.exit_status, paths)
+
+
 def exit_code(result: Result) -> int:
     """Return 0 when all pending cleanup succeeded, whatever the verdict of the run is.
 
@@ -91,6 +101,7 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
     """Return the fields that the remaining steps see of the run, with its policies as they were."""
     assert state.started is not None
     admission = session.admission = admission_of(state.plan, session.settings, rundir, policies_of(state))
+    session.secrets = with_ceilings(session.secrets, state.plan, admission)
     selection: Mapping[str, Any] = state.started.options["selection"]
     opening = session.opening(state.plan, state.params, selection, state.named)
     opening["context"] = state.started.context

@@ -146,7 +146,7 @@ def _changed(rundir: str, log: str, end: ev.AttemptEnded) -> str:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != end.log_bytes:
-                return f"has {size:,} bytes, and the ledger says {end.log_bytes:,}"
+                return f"has {size:,} bytes; the ledger records {end.log_bytes:,}"
             if end.log_sha256 and sha256(file.read()).hexdigest() != end.log_sha256:
                 return "differs from the record of its attempt"
     except OSError as error:

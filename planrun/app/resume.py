@@ -10,7 +10,14 @@ from planrun.app.concurrency import claim_group
 from planrun.app.copies import added_by_models, read_last, state_of, state_under
 from planrun.app.inspect import discarded, find
 from planrun.app.rerun import CLEANUP, RerunPlan, given_up, lost_attempts, refusal
-from planrun.app.run import admission_of, budget_option, replan_option, scheduler_options, secrets_of
+from planrun.app.run import (
+    admission_of,
+    budget_option,
+    replan_option,
+    scheduler_options,
+    secrets_of,
+    with_ceilings,
+)
 from planrun.app.secrets import require_secrets
 from planrun.app.selection import select, with_expanded, with_groups
 from planrun.app.session import Session
@@ -21,7 +28,7 @@ from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.rollback import is_past_steps, unended
 from planrun.plan.keys.params import keep_params
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 from planrun.records import inputs
 from planrun.records import rundir as records
 from planrun.records.reading import read_ledger, repair
@@ -69,7 +76,7 @@ class ResumeRequest(Record):
 def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | None:
     """Resume a run; None when it is finished and only its reports are written again.
 
-    The run keeps its parameters, its selection, --strict, --fail-on-flaky and --no-rollback.
+    The run keeps its parameters, its selection, --strict, --fail-on-flaky, --no-rollback and --always-shell.
     Raises InvalidInput for an unknown run, an altered ledger or a workspace that another run holds.
     """
     with Session(settings, request.workspace or current_folder()) as session:
@@ -174,8 +181,9 @@ class Resumption:
         if state.started.options.get("expand"):
             session.settings = session.settings.but(expand=True)
         self.failed = self._failed()
-        self.opening = self._new_opening(state.started)
         admission = session.admission = self._admission(rundir)
+        session.secrets = with_ceilings(session.secrets, self.plan, admission)
+        self.opening = self._new_opening(state.started)
         self._refuse_drift()
         if admission:
             self.opening["options"] |= admission.options()
@@ -239,6 +247,24 @@ class Resumption:
             names = {name for name in names if self._after.steps[name].step.section == "finally"}
         selected = names if self.selected is None else names & self.selected
         require_secrets(self._after.plan, self._after.params, secrets.absent, selected)
+
+    def outlook(self) -> dict[str, tuple[str, str]]:
+        """Return what becomes of each step, and why: `rerun`, `pending` (it never ran), `reused`, `left out`.
+
+        Of a step that is kept although it did not complete, its status stands for the reason.
+        """
+        found: dict[str, tuple[str, str]] = {}
+        for name, known in self._after.steps.items():
+            if known.step.kind == "group":
+                continue
+            if name in self._again:
+                found[name] = "rerun", self._again[name]
+            elif self.selected is not None and name not in self.selected:
+                found[name] = "left out", ""
+            else:
+                status = "" if known.status == "completed" else known.status
+                found[name] = ("reused", status) if known.ended else ("pending", "")
+        return found
 
     def keep_plan(self) -> None:
         """Keep a copy of a plan that is new to the run."""
@@ -362,7 +388,7 @@ class Resumption:
             return found.of_changes()
         for name in self._request.steps:
             if name not in self._after.steps:
-                hint = did_you_mean(name, list(self._after.steps))
+                hint = name_hint(name, self._after.steps, "steps")
                 raise InvalidInput(f'no step "{name}" in {self.plan.file}' + (f"; {hint}" if hint else ""))
             if name in self._after.replaced:
                 others = ", ".join([step.id for step in self.plan.steps if name in step.replaces])
@@ -424,12 +450,15 @@ class Resumption:
             left = [step.id for step in self.plan.cleanup() if not self._after.steps[step.id].ended]
             yield f"resuming: no steps to rerun; under finally: {', '.join(left) or 'none'}"
             return
-        steps = {step.id: self._after.steps[step.id] for step in main}
+        counted = {found.step.id for found in self._after.counted()}  # as the end of the run counts
+        steps = {step.id: self._after.steps[step.id] for step in main if step.id in counted}
         again = {name: why for name, why in self._again.items() if why != CLEANUP}
-        to_come = sum(found.status in ("pending", "paused") for found in steps.values())
-        reused = len(steps) - len(again) - to_come
+        # One that waits at a gate did not run either.
+        to_come = sum(found.status in ("pending", "paused") or found.at_gate for found in steps.values())
+        number = sum(name in counted for name in again)
+        reused = len(steps) - number - to_come
         not_run = f", {to_come} not yet run" if to_come else ""
-        yield f"resuming: {reused} reused, {len(again)} to rerun{not_run}"
+        yield f"resuming: {reused} reused, {number} to rerun{not_run}"
         for name, why in list(again.items())[:_SHOWN]:
             known = self._after.steps[name].step
             lost = name in event.lost and name not in event.retry

@@ -38,6 +38,16 @@ def secrets_of(plan: Plan, model: str = "") -> RunSecrets | None:
     return read_secrets(plan)
 
 
+def with_ceilings(secrets: RunSecrets | None, plan: Plan, admission: Admission | None) -> RunSecrets | None:
+    """Return the secrets of a run with those that notifications of its ceilings need."""
+    names = admission.secret_names if admission else ()
+    if not names:
+        return secrets
+    from planrun.app.secrets import read_secrets
+
+    return read_secrets(plan, more=names)
+
+
 def _model_asked(plan: Plan, settings: Settings) -> str:
     """Return the model that the caller names, where this run may call it: a variable is often set for a whole job."""
     asks = settings.llm_model and (settings.expand or any(step.replan for step in plan.steps))
@@ -71,7 +81,7 @@ class RunRequest(Record):
 def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
     planner, params, secrets = request.planner, dict(request.params), request.secrets
-    wanted, selected, abstract = _selection(plan, settings)
+    wanted, selected, abstract = selection_of(plan, settings)
     if abstract:
         planner().require_actions(plan, settings, abstract)
     model = _model_asked(plan, settings)
@@ -79,6 +89,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     if secrets:
         _check_secrets(secrets, plan, params, selected)
     admission = admission_of(plan, settings)
+    secrets = with_ceilings(secrets, plan, admission)
     if admission and secrets:
         admission.refuse(secrets)
     options = admission.options() if admission else {}
@@ -118,7 +129,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
 
 
-def _selection(
+def selection_of(
     plan: Plan, settings: Settings
 ) -> tuple[dict[str, list[str]], frozenset[str] | None, list[str]]:
     """Return the selection as it is recorded, the steps that may run (None: all), and the abstract ones of those."""

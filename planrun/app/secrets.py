@@ -24,7 +24,7 @@ from planrun.settings import ci_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from planrun.model.plan import Plan, Step
@@ -38,6 +38,7 @@ class RunSecrets(Record):
     declared: Mapping[str, str]  # by name, those that are set
     absent: Mapping[str, str]  # the other required ones by name: "not set" or "empty"
     others: Mapping[str, str]  # also masked: keys of providers, inherited credentials
+    values: Mapping[str, str]  # of those that are declared or that a policy names, by name
     unmasked: tuple[str, ...]  # declared ones whose values cannot be masked
     redactor: EventRedactor | None  # None: no value can be masked
 
@@ -133,10 +134,12 @@ class RunSecrets(Record):
         return ""
 
 
-def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecrets:
-    """Return the secrets of a plan from an environment."""
+def read_secrets(
+    plan: Plan, environ: Mapping[str, str] = os.environ, more: Collection[str] = ()
+) -> RunSecrets:
+    """Return the secrets of a plan from an environment; `more`: names of others, which a policy needs."""
     declared, missing = known_secrets(plan.secrets, environ)
-    others = known_secrets(PROVIDER_KEYS, environ)[0]
+    others = known_secrets((*PROVIDER_KEYS, *more), environ)[0]
     if plan.inherit_env == "all":
         others |= {name: value for name, value in environ.items() if value and holds_credential(name, value)}
     others = {name: value for name, value in others.items() if name not in declared}
@@ -149,6 +152,7 @@ def read_secrets(plan: Plan, environ: Mapping[str, str] = os.environ) -> RunSecr
             if name not in plan.optional_secrets
         },
         others=others,
+        values={**{name: others[name] for name in more if name in others}, **declared},
         unmasked=tuple([name for name in masker.ignored if name in declared]),
         redactor=EventRedactor(masker) if masker else None,
     )

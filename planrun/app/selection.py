@@ -6,7 +6,7 @@ from planrun.errors import InvalidInput
 from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.plan.check.edges import succeeded
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     for option in ("only", "from", "until", "skip"):
         for name in wanted.get(option, ()):
             if name not in every:
-                raise InvalidInput(f'--{option}: no step "{name}" in the plan{_hint(name, every)}')
+                raise InvalidInput(f'--{option}: no step "{name}" in the plan{_hint(name, every, "steps")}')
     chosen = _chosen(main, wanted)
     if chosen is None:
         chosen = {step.id for step in main}
@@ -108,7 +108,7 @@ def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[
         tagged = {step.id for step in main if tag in step.tags}
         if not tagged:
             known = {tag for step in main for tag in step.tags}
-            raise InvalidInput(f'--tag: no step has the tag "{tag}"{_hint(tag, known)}')
+            raise InvalidInput(f'--tag: no step has the tag "{tag}"{_hint(tag, known, "tags")}')
         chosen |= tagged
     return chosen
 
@@ -134,8 +134,8 @@ def _asked(value: Any) -> set[str]:
     return {str(path[1]) for path in paths if path[0] == "steps" and path[2:3] == ("status",)}
 
 
-def _hint(name: str, known: set[str]) -> str:
-    hint = did_you_mean(name, sorted(known))  # sorted: of two near words always the same one
+def _hint(name: str, known: set[str], noun: str) -> str:
+    hint = name_hint(name, known, noun)
     return f"; {hint}" if hint else ""
 
 

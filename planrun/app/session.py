@@ -13,7 +13,7 @@ from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
 from planrun.errors import EXIT_WAITING, InvalidInput, RecordsLost
-from planrun.executors.local import LocalExecutor
+from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.executors.mark import Owner
 from planrun.executors.wait import SignalInbox
 from planrun.model import events as ev
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from planrun.app.secrets import RunSecrets
     from planrun.approval.digest import Reviewed
     from planrun.approval.gates import PolicyGates
+    from planrun.approval.prompt import Prompt
     from planrun.approval.rules import Layers
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
+    from planrun.notify.notifier import Notifier
     from planrun.ports import Masks, Replanner, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
+
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell")  # by whoever continues the run
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell")  # where they are given
 
 
 class Result(Record):
@@ -130,6 +135,7 @@ class Session:
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
+        self._prompt: Prompt | None = None  # None: no one is asked here
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
@@ -152,8 +158,7 @@ class Session:
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
             held.close()
-        if error is not None and self.secrets and self.secrets.redactor:
-            self.secrets.redactor.mask_error(error)
+        self._mask(error)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
         """Apply and record an event outside of the scheduler."""
@@ -189,7 +194,7 @@ class Session:
 
     def take_over(self, options: Mapping[str, Any]) -> None:
         """Keep the options with which the run was started."""
-        kept = {name: True for name in ("strict", "fail_on_flaky", "no_rollback") if options.get(name)}
+        kept = {name: True for name in _KEPT if options.get(name)}
         self.settings = self.settings.but(**kept)
 
     def refuse_copy(self, state: RunState, run: str, verb: str) -> None:
@@ -201,7 +206,7 @@ class Session:
         if before in ("", here) or self.settings.adopt:
             return
         raise InvalidInput(
-            f"the run {run} belongs to the folder {before}, and this is {here}; if the run was moved or copied here: "
+            f"the run {run} belongs to the folder {before}, not to {here}; if the run was moved or copied here: "
             f"planrun {verb} --adopt"
         )
 
@@ -250,9 +255,7 @@ class Session:
                 "schedule": plan.schedule,
                 "selection": dict(selection),
                 "strict": self.settings.strict,
-                **{
-                    name: True for name in ("locked", "expand", "no_rollback") if getattr(self.settings, name)
-                },
+                **{name: True for name in _RECORDED if getattr(self.settings, name)},
                 **({"generation": self.settings.generation} if self.settings.generation else {}),
                 "fail_on_flaky": self.settings.fail_on_flaky,
                 "inherit_env": plan.inherit_env,
@@ -323,13 +326,15 @@ class Session:
         """Return what steps inherit, and the names that were left out; computed once."""
         if self._environment is None:
             asks = plan.inherit_env == "all" and (plan.llm or self.settings.llm_model)
-            secrets = (*plan.secrets, *MODEL_CREDENTIALS) if asks else plan.secrets
+            declared = (*plan.secrets, *(self.admission.secret_names if self.admission else ()))
+            secrets = (*declared, *MODEL_CREDENTIALS) if asks else declared
             self._environment = caller_environment(plan.inherit_env, os.environ, secrets)
         return self._environment
 
     def _hide(self, plan: Plan) -> str:
         """Hide from later steps the values that only some or none of them get; return how far the system allows it."""
-        names = withheld(os.environ, self._caller_environment(plan)[0], plan.secrets)
+        declared = (*plan.secrets, *(self.admission.secret_names if self.admission else ()))
+        names = withheld(os.environ, self._caller_environment(plan)[0], declared)
         if not names:
             return "nothing to hide"
         from planrun.executors.hardening import harden  # loads a library
@@ -356,18 +361,19 @@ class Session:
             if self.not_started
             else console(state, rundir, self.settings, self._eta(state, rundir), self.masks)
         )
+        self._prompt = self._prompt_of(gates, steps, screen)
+        code: int | None = None
+        notifiers = self.notifiers(state, steps)
         if self.not_started:
-            code, lost = self.not_started.exit_code, ledger.lost
+            code = self.not_started.exit_code
         elif state.status == "awaiting_approval":
-            if state.gate and state.gate.opened:
-                screen.on_event(state.gate.opened, state)
-            ledger.sync()
-            code, lost = EXIT_WAITING, ledger.lost
-        else:
-            sinks = (screen, *self._streams(state))
-            scheduler = self._scheduler(
-                state, self._dependencies(ledger, steps, sinks, state.plan), options, gates
-            )
+            code = self._await_approval(state, ledger, screen, gates)
+        lost = ledger.lost
+        if code is None:
+            sinks = (screen, *self._streams(state), *notifiers)
+            dependencies = self._dependencies(ledger, steps, sinks, state.plan)
+            screen.follow(dependencies.executor, self.inbox.drain)
+            scheduler = self._scheduler(state, dependencies, options, gates)
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
@@ -383,9 +389,57 @@ class Session:
             screen.close(state, paths, ledger.head)
         except RecordsLost as error:
             lost = lost or error
-        if lost and self.secrets and self.secrets.redactor:
-            self.secrets.redactor.mask_error(lost)
+        for notifier in notifiers:
+            notifier.finish(state, code, paths)
+        self._mask(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _mask(self, error: BaseException | None) -> None:
+        if error is not None and self.secrets and self.secrets.redactor:
+            self.secrets.redactor.mask_error(error)
+
+    def notifiers(self, state: RunState, steps: Steps) -> tuple[Notifier, ...]:
+        """Return what notifies of the run: nothing for most runs."""
+        if not (state.plan.notify or (self.admission and self.admission.notifies)):
+            return ()
+        from planrun.app.notifying import notifier_of  # few runs notify
+
+        notifier = notifier_of(self, state, steps)
+        return (notifier,) if notifier else ()
+
+    def _prompt_of(self, gates: PolicyGates | None, steps: Steps, screen: Console) -> Prompt | None:
+        """Return what asks the person at the terminal; None where no one is asked: then open gates wait."""
+        if gates is None or self.not_started or self.settings.no_input or self.settings.json:
+            return None
+        if sys.stdin is None or not sys.stdin.isatty():
+            return None
+        from planrun.app.asking import prompt_of  # only on a terminal
+
+        refuse = self.secrets.refuse_answers if self.secrets else None
+        prompt = prompt_of(gates, steps.place, screen, self.clock, refuse)
+        screen.asks = prompt is not None
+        return prompt
+
+    def _await_approval(
+        self, state: RunState, ledger: Ledger, screen: Console, gates: PolicyGates | None
+    ) -> int | None:
+        """Ask for the approval of the whole plan, where a person can answer; None once it may run."""
+        if state.gate and state.gate.opened:
+            screen.on_event(state.gate.opened, state)
+        ledger.sync()
+        if gates is None or gates.prompt is None:
+            return EXIT_WAITING
+        from planrun.app.asking import ask_for_plan
+        from planrun.app.ending import Recorder
+
+        def record(event: ev.Event) -> None:
+            self.record(state, ledger, event)
+            screen.on_event(event, state)
+
+        recorder = Recorder(record=record, records=lambda: ledger.records, stamp=self.clock.stamp)
+        code = ask_for_plan(state, gates, recorder, self.inbox, screen.tick)
+        ledger.sync()
+        return code
 
     def _streams(self, state: RunState) -> list[Sink]:
         """Return the sinks that programs read: the stream of `--events`, and the caller's function."""
@@ -435,9 +489,13 @@ class Session:
             runs=os.path.dirname(rundir),
         )
         logs = os.path.join(rundir, "logs")
-        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner)
+        options = ExecutorOptions(always_shell=self.settings.always_shell)
+        executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner, options=options)
         if self.lock.used_before:
             executor.clear()
+        if self._prompt:
+            self._prompt.attach(executor)
+            sinks = (self._prompt, *sinks)
         return Dependencies(
             executor=executor,
             steps=steps,

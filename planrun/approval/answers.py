@@ -36,10 +36,10 @@ _NO = ("no", "n", "false")
 RETRY = "retry"
 CHOICES = {
     RETRY: "try once more",
-    "skip": "tolerate it, and skip what waits for it",
-    "continue": "tolerate it, and run what waits for it",
-    "block": "it counts, what waits for it is blocked, the rest goes on",
-    "abort": "it counts, and nothing else runs",
+    "skip": "tolerate the failure, and skip its dependents",
+    "continue": "tolerate the failure, and run its dependents",
+    "block": "the failure counts: its dependents are blocked, other steps continue",
+    "abort": "the failure counts: no further step starts",
 }
 """The choices for a failed step with `on_failure: ask`, and their descriptions."""
 _NAMED = 12  # options that a message names
@@ -68,7 +68,7 @@ def parted(plan: Plan, text: str) -> tuple[str, str]:
     """Return id and value of an `id=value` text, where an instance has `=` in its id; raises ValueError."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(f"an answer is given as id=value, not {show(text)}")
+        raise ValueError(f"write an answer as id=value; got {show(text)}")
     if "[" in name:
         ids = {step.id for step in plan.steps}
         ends = [at for at, letter in enumerate(text) if letter == "=" and text[:at] in ids]
@@ -90,7 +90,7 @@ def answer_of_text(step: Step, text: str) -> Any:
         word = text.strip().casefold()
         if word in _YES or word in _NO:
             return word in _YES
-        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(text)} is neither')
+        raise ValueError(f'the step "{step.id}" expects yes or no, got {show(text)}')
     try:
         return read_value({"type": _type(action.schema), **action.schema}, text)
     except ValueError as error:
@@ -109,7 +109,7 @@ def answer_of_value(step: Step, value: Any) -> Any:
             return value
         if isinstance(value, str):
             return answer_of_text(step, value)
-        raise ValueError(f'the step "{step.id}" asks for yes or no, and {show(value)} is neither')
+        raise ValueError(f'the step "{step.id}" expects yes or no, got {show(value)}')
     problem = check_value(action.schema, value)
     if problem:
         raise ValueError(f'the answer of "{step.id}" {problem}')
@@ -121,7 +121,7 @@ def _fate(step: Step, word: Any) -> str:
     if isinstance(word, str) and word in CHOICES:
         return word
     there = ", ".join(CHOICES)
-    raise ValueError(f'{show(word)} is not a choice for a failure of "{step.id}" can come to: {there}')
+    raise ValueError(f'{show(word)} is not a choice for the failure of "{step.id}"; choices: {there}')
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -146,7 +146,7 @@ def _chosen(step: Step, words: Iterable[Any]) -> Any:
     found = [_known(step, action.options, word) for word in words]
     if not action.multi_select:
         if len(found) != 1:
-            raise ValueError(f'the step "{step.id}" takes one option, and these are {len(found)}')
+            raise ValueError(f'the step "{step.id}" takes one option, got {len(found)}')
         return found[0].value
     if not found:
         raise ValueError(f'no option is chosen for "{step.id}"; {_there(action.options)}')
@@ -164,7 +164,7 @@ def _known(step: Step, options: Sequence[Option], word: Any) -> Option:
     hint = did_you_mean(word, _names(options)) if isinstance(word, str) else ""
     there = _there(options)
     raise ValueError(
-        f'{show(word)} is no option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
+        f'{show(word)} is not an option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
     )
 
 
@@ -297,7 +297,7 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
     root, problems = parse(data, file)
     if root is None or root.kind != MAPPING:
         # The messages are about a plan.
-        wanted = "decisions are a mapping of step ids to answers, such as `auth: jwt`, and this is none"
+        wanted = "expected a mapping of step ids to answers, e.g. `auth: jwt`"
         problems = [
             problem.but(message=wanted, hint="") if problem.code in ("E006", "E101") else problem
             for problem in problems or [Problem(code="E101", message=wanted, file=file)]
@@ -320,7 +320,7 @@ def _of_node(step: Step, node: Node) -> Any:
     """Return the answer in a value of the file; without quotes, its type follows from the question."""
     if node.kind == SCALAR:
         if node.plain and node.value in NULLS:
-            raise ValueError(f'the step "{step.id}" is named and has no answer')
+            raise ValueError(f'the step "{step.id}" has no answer in the file')
         return answer_of_text(step, node.value)
     if node.kind == SEQUENCE and step.kind == "decide":
         if any(item.kind != SCALAR for item in node.value):

@@ -15,7 +15,7 @@ from planrun.approval.policies import MOST_USES, VERSION, all_given, approval_in
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 from planrun.plan.schema.forms import as_duration
 from planrun.records.ledger import sync_path
 
@@ -113,7 +113,7 @@ class Approvals:
         if self._broken:
             return self._broken
         if approval.digest != digest:
-            return f"it approves {approval.digest[:12]}, and this is {digest[:12]}"
+            return f"it approves {approval.digest[:12]}; this plan is {digest[:12]}"
         if not approval.names(step):
             return "it does not name this step" if step else "it does not approve the whole plan"
         if moment(approval.expires) <= datetime.fromtimestamp(self._now(), UTC):
@@ -197,7 +197,7 @@ def approval_of(plan: Plan, reviewed: Reviewed, grant: Grant) -> dict[str, Any]:
     known = [step.id for step in plan.steps]
     for name in grant.steps:
         if name not in known:
-            hint = did_you_mean(name, known)
+            hint = name_hint(name, known, "steps")
             raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
     if not 0 < grant.uses <= MOST_USES:
         raise InvalidInput(f"an approval has from 1 to {MOST_USES} uses, not {grant.uses}")

@@ -283,7 +283,9 @@ def _parse(line: bytes) -> Reply:
         data = json.loads(line)
         verb = data.pop("verb")
         steps, skip = (tuple(map(_text, data.pop(name, ()))) for name in ("steps", "skip"))
-        rest = {name: _text(value) for name, value in data.items() if name in ("by", "reason", "digest")}
+        rest: dict[str, Any] = {
+            name: _text(value) for name, value in data.items() if name in ("by", "reason", "digest")
+        }
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise InvalidInput("not a reply") from None
     if verb not in ("approve", "reject", "decide"):

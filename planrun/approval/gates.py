@@ -211,7 +211,9 @@ if TYPE_CHECKING:
 
     from planrun.actions.environment import RunEnvironment
     from planrun.approval.control import ControlSocket
+    from planrun.approval.prompt import Prompt
     from planrun.approval.rules import Decision, Layers
+    from planrun.approval.subjects import Subjects
     from planrun.clock import SystemClock
     from planrun.model.job import Job
     from planrun.model.plan import Plan, Step
@@ -256,6 +258,8 @@ class PolicyGates:
         self._place = place
         self._known: dict[tuple[object, ...], Risk] = {}
         self._inherited = credentials_in(place.env)
+        self.prompt: Prompt | None = None  # None: no one is asked here
+        self.subjects: Subjects | None = None  # of the prompt
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Return whether a step may start `job`; None: it starts no process."""
@@ -281,6 +285,8 @@ class PolicyGates:
         if decision.answer == "deny":
             return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
         if decision.answer == "ask":
+            if self.subjects is not None:
+                self.subjects.keep(step.id, found, job)
             return self._approval(step, state, decision, level)
         if step.action.asks and context.questions is not None:
             return context.questions.judge(step, state)
@@ -335,7 +341,15 @@ class PolicyGates:
 
     def poll_replies(self, state: RunState) -> list[ev.GateAnswered]:
         """Return the checked answers since the last call."""
-        return self._context.control_socket.poll_replies(state) if self._context.control_socket else []
+        control = self._context.control_socket
+        found = control.poll_replies(state) if control else []
+        if not found and self.prompt is not None:
+            return self.prompt.poll(state)
+        return found
+
+    def is_asking(self, state: RunState) -> bool:
+        """Return whether a person at the terminal of this process may still answer an open gate."""
+        return self.prompt is not None and self.prompt.is_asking(state)
 
     def use_digest(self, digest: str) -> None:
         """Use the digest of a new version of the plan; approvals of earlier versions are not valid for it."""
@@ -348,6 +362,8 @@ class PolicyGates:
 
     def close(self) -> None:
         """Accept no more answers."""
+        if self.prompt is not None:
+            self.prompt.close()
         if self._context.control_socket:
             self._context.control_socket.close()
 
@@ -357,7 +373,7 @@ class PolicyGates:
         Only a policy with `ask_for: plan` asks for the whole plan, whatever its steps are.
         """
         context = self._context
-        if (asks := _asks_for_plan(context.layers)) is None:
+        if (asks := asks_for_plan(context.layers)) is None:
             return ()
         steps = [step for step in plan.main() if selected is None or step.id in selected]
         groups = {step.id: step.group for step in plan.steps if step.group}
@@ -412,7 +428,7 @@ class PolicyGates:
         return None if covered else decision
 
 
-def _asks_for_plan(layers: Layers) -> tuple[str, str] | None:
+def asks_for_plan(layers: Layers) -> tuple[str, str] | None:
     """Return rule and reason where a policy asks for one approval of the plan; None where none does."""
     policies = [("ceiling", ceiling.file, ceiling.policy) for ceiling in layers.ceilings]
     if layers.plan:

@@ -79,18 +79,20 @@ def write_lock(path: str, lock: Mapping[str, Any]) -> None:
 def read_lock(path: str, plan: Plan) -> dict[str, Any]:
     """Return the lock of a plan; raises InvalidInput when there is none, or it is no lock or that of another plan."""
     if not os.path.lexists(path):
-        raise InvalidInput(f"there is no {path}; `planrun lock {plan.file}` writes it")
+        raise InvalidInput(f"no such file: {path}; to write it: planrun lock {plan.file}")
     try:
         lock = json.loads(read_json(path, "the lock").decode("utf-8"))
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} is no lock: it is not JSON") from None
+        raise InvalidInput(f"{path} is not a lock file: it is not JSON") from None
     if not isinstance(lock, dict):
-        raise InvalidInput(f"{path} is no lock: it is not a JSON object")
+        raise InvalidInput(f"{path} is not a lock file: expected a JSON object")
     for key, kind in _KEYS.items():
         if not isinstance(lock.get(key), kind) or isinstance(lock[key], bool):
-            raise InvalidInput(f'{path} is no lock: "{key}" is missing or of another type')
+            raise InvalidInput(f'{path} is not a lock file: "{key}" is missing or has the wrong type')
     if lock["version"] != VERSION:
-        raise InvalidInput(f"{path} has version {lock['version']}, and this planrun knows {VERSION}")
+        raise InvalidInput(
+            f"{path} has version {lock['version']}, which is not supported; expected {VERSION}"
+        )
     if lock["plan"] != os.path.basename(plan.file):
         raise InvalidInput(f"{path} is the lock of {lock['plan']}, not of {os.path.basename(plan.file)}")
     return lock

@@ -21,7 +21,7 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.policy import Policy
 from planrun.model.record import Record
 from planrun.plan.keys.policy import policy_in
-from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.problems import Problem, in_order, key_hint
 from planrun.plan.revisions import find_entries, in_commit, is_file, path_from_root
 from planrun.plan.yaml.document import SCALAR, SEQUENCE, parse
 from planrun.plan.yaml.file import NotRegular, read_script, read_source
@@ -96,7 +96,7 @@ def _tree(data: bytes, path: str) -> tuple[Node | None, list[Problem]]:
     except UnicodeDecodeError:
         return None, [Problem(code="E004", message="not UTF-8 text", file=path)]
     except json.JSONDecodeError as error:
-        message = f"this is no JSON: {error.msg.lower()}"
+        message = f"not JSON: {error.msg.lower()}"
         return None, [Problem(code="E106", message=message, file=path, line=error.lineno, col=error.colno)]
     except (RecursionError, ValueError):
         return None, [
@@ -116,11 +116,11 @@ def _check(root: Node, path: str) -> list[Problem]:
 
     for key in root.value:
         if key not in KEYS:
-            wrong("E104", f'unknown key "{key}" in an approval', root.key(key), did_you_mean(key, KEYS))
+            wrong("E104", f'unknown key "{key}" in an approval', root.key(key), key_hint(key, KEYS))
     for key in KEYS:
         node = root.get(key)
         if node is None:
-            wrong("E102", f'an approval needs "{key}"', root)
+            wrong("E102", f'"{key}" is missing in the approval', root)
         elif reason := _CHECKS[key](node):
             wrong("E106", f'"{key}" {reason}', node)
     return problems
@@ -128,7 +128,7 @@ def _check(root: Node, path: str) -> list[Problem]:
 
 def _version(node: Node) -> str:
     fits = node.kind == SCALAR and node.plain and node.value == str(VERSION)
-    return "" if fits else f"is {VERSION}; another version of planrun may know others"
+    return "" if fits else f"must be {VERSION}: other versions are not supported"
 
 
 def _text(node: Node) -> str:

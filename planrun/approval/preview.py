@@ -194,27 +194,32 @@ class PolicyPreview:
         return {name: self._text(text) for name, text in texts.items()}
 
     def _text(self, text: Text, *, script: bool = False) -> Text:
-        """Return a text with the known values inserted."""
-        if isinstance(text, str):
-            return text
-        parts: list[Any] = []
-        for part in text[1]:
-            found = part if isinstance(part, str) else self._value(part, is_script=script)
-            if parts and isinstance(parts[-1], str) and isinstance(found, str):
-                parts[-1] += found
-            else:
-                parts.append(found)
-        return str(parts[0]) if len(parts) == 1 and isinstance(parts[0], str) else (text[0], tuple(parts))
+        return fill(text, self._scope, script=script)
 
-    def _value(self, part: Any, *, is_script: bool) -> Any:
-        """Return the text of an interpolation that reads parameters which are known, and nothing else."""
-        names = list(_paths(part[0]))
-        if any(name[0] != "params" or (name[1:2] and name[1] not in self._scope["params"]) for name in names):
-            return part
-        try:
-            return (render_script if is_script else render_text)(("template", (part,)), self._scope)
-        except (EvaluationError, KeyError):  # it will be refused, or is not known without an environment
-            return part
+
+def fill(text: Text, scope: dict[str, Any], *, script: bool = False) -> Text:
+    """Return a text with the values of a scope inserted, as far as it has them."""
+    if isinstance(text, str):
+        return text
+    parts: list[Any] = []
+    for part in text[1]:
+        found = part if isinstance(part, str) else _value(part, scope, is_script=script)
+        if parts and isinstance(parts[-1], str) and isinstance(found, str):
+            parts[-1] += found
+        else:
+            parts.append(found)
+    return str(parts[0]) if len(parts) == 1 and isinstance(parts[0], str) else (text[0], tuple(parts))
+
+
+def _value(part: Any, scope: dict[str, Any], *, is_script: bool) -> Any:
+    """Return the text of an interpolation that reads what is known, and nothing else."""
+    names = list(_paths(part[0]))
+    if any(name[0] not in scope or (name[1:2] and name[1] not in scope[name[0]]) for name in names):
+        return part
+    try:
+        return (render_script if is_script else render_text)(("template", (part,)), scope)
+    except (EvaluationError, KeyError):  # it will be refused, or is not known without an environment
+        return part
 
 
 def totals(steps: Iterable[StepPreview]) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.approval.answers import answer_of_text, asking_step, parted
+import os
+
+from planrun.approval.answers import answer_of_text, answer_of_value, asking_step, parted
 from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.progress import LEFT_OUT
@@ -13,17 +15,22 @@ from planrun.values import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Literal
 
     from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
 
-    Verb = Literal["approve", "reject", "decide"]
+    Verb = Literal["approve", "reject", "decide", "skip"]
 
 
 class Reply(Record):
-    """The content of one command: `steps` are ids, for `decide` texts `id=value`; `digest`: the reviewed one, or ""."""
+    """The content of one command: `steps` are ids, for `decide` texts `id=value`; `digest`: the reviewed one, or "".
+
+    `values`: answers of `decide` as values, by step. They and the verb `skip`, which leaves steps out, come from the
+    terminal of the run only.
+    """
 
     verb: Verb
     steps: tuple[str, ...] = ()
@@ -31,10 +38,24 @@ class Reply(Record):
     by: str = ""
     reason: str = ""
     digest: str = ""
+    values: Mapping[str, Any] = {}
 
 
-def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
-    """Return the answers that a reply gives; raises InvalidInput with the open gates when it matches none."""
+def user_name() -> str:
+    """Return the name of the user, as the system knows it."""
+    import pwd  # only where a user answers
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
+
+
+def events_of(reply: Reply, state: RunState, at: str, via: str = "command") -> list[GateAnswered]:
+    """Return the answers that a reply gives; raises InvalidInput with the open gates when it matches none.
+
+    `via`: how the reply came, command or terminal.
+    """
     if state.ended is not None:
         raise InvalidInput(
             f"the run {_run(state)} is finished: it ended {state.ended.verdict}; nothing waits"
@@ -42,7 +63,7 @@ def events_of(reply: Reply, state: RunState, at: str) -> list[GateAnswered]:
     digest = str(state.named.get("digest", ""))
     if reply.digest and reply.digest != digest:
         raise InvalidInput(f"what was reviewed has the digest {reply.digest}, this run has {digest}")
-    fields = {"via": "command", "by": reply.by}
+    fields = {"via": via, "by": reply.by}
     if reply.reason:
         fields["reason"] = reply.reason
     found = _WORDS[reply.verb](reply, state)
@@ -73,12 +94,9 @@ def _gate_text(run: str, gate: GateOpened) -> str:
 def _approved(reply: Reply, state: RunState) -> dict[str, Any]:
     found: dict[str, Any] = {name: _answer(reply, state, name) for name in reply.steps}
     for name in reply.skip:
-        step = _step(state, name)
         if name in found:
-            raise InvalidInput(f'the step "{name}" is approved and left out: choose one')
-        if step.ended or step.status == "running":
-            raise InvalidInput(f'the step "{name}" cannot be left out: it is {step.status}')
-        found[name] = LEFT_OUT
+            raise InvalidInput(f'the step "{name}" is both approved and skipped; choose one')
+        found |= _left_out(name, state)
     if reply.steps:
         return found
     asked = [gate.step for gate in open_gates(state) if gate.kind == "approval"]
@@ -86,6 +104,18 @@ def _approved(reply: Reply, state: RunState) -> dict[str, Any]:
         raise InvalidInput(f"no approval is asked for in the run {_run(state)}: {waiting(state)}")
     # Record the answer for the waiting steps, too, so that no report shows them as waiting.
     return {**dict.fromkeys(["", *asked], "approved"), **found} if asked else found
+
+
+def _left_out(name: str, state: RunState) -> dict[str, Any]:
+    step = _step(state, name)
+    if step.ended or step.status == "running":
+        raise InvalidInput(f'the step "{name}" cannot be left out: it is {step.status}')
+    return {name: LEFT_OUT}
+
+
+def _skipped(reply: Reply, state: RunState) -> dict[str, Any]:
+    """Leave steps out, and answer no other gate."""
+    return {name: answer for step in reply.steps for name, answer in _left_out(step, state).items()}
 
 
 def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:
@@ -110,17 +140,12 @@ def _answer(reply: Reply, state: RunState, name: str) -> Any:
         return "approved" if reply.verb == "approve" else "rejected"
     if opened.kind == "ask" and opened.schema is None:
         return reply.verb == "approve"
-    raise InvalidInput(f"{_gate_text(_run(state), opened)}: it is no question of yes or no")
+    raise InvalidInput(f"the question does not take yes or no; {_gate_text(_run(state), opened)}")
 
 
 def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for text in reply.steps:
-        try:
-            name, value = parted(state.plan, text)
-            answer = answer_of_text(asking_step(state.plan, name), value)
-        except ValueError as error:
-            raise InvalidInput(str(error)) from None
+    for name, answer in _answers(reply, state):
         step = state.steps[name]
         asks = step.step.action.asks
         gate = step.after or (step.gate if asks else None)
@@ -135,6 +160,20 @@ def _decided(reply: Reply, state: RunState) -> dict[str, Any]:
             )
         result[name] = answer
     return result
+
+
+def _answers(reply: Reply, state: RunState) -> list[tuple[str, Any]]:
+    """Return the checked answers of a reply, each with its step; raises InvalidInput."""
+    found = []
+    try:
+        for text in reply.steps:
+            name, value = parted(state.plan, text)
+            found.append((name, answer_of_text(asking_step(state.plan, name), value)))
+        for name, value in reply.values.items():
+            found.append((name, answer_of_value(asking_step(state.plan, name), value)))
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
+    return found
 
 
 def _step(state: RunState, name: str) -> StepState:
@@ -152,11 +191,11 @@ def _why_not(step: StepState) -> str:
         by = f" by {gate.answered.by}" if gate.answered.by else ""
         return f'the step "{step.step.id}" was answered already{by}, with {show(gate.answered.answer)}'
     reason = f" ({step.reason})" if step.reason else ""
-    return f'the step "{step.step.id}" does not wait for anybody, it is {step.status}{reason}'
+    return f'the step "{step.step.id}" does not wait for an answer: it is {step.status}{reason}'
 
 
 def _run(state: RunState) -> str:
     return state.started.run if state.started else ""
 
 
-_WORDS = {"approve": _approved, "reject": _rejected, "decide": _decided}
+_WORDS = {"approve": _approved, "reject": _rejected, "decide": _decided, "skip": _skipped}

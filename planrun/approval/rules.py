@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from planrun.model.policy import TOPICS, Policy, fits_topic
 from planrun.model.record import Record
+from planrun.reports.policies import NO_POLICY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -398,7 +399,7 @@ def in_force(layers: Layers) -> str:
     if layers.option:
         line += " (--auto-approve)"
     elif layers.plan is None:
-        line += " (no policy: all steps run without approval)"
+        line = "none in the plan" if layers.ceilings else NO_POLICY
     else:
         line += f" ({layers.file}:{policy.line})" if policy.line else ""
     for ceiling in layers.ceilings:

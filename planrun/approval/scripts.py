@@ -8,6 +8,7 @@ from itertools import pairwise
 from planrun.actions.command import BASH
 from planrun.actions.render import Recipe, is_literal, render_action
 from planrun.actions.scripts import mentioned
+from planrun.approval.notified import step_of
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.yaml.file import NotRegular, read_script
@@ -48,7 +49,8 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    for step in [each for written in plan.everything() for each in (written, *written.verify_steps)]:
+    steps = [each for written in plan.everything() for each in (written, *written.verify_steps)]
+    for step in (*steps, *[step_of(target) for target in plan.notify if target.argv]):
         named = _named(step, params, workspace, later)
         asked.update(named)
         for path in (*named, *step.mentions):

@@ -5,6 +5,7 @@ Importing click costs three times as much as a whole cached run.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -13,10 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_COMPLETE = "_PLANRUN_COMPLETE"  # the variable by which a shell asks for completions
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; no exception leaves it."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if words and words[0].startswith(("-C", "--d")) and _COMPLETE not in os.environ:
+            from planrun.cli.folder import entered  # few command lines have it
+
+            words = entered(words)
         return _dispatch(words)(words)
     except Exception as error:  # noqa: BLE001 - the one boundary to people
         return _explain(error)
@@ -43,12 +51,17 @@ def run() -> None:
 
 
 def _dispatch(words: list[str]) -> Callable[[list[str]], int]:
-    if "_PLANRUN_COMPLETE" not in os.environ:
-        if words in ([], ["--help"], ["-h"]):
+    if _COMPLETE not in os.environ:
+        if not words:
+            return _plans
+        if words in (["--help"], ["-h"]) or words[0] == "help":
             return _help
         if words in (["--version"], ["-V"]):
             return _version
-        if words[0] in ("execute", "resume", "retry") and not {"--help", "-h"} & set(words):
+        if words[0] in ("execute", "run", "resume", "retry") and not {"--help", "-h"} & set(words):
+            # A run makes few cycles and ends soon: looking for garbage costs more than it frees, and most while
+            # modules are loaded.
+            gc.disable()
             from planrun.cli.run import running
 
             return running
@@ -65,12 +78,16 @@ def _version(_words: list[str]) -> int:
     return 0
 
 
-def _help(_words: list[str]) -> int:
-    from planrun.cli.overview import OVERVIEW
-    from planrun.cliutil.printing import say
+def _plans(_words: list[str]) -> int:
+    from planrun.listing.bare import print_plans
 
-    say(OVERVIEW.rstrip("\n"))
-    return 0
+    return print_plans()
+
+
+def _help(words: list[str]) -> int:
+    from planrun.cli.help import helped
+
+    return helped(words[1:])
 
 
 def _explain(error: Exception) -> int:

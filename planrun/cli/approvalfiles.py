@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from planrun.approval import lockfile
 from planrun.approval.approvals import Grant, approval_file, approval_of, as_text, summary, write_approval
 from planrun.approval.digest import review
 from planrun.approval.preview import PolicyPreview
+from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import complain, printable
 from planrun.cliutil.printing import say
 from planrun.errors import InvalidInput
@@ -60,7 +60,7 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     lines = [printable(line) for line in summary(judged, reviewed, approval)]
     path = given["out"] or approval_file(file)
     if path == "-":
-        sys.stderr.write("".join([f"{line}\n" for line in lines]))
+        write_stderr("".join([f"{line}\n" for line in lines]))
         say(as_text(approval).rstrip("\n"))
         return 0
     write_approval(path, approval)

@@ -19,6 +19,7 @@ from planrun.cliutil.completion import (
     complete_runs,
     complete_waiting,
 )
+from planrun.cliutil.defaultplan import given
 from planrun.errors import InvalidInput
 from planrun.records.rundir import HOME
 
@@ -90,7 +91,7 @@ def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **give
         return approve_plan(run, {"steps": steps, **for_plan})
     if any(value not in (None, ()) for value in for_plan.values()):
         raise InvalidInput(
-            f'"{run}" is no plan file: --param, --expires, --uses, --approver, -o are for plans'
+            f'"{run}" is not a plan file: --param, --expires, --uses, --approver, -o are for plans'
         )
     step = steps
     from planrun.cli.respond import respond
@@ -201,8 +202,8 @@ def is_plan(operand: str) -> bool:
     return operand.endswith(_ENDINGS) or (os.path.isfile(operand) and not is_run)
 
 
-@click.command(short_help="Write a lockfile, for `execute --locked`.")
-@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.command(short_help="Write a lockfile, for `run --locked`.")
+@click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
     "--param",
     "-p",
@@ -222,11 +223,14 @@ def is_plan(operand: str) -> bool:
     help="Default: PLAN with .lock.json as its ending.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit 3 and show the differences, if any.")
-def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool) -> int:
+def lock(
+    plan: str | None, params: tuple[str, ...], policy: str | None, out: str | None, *, check: bool
+) -> int:
     """Write the content of PLAN, its parameters and its scripts into a lockfile beside it.
 
-    `planrun execute PLAN --locked` then runs exactly this plan, or nothing. Commit the lock with the plan: a change of
-    either shows in the review. The file is readable JSON with one line for each step and script.
+    Without PLAN it is the plan that `planrun run` takes. `planrun run PLAN --locked` then runs exactly this plan, or
+    nothing. Commit the lock with the plan: a change of either shows in the review. The file is
+    readable JSON with one line for each step and script.
 
     Exit code 0: it is written, or with --check: nothing differs. 2: the plan is wrong, or there is no lock to
     check. 3: something differs.
@@ -239,4 +243,6 @@ def lock(plan: str, params: tuple[str, ...], policy: str | None, out: str | None
     """
     from planrun.cli.approvalfiles import write_lock_file
 
-    return write_lock_file(plan, params, policy, out, check=check)
+    chosen = given(plan)
+    policy, out = (chosen.path(path) if path else path for path in (policy, out))
+    return write_lock_file(chosen.file, params, policy, out, check=check)

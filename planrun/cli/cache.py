@@ -33,7 +33,7 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
     \b
     stats    how many results, how many bytes, and where
     list     each result: when it was used last, its step, its run, its size
-    prune    delete the least recently used results until at most --max-size is left
+    prune    delete the results that were used least recently, down to --max-size
     clear    delete everything
     verify   read everything; delete damaged results, and end with exit code 1
 
@@ -58,7 +58,7 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
 def _store(path: str | None) -> Store:
     if path:
         if not os.path.isdir(path):
-            raise InvalidInput(f"there is no folder {path}")
+            raise InvalidInput(f"no such folder: {path}")
         return Store(os.path.abspath(path), shared=True)
     own = own_store()
     if own is None:
@@ -113,7 +113,7 @@ _ACTIONS: dict[str, Callable[[Store, str], dict[str, Any]]] = {
 
 def _lines(verb: str, data: dict[str, Any]) -> list[str]:
     if verb == "stats":
-        return [f"{data['results']} results, {data['bytes']:,} bytes of files, in {data['folder']}"]
+        return [f"{_results(data['results'])}, {data['bytes']:,} bytes of files, in {data['folder']}"]
     if verb == "list":
         return [
             f"{row['used_at']}  {row['step']}: {row['files']} files, {row['bytes']:,} bytes, run {row['run']}"
@@ -124,4 +124,8 @@ def _lines(verb: str, data: dict[str, Any]) -> list[str]:
             *[f"damaged and removed: {name}" for name in data["damaged"]],
             f"{data['sound']} files are intact",
         ]
-    return [f"{data['entries']} results and {data['bytes']:,} bytes removed"]
+    return [f"{_results(data['entries'])} and {data['bytes']:,} bytes removed"]
+
+
+def _results(number: int) -> str:
+    return f"{number} result" if number == 1 else f"{number} results"

@@ -1,4 +1,4 @@
-"""`planrun execute`, `planrun resume` and `planrun retry` for click: their help and completion; they run without it."""
+"""`run`, `execute`, `resume` and `retry` for click: their help and completion; they run without it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from planrun.cli.overview import EXIT_CODES
 from planrun.cli.run import running
 from planrun.cliutil.click import tabled
-from planrun.cliutil.completion import complete_plans, complete_runs, complete_steps
+from planrun.cliutil.completion import complete_plans_or_steps, complete_runs, complete_steps
 from planrun.cliutil.options import EXECUTE, RESUME, RETRY
 
 TYPE_CHECKING = False
@@ -17,40 +17,59 @@ if TYPE_CHECKING:
     from planrun.cliutil.options import Option
 
 
-def _run(words: list[str]) -> int:
-    verb = click.get_current_context().info_name or ""
-    return running([verb, *words])
-
-
 def _running(
     name: str, operands: list[click.Parameter], options: tuple[Option, ...], text: str
 ) -> click.Command:
-    about = f"{cleandoc(text)}\n\n\b\nExit codes:\n{EXIT_CODES}"
-    return tabled(name, operands, options, about, _run)
+    command = tabled(name, operands, options, cleandoc(text), lambda words: running([name, *words]))
+    command.epilog = f"\b\nExit codes:\n{EXIT_CODES}"
+    return command
 
 
-execute = _running(
+_PLAN_AND_STEPS: list[click.Parameter] = [
+    click.Argument(
+        ["plan"], required=False, type=click.Path(readable=False), shell_complete=complete_plans_or_steps
+    ),
+    click.Argument(["step"], nargs=-1, shell_complete=complete_steps),
+]
+_ABOUT_PLAN = """\b
+PLAN is a file. Without it the first of these counts, looked for in this
+folder, then above it up to the root of the repository; the run happens in
+its folder:
+  `plan:` in .planrun.yml, plan.yml, plan.yaml, the only plan in plans/
+
+STEP is the id of a step: it runs with all it depends on, as by --until. A file of that name counts as PLAN.
+
+--only, --from, --until and --tag can be repeated and add up: every step that one of them names runs. --skip removes
+steps from that, or from the whole plan when none of them is given. Steps under `finally` run unless skipped.
+
+Each option can be given by the variable in brackets: a flag by 1 or 0 (true, yes, on; false, no, off), several values
+separated by commas, parameters one a line."""
+
+
+def _run_verb(name: str, first: str, examples: str) -> click.Command:
+    return _running(name, _PLAN_AND_STEPS, EXECUTE, f"{first}\n\n\b\nExamples:\n{examples}\n{_ABOUT_PLAN}\n")
+
+
+run = _run_verb(
+    "run",
+    "Run a plan, or some of its steps. Nothing runs when the plan has an error. Events are recorded in .planrun; "
+    "reports go to planrun-out at the end.",
+    """\
+  planrun run
+  planrun run test
+  planrun run plan.yml --param target=prod --param version=1.2.3
+  planrun run plans/release.yml --from build --skip publish --jobs 8
+""",
+)
+execute = _run_verb(
     "execute",
-    [click.Argument(["plan"], type=click.Path(readable=False), shell_complete=complete_plans)],
-    EXECUTE,
-    """Run PLAN.
-
-    The plan is checked first; nothing runs when it has an error. Events are recorded in .planrun, and reports are
-    written to planrun-out when the run ends. Each option can be given by the variable in brackets: a flag
-    by 1 or 0 (true, yes, on; false, no, off), several values separated by commas, parameters one a line.
-
-    --only, --from, --until and --tag can be repeated and add up: every step that one of them names runs. --skip removes
-    steps from that, or from the whole plan when none of them is given. Steps under `finally` run unless skipped.
-
-    \b
-    Examples:
-      planrun execute plan.yml
-      planrun execute plan.yml --param target=prod --param version=1.2.3
-      planrun execute plan.yml --only test --only lint
-      planrun execute plan.yml --from build --skip publish
-      planrun execute plan.yml --jobs 8 --strict
-      planrun execute plan.yml --json | jq .verdict
-    """,
+    "Run a plan: the same as `planrun run`.",
+    """\
+  planrun execute plan.yml
+  planrun execute plan.yml --only test --only lint
+  planrun execute plan.yml --jobs 8 --strict
+  planrun execute plan.yml --json | jq .verdict
+""",
 )
 
 resume = _running(

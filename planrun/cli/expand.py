@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
+from planrun.cliutil import write_stderr
 from planrun.cliutil.click import DRY_RUN, FORCE, JSON, replace_file, report_failure, tabled, tell
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
@@ -194,7 +194,7 @@ def _show(finished: Finished, target: str, report: Report | None) -> None:
     if target:
         say(text)
     else:
-        sys.stderr.write(f"{text}\n")
+        write_stderr(f"{text}\n")
 
 
 def _spent(finished: Finished) -> Iterable[str]:

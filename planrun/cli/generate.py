@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -11,6 +10,7 @@ from planrun.app.run import RunRequest, execute, secrets_of
 from planrun.approval.preview import PolicyPreview, digest_preview
 from planrun.cli.run import planner
 from planrun.cliutil import click as written
+from planrun.cliutil import write_stderr
 from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, task
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
@@ -100,7 +100,7 @@ _SCOPE = "GENERATE"
 _OWN = (
     Option(
         flags=("--output", "-o"),
-        name="output",
+        name="target",
         kind="text",
         metavar="FILE",
         help=f"Where the plan goes; `-` is standard output. Default: {FILE}",
@@ -203,7 +203,7 @@ def _generate(words: list[str]) -> int:
     operands, values = parse_all(words, GENERATE)
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
     settings = settings_of({**values, "expand": bool(own["expand"])})
-    target = own["output"] or FILE
+    target = own["target"] or FILE
     if own["expand"] and (own["offline"] or not own["execute"]):
         raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")
     if own["execute"] and target == STANDARD_OUTPUT:
@@ -285,7 +285,7 @@ def _show_plan(generated: Generated, order: Order, target: str) -> None:
     """Show the plan as `planrun show` does; where the plan itself goes to stdout, on stderr."""
     text = "\n".join(_lines(generated, order, target))
     if target == STANDARD_OUTPUT:
-        sys.stderr.write(f"{text}\n")
+        write_stderr(f"{text}\n")
     else:
         say(text)
 
@@ -326,7 +326,7 @@ def _run(generated: Generated, settings: Settings) -> Result:
     steps = tuple([step.but(origin="expanded") for step in generated.plan.steps])
     plan = generated.plan.but(steps=steps)
     run_settings = settings.but(
-        quiet=settings.quiet or settings.json, json=False, generation=_generation(generated)
+        output="quiet" if settings.json else settings.output, json=False, generation=_generation(generated)
     )
     return execute(plan, run_settings, RunRequest(planner=planner, secrets=secrets_of(plan)))
 

@@ -1,6 +1,8 @@
-"""The text of `planrun --help`, kept as text because click takes long to import."""
+"""The texts of `planrun help`, made from the table of verbs: without click, which takes long to import."""
 
 from __future__ import annotations
+
+from planrun.cli.verbs import GROUPS, SPELLED, START, TABLE, in_group, listed, spellings
 
 EXIT_CODES = """\
   0    every step completed, or its failure is tolerated (--strict: 1)
@@ -15,84 +17,128 @@ EXIT_CODES = """\
 """
 """Of the verbs that run steps; the program states them only here."""
 
+EXAMPLE = """\
+version: 1
+steps:
+  - id: lint
+    run: ruff check .
+    on_failure: continue       # tolerated: the others continue
+  - id: test
+    run: pytest -q
+    timeout: 10m
+    retries: 2
+  - id: publish
+    depends_on: [test]         # starts when test is done; lint runs beside it
+    condition: run.ci          # only in CI
+    run: ./publish.sh
+"""
+
+_END = "\n"
+_COLUMN = 19  # the widest verb with its operands
+TOPICS = {
+    "all": "every verb",
+    "plan": "an example of a plan",
+    "exit-codes": "what the exit codes mean",
+    "environment": "the variables that planrun reads",
+}
+"""What `planrun help` knows besides verbs and groups."""
+
+_START = {verb.name: (verb.usage, verb.summary) for verb in reversed(TABLE)}
 OVERVIEW = f"""\
 planrun runs a reviewed plan in CI, and reports exactly what happened.
 
-  planrun init                              write a first plan: plan.yml
-  planrun validate plan.yml                 find all errors in it
-  planrun show plan.yml                     see what it would do
-  planrun execute plan.yml                  run it
-  planrun report last --format markdown     read what happened
-  planrun resume last                       continue where it failed
+Usage: planrun [-C DIR] VERB [OPTIONS] ...
+       planrun                 list the plans in this folder and their steps
 
-A plan is one YAML file:
+Start:
+{listed([_START[name] for name in START], _COLUMN)}
 
-  version: 1
-  steps:
-    - id: lint
-      run: ruff check .
-      on_failure: continue       # tolerated: the others continue
-    - id: test
-      run: pytest -q
-      timeout: 10m
-      retries: 2
-    - id: publish
-      depends_on: [test]         # starts when test is done; lint runs beside it
-      condition: run.ci          # only in CI
-      run: ./publish.sh
+Groups:
+{listed(GROUPS.items(), _COLUMN)}
 
-Plans:
-  init [FILE]         write an example plan
-  validate PLAN...    report every problem, with its line and column
-  lint PLAN...        report risks and mistakes in valid plans
-  show PLAN           table of the steps; graph, levels and order
-  diff OLD NEW        show what changed in the meaning of a plan
-  review PLAN         review a change of a plan, for pull requests
-  explain PLAN STEP   explain when a step would run, and its risk
-  risk COMMAND        show the class of risk of a command, and why
-  generate GOAL       write a plan for a goal, for review
-  expand PLAN         expand its abstract steps, for review
-  classify TEXT       show whether a task is simple, medium or complex
-  convert FILE        convert a workflow, a Taskfile or a Dagu file
-  tools [NAME]        list the tools that a plan can call
-  templates [VERB]    list templates, and make plans from them
-  lock PLAN           write a lockfile, for execute --locked
-  schema [NAME]       print the JSON Schema of plans, for editors
-
-Runs:
-  execute PLAN        run a plan
-  resume RUN          continue a run that failed or was killed
-  retry RUN STEP...   run steps again, and their dependents
-  replan RUN          ask a model for a recovery plan
-  approve RUN|PLAN    approve what a run waits for, or write an approval
-  reject RUN [STEP]   reject it: the run ends with exit code 3
-  decide RUN STEP=X   answer a run's questions
-  finalize RUN        roll back and clean up a run that was interrupted
-  pause RUN           pause a run until it is resumed
-  cancel RUN          cancel a run from another shell
-  queue VERB          queue plans in this folder and run them
-  status [RUN]        show the progress of a run, and what blocks it
-  runs                list the runs in this folder
-  prune               delete finished runs
-  stats               show durations and failures over many runs
-  report RUN          write a report as JUnit, markdown, JSON or text
-  explain RUN STEP    explain why a step ran, failed or did not run
-  replay RUN          replay its records, also under another plan
-  verify RUN          check that the ledger of a run is unchanged
-  cache [VERB]        inspect or clear the cache
-
-This machine:
-  doctor              check Python, git, shell, space, containers, CI ...
-  completion SHELL    print the completion script for bash, zsh or fish
+Options:
+  -C, --directory DIR  work in this folder
+  -h, --help           this text, or the help of a verb
+  -V, --version        the version
 
 RUN is the id of a run, the beginning of one, or `last`.
-`planrun VERB --help` shows the options of a verb with examples.
 
-Exit codes of execute, resume and retry:
-{EXIT_CODES}
-Environment:
-  PLANRUN_JOBS, PLANRUN_REPORT_DIR, ...   default of the option of that name
-  NO_COLOR, FORCE_COLOR                   without colours; with colours
-  CI, GITHUB_ACTIONS, GITLAB_CI, ...      print plain lines, grouped for that CI
-  PLANRUN_DEBUG=1                         show where an internal error happened
+  planrun help VERB         options and examples of a verb
+  planrun help GROUP        verbs of a group
+  planrun help all          every verb
+  planrun help plan         an example of a plan
+  planrun help exit-codes   what the exit codes mean; also: environment
 """
+
+_ENVIRONMENT = """\
+Environment:
+  PLANRUN_JOBS, PLANRUN_STRICT, ...    default of the option of that name
+  NO_COLOR, FORCE_COLOR                without colours; with colours
+  CI, GITHUB_ACTIONS, GITLAB_CI, ...   print plain lines, grouped for that CI
+  PLANRUN_CACHE_DIR                    where compiled plans and results are kept
+  PLANRUN_CACHE_MAX_SIZE               how much, such as 500M; default 2G
+  PLANRUN_CONTAINER_ENGINE             the program for containers
+  PLANRUN_DEBUG=1                      show where an internal error happened
+
+`planrun help VERB` names the variable of each option in brackets. A flag is set
+by 1, true, yes or on. An option on the command line wins over its variable.
+"""
+
+
+_PLAN = f"""\
+A plan is one YAML file, such as plan.yml:
+
+  {EXAMPLE.rstrip(_END).replace(_END, _END + "  ")}
+
+planrun init writes a longer one; planrun run runs it.
+"""
+
+_EXIT_CODES = f"""\
+Exit codes of run, resume and retry:
+{EXIT_CODES}
+Of other verbs: 0, 1, 2, 3, 4 and 74 as above; `planrun help VERB` names more.
+When several apply: records that cannot be written, then denied, then the end
+by a deadline or a signal, then a failed step.
+"""
+
+_RUN_AND_HELP = """\
+RUN is the id of a run, the beginning of one, or `last`.
+`planrun help VERB` shows the options of a verb with examples."""
+
+
+def all_verbs() -> str:
+    """Return every verb by group, with the other spellings."""
+    parts = [f"{_heading(group)}\n{_rows(group)}" for group in GROUPS]
+    spelled = "\n".join([spellings(group) for group in SPELLED])
+    return "\n\n".join(
+        [
+            "\n\n".join(parts),
+            f"Verbs can also be spelled by their group, as in `planrun runs list`:\n{spelled}",
+            _RUN_AND_HELP,
+        ]
+    )
+
+
+def group_help(group: str) -> str:
+    """Return the verbs of a group and how they can be spelled."""
+    more = (
+        f"\n\nAlso spelled by the group, as in `planrun {group} {next(iter(SPELLED[group]))} ...`:\n{spellings(group)}"
+        if group in SPELLED
+        else ""
+    )
+    return f"{_heading(group)}\n{_rows(group)}{more}\n\n`planrun help VERB` shows the options of a verb."
+
+
+def topic(name: str) -> str:
+    """Return the text of a topic, or "" for none."""
+    if name == "all":
+        return all_verbs()
+    return {"plan": _PLAN, "exit-codes": _EXIT_CODES, "environment": _ENVIRONMENT}.get(name, "").rstrip("\n")
+
+
+def _heading(group: str) -> str:
+    return f"{group.capitalize()}: {GROUPS[group]}"
+
+
+def _rows(group: str) -> str:
+    return listed([(verb.usage, verb.summary) for verb in in_group(group)], _COLUMN)

@@ -10,7 +10,16 @@ from planrun.cli.overview import EXIT_CODES
 from planrun.cli.run import replan as run_replan
 from planrun.cliutil.click import report_failure, tabled, tell
 from planrun.cliutil.completion import complete_runs
-from planrun.cliutil.options import ANSWERING, APPROVAL, APPROVING, MODEL_OPTIONS, RUNNING, Option, parse
+from planrun.cliutil.options import (
+    ANSWERING,
+    APPROVAL,
+    APPROVING,
+    MODEL_OPTIONS,
+    OUTPUT,
+    RUNNING,
+    Option,
+    parse,
+)
 from planrun.cliutil.printing import say_json
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data
@@ -46,7 +55,7 @@ REPLAN = (
     ),
     Option(
         flags=("--output", "-o"),
-        name="output",
+        name="target",
         kind="text",
         metavar="FILE",
         help="With --propose: where it goes. Default: beside plan.yml, as plan.v2.yml. Its diff: FILE.diff.",
@@ -56,14 +65,14 @@ REPLAN = (
     *APPROVING,
     APPROVAL,
     *MODEL_OPTIONS,
-    *RUNNING,
+    *[option for option in RUNNING if option is not OUTPUT],  # it has an --output of its own
 )
 
 
 def _run(words: list[str]) -> int:
     run, values = parse(words, REPLAN, "RUN id (or `last`)")
     steps: tuple[str, ...] = values.pop("step", ())
-    output: str = values.pop("output", "")
+    output: str = values.pop("target", "")
     if values.pop("propose", False):
         return _propose(run, values, steps, output)
     if output:

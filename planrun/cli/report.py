@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from planrun.app.inspect import inspect
+from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.printing import say_bytes
 from planrun.reports.write import place, render
@@ -49,7 +48,7 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
     if inspected.reading.condition in ("torn", "altered", "truncated"):
         # The report is incomplete, so it must not be mistaken for the whole run.
         where = f" at line {inspected.reading.line}" if inspected.reading.line else ""
-        sys.stderr.write(
+        write_stderr(
             f"planrun: warning: the ledger is {inspected.reading.condition}{where}; the report ends there\n"
         )
     head = inspected.reading.head if inspected.reading.condition == "intact" else ""

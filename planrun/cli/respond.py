@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-
 from planrun.app.control import answer
-from planrun.approval.responses import Reply
+from planrun.approval.responses import Reply, user_name
 from planrun.cli.run import running
 from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.events import GateAnswered, GateOpened
 
 
-def respond(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[str, Any]) -> int:
+def respond(verb: Verb, run: str, said: dict[str, Any], given: dict[str, Any]) -> int:
     """Record a response to what a run asks, print it, and with --resume run it; return the exit code."""
     if given["json"] and given["resume"]:
         raise InvalidInput(
@@ -32,7 +29,7 @@ def respond(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[
     folder = given["report_dir"]
     reply = Reply(
         verb=verb,
-        by=line(given["by"] or _user()),
+        by=line(given["by"] or user_name()),
         reason=line(given.get("reason") or ""),
         digest=given.get("digest") or "",
         **said,
@@ -45,14 +42,6 @@ def respond(verb: Verb, run: str, said: dict[str, tuple[str, ...]], given: dict[
     if not given["resume"] or recorded.live or recorded.status == "cancelled":
         return 0
     return running(["resume", recorded.run, *(["--report-dir", folder] if folder else [])])
-
-
-def _user() -> str:
-    """Return the name of the user, as the system knows it."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"uid {os.geteuid()}"
 
 
 def _print(recorded: Recorded) -> None:

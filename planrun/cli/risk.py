@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
 from planrun.errors import InvalidInput
@@ -96,7 +97,7 @@ def _answer_lines(name: str, *, as_json: bool) -> None:
             assessed = classify(decoded(line))
             answers.append({"line": number, "level": assessed.level, "reason": assessed.reason})
         except BadEscape as bad:
-            sys.stderr.write(f"{printable(name)}:{number}: {printable(str(bad))}\n")
+            write_stderr(f"{printable(name)}:{number}: {printable(str(bad))}\n")
             answers.append({"line": number, "level": "high", "reason": str(bad)})
     if as_json:
         say_json({"lines": answers})

@@ -1,15 +1,14 @@
-"""`planrun execute`, `planrun resume` and `planrun retry`: the hot path, without click."""
+"""`planrun run` (= `execute`), `planrun resume` and `planrun retry`: the hot path, without click."""
 
 from __future__ import annotations
 
 # `_signal` and not `signal`, whose enums take 4 ms to import.
 import _signal
-import gc
 import os
-import sys
 
 from planrun.app.run import RunRequest, execute, secrets_of
-from planrun.cliutil.options import EXECUTE, RESUME, RETRY, parse, parse_all
+from planrun.cliutil import write_stderr
+from planrun.cliutil.options import EXECUTE, RESUME, RETRY, WrongLine, parse, parse_all
 from planrun.errors import InvalidInput
 from planrun.plan.load import load
 from planrun.reports.write import render
@@ -22,18 +21,23 @@ if TYPE_CHECKING:
 
     from planrun.app.secrets import RunSecrets
     from planrun.app.session import Planner, Result
+    from planrun.cliutil.defaultplan import Named
     from planrun.model.plan import Plan
     from planrun.plan.problems import Problem
     from planrun.settings import Settings
 
 
+_USUAL = "plan.yml"  # the plan of most folders
+
+
 def running(words: list[str]) -> int:
-    """Run `execute PLAN`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
-    # A run makes few cycles and ends soon: looking for garbage in 10,000 steps costs more than it frees.
-    gc.disable()
+    """Run `run [PLAN]`, `resume RUN` or `retry RUN STEP…` with its options; `words` is the whole command line."""
     ignore_pauses()
-    verb = {"execute": _execute, "resume": _resume, "retry": _retry}[words[0]]
-    return verb(words[1:])
+    verb = {"execute": _execute, "run": _execute, "resume": _resume, "retry": _retry}[words[0]]
+    try:
+        return verb(words[1:])
+    except WrongLine as error:
+        raise InvalidInput(f"{error}\n  see: planrun {words[0]} --help") from None
 
 
 def ignore_pauses() -> None:
@@ -45,23 +49,49 @@ def ignore_pauses() -> None:
 
 
 def _execute(words: list[str]) -> int:
-    file, values = parse(words, EXECUTE, "PLAN file")
+    operands, values = parse_all(words, EXECUTE)
+    is_dry, is_watching = values.pop("dry_run", False), values.pop("watch", False)
+    named = _named(operands, values)
     settings = settings_of(values)
-    plan, warnings = _load(file, settings)
+    file = named.chosen.file if named else operands[0] if operands else _USUAL
+    if is_watching and is_dry:
+        raise InvalidInput("--watch and --dry-run exclude each other")
+    if is_watching and "PLANRUN_WATCHED" not in os.environ:
+        from planrun.watch.supervisor import watch  # its runs do not get here
+
+        return watch(["execute", *words], file, settings)
+    plan, warnings = _load(file, settings.but(cache=False) if is_dry else settings)
+    if named:
+        named.announce(plan)
+    elif not operands and not settings.quiet:
+        write_stderr(f"planrun: plan: {_USUAL}\n")
     if "PLANRUN_QUEUED" in os.environ:
         from planrun.queue.workers import as_queued  # only what a queue starts
 
         settings = as_queued(plan, settings)
     secrets = secrets_of(plan)
     try:
-        return _start(plan, settings, warnings, secrets)
+        return _start(plan, settings, secrets, warnings, is_dry=is_dry)
     except Exception as error:
         if secrets and secrets.redactor:
             secrets.redactor.mask_error(error)
         raise
 
 
-def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: RunSecrets | None) -> int:
+def _named(operands: list[str], values: dict[str, Any]) -> Named | None:
+    """Return what the operands name; None for the two usual forms: one file, or nothing where `plan.yml` is."""
+    if len(operands) == 1 and operands[0].endswith((".yml", ".yaml")):
+        return None
+    if not operands and not os.path.lexists(".planrun.yml") and os.path.isfile(_USUAL):
+        return None
+    from planrun.cliutil.defaultplan import named_by  # costs 4 % of a start
+
+    return named_by(operands, values, EXECUTE)
+
+
+def _start(
+    plan: Plan, settings: Settings, secrets: RunSecrets | None, warnings: list[Problem], *, is_dry: bool
+) -> int:
     if settings.log_level != "error":
         _warn(plan, warnings, secrets)
     params: dict[str, Any] = {}
@@ -71,6 +101,10 @@ def _start(plan: Plan, settings: Settings, warnings: list[Problem], secrets: Run
         if secrets:
             secrets.refuse_given(settings.params)
         params = parse_params(plan, settings.params)
+    if is_dry:
+        from planrun.dryrun.preview import dry_run  # starts nothing
+
+        return dry_run(plan, settings, params, planner)
     return finish(
         execute(plan, settings, RunRequest(planner=planner, params=params, secrets=secrets)), settings
     )
@@ -92,7 +126,7 @@ def _warn(plan: Plan, warnings: list[Problem], secrets: RunSecrets | None) -> No
         from planrun.plan.printing import render_text
 
         text = render_text(warnings, {plan.file: plan.source})
-        sys.stderr.write(secrets.redactor.mask_text(text) if secrets and secrets.redactor else text)
+        write_stderr(secrets.redactor.mask_text(text) if secrets and secrets.redactor else text)
 
 
 def _resume(words: list[str]) -> int:
@@ -101,14 +135,14 @@ def _resume(words: list[str]) -> int:
     if not file and "params" in values:
         raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
     if not file and values.get("locked"):
-        raise InvalidInput("--locked of resume needs --plan FILE; without it the run keeps what it runs")
+        raise InvalidInput("--locked of resume needs --plan FILE; without it, the run keeps its plan")
     return _continue(run, values, file=file)
 
 
 def _retry(words: list[str]) -> int:
     operands, values = parse_all(words, RETRY)
     if len(operands) < 2:
-        raise InvalidInput("needs a RUN id (or `last`) and the STEPs that are to run again")
+        raise WrongLine("needs a RUN id (or `last`) and the STEPs that are to run again")
     return _continue(operands[0], values, steps=tuple(operands[1:]))
 
 
@@ -143,24 +177,29 @@ def _continue(
     from planrun.app.resume import ResumeRequest, resume
     from planrun.cliutil.failure import printable
 
+    is_dry = values.pop("dry_run", False)
     settings = settings_of(values)
     plan = None
     if file:
-        plan, warnings = _load(file, settings)
+        plan, warnings = _load(file, settings.but(cache=False) if is_dry else settings)
         if settings.log_level != "error":
             _warn(plan, warnings, secrets_of(plan))
     request = ResumeRequest(
-        report=lambda line: sys.stderr.write(f"planrun: {printable(line)}\n"),
+        report=lambda line: write_stderr(f"planrun: {printable(line)}\n"),
         planner=planner,
         changes=changes,
         plan=plan,
         steps=steps,
         replan=replan,
     )
+    if is_dry:
+        from planrun.dryrun.resuming import dry_resume  # starts nothing
+
+        return dry_resume(run, settings, request)
     result = resume(run, settings, request)
     if result is not None:
         return finish(result, settings)
-    sys.stderr.write("planrun: the run is finished; nothing to do\n")
+    write_stderr("planrun: the run is finished; nothing to do\n")
     if settings.json:
         from planrun.cli.report import print_ledger
 
@@ -180,7 +219,7 @@ def finish(result: Result, settings: Settings) -> int:
         from planrun.planner.readiness import suggestion  # few plans name a model
 
         if advice := suggestion(result.state, settings):
-            sys.stderr.write(f"planrun: {advice}\n")
+            write_stderr(f"planrun: {advice}\n")
     return result.exit_code
 
 

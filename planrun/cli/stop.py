@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from planrun.app.control import cancel as cancel_run
@@ -12,6 +10,7 @@ from planrun.app.finalize import exit_code
 from planrun.app.finalize import finalize as finalize_run
 from planrun.cli.report import print_ledger
 from planrun.cli.run import finish, ignore_pauses
+from planrun.cliutil import write_stderr
 from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.failure import printable
@@ -66,7 +65,7 @@ def pause(run: str) -> int:
 
 
 def _tell(text: str) -> None:
-    sys.stderr.write(f"planrun: {printable(text)}\n")
+    write_stderr(f"planrun: {printable(text)}\n")
 
 
 def _report(ended: Ended, wanted: str) -> int:
@@ -86,7 +85,7 @@ def _run(words: list[str]) -> int:
     settings = settings_of(values)
     result = finalize_run(run, settings)
     if result is None:
-        sys.stderr.write("planrun: nothing to finalize\n")
+        write_stderr("planrun: nothing to finalize\n")
         if settings.json:
             print_ledger(run)
         return 0

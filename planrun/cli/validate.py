@@ -5,12 +5,15 @@ from __future__ import annotations
 import click
 
 from planrun.app.check import check_all
+from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
 from planrun.cliutil.findings import say_form, say_text
 from planrun.cliutil.printing import say, say_bytes
 from planrun.errors import EXIT_INVALID
 from planrun.model.groups import number_of
+from planrun.plan.printing import closing_hint
 from planrun.plan.problems import CODES
 from planrun.reports.validate_junit import problems_junit
 
@@ -56,9 +59,11 @@ def validate(
     """Check plans and policy files without running or writing anything, and report every problem in one go.
 
     Exit code 0: all plans are valid. 2: at least one is not (--strict: or has a warning).
+    Without PLAN and --policy it checks the plan that `planrun run` takes.
 
     \b
     Examples:
+      planrun validate
       planrun validate plan.yml
       planrun validate plans/*.yml
       planrun validate --policy ci/policy.yml
@@ -66,7 +71,7 @@ def validate(
       planrun validate plan.yml --format junit > validate.xml
     """
     if not plans and not policies:
-        raise click.UsageError("Missing argument 'PLAN...'.")
+        plans = (given(None).file,)
     checked = check_all(plans, policies)
     problems = [problem for one in checked for problem in one.problems]
     form = "json" if as_json else form
@@ -91,6 +96,7 @@ def _write_text(checked: Sequence[Checked], problems: Sequence[Problem]) -> None
     if problems:
         sources = {file: data for one in checked for file, data in one.sources.items()}
         say_text(problems, sources)
+        write_stderr(closing_hint(problems))  # advice to people, and no part of the result
 
 
 def _write(form: str, checked: Sequence[Checked], problems: Sequence[Problem]) -> None:

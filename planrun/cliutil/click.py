@@ -14,7 +14,9 @@ import sys
 from inspect import cleandoc
 
 import click
+from click.core import ParameterSource
 
+from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_params, complete_questions, complete_steps, complete_tags
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, PARAM, RUNNING, Option
@@ -29,6 +31,23 @@ if TYPE_CHECKING:
     from planrun.approval.preview import PolicyPreview
     from planrun.model.plan import Plan
 
+_FIRST = (
+    *(
+        "--param",
+        "--plan",
+        "--only",
+        "--from",
+        "--until",
+        "--skip",
+        "--jobs",
+        "--output",
+        "--dry-run",
+        "--watch",
+    ),
+    *("--strict", "--auto-approve", "--json", "--quiet"),
+)
+"""The options that are used most, in the order of help."""
+_SECTIONS = (*("Selection", "Output and reports", "Approval and answers", "Models", "Cache and machine"),)
 _COMPLETERS = {
     "STEP": complete_steps,
     "TAG": complete_tags,
@@ -54,16 +73,44 @@ def tabled(
         return run(words[1:])
 
     params = [*operands, *map(option_of, options)]
-    return click.Command(
-        name, callback=hand_over, params=params, help=cleandoc(text), short_help=text.partition("\n")[0]
-    )
+    about = cleandoc(text)
+    command = _Sectioned(name, callback=hand_over, params=params, help=about)
+    command.short_help = about.partition("\n")[0]
+    command.table = options
+    return command
+
+
+def _place(option: Option) -> int:
+    return _FIRST.index(option.flags[0]) if option.flags[0] in _FIRST else len(_FIRST)
+
+
+class _Sectioned(click.Command):
+    """A command whose help has the options that are used most first, and the others in sections."""
+
+    table: Sequence[Option] = ()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by their sections, those of none with the first ones."""
+        records = {flag: param.get_help_record(ctx) for param in self.get_params(ctx) for flag in param.opts}
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Options", *_SECTIONS)}
+        by_use = sorted(self.table, key=_place)
+        for option in by_use:
+            section = "" if option.flags[0] in _FIRST else option.section
+            if record := records.get(option.flags[0]):
+                sections[section or "Options"].append(record)
+        if record := records.get("--help"):
+            sections["Options"].append(record)
+        for name, rows in sections.items():
+            if rows:
+                with formatter.section(name):
+                    formatter.write_dl(rows)
 
 
 def option_of(option: Option) -> click.Option:
     """Return the option of our own table as click knows it; its variable is read by our parser, not by click."""
     about = f"{option.help}  [{option.variable}]"
     if option.kind == "flag":
-        return click.Option(option.flags, is_flag=True, help=about)
+        return click.Option(option.flags, is_flag=True, help=about, hidden=option.hidden)
     kind: click.Choice[str] | click.Path | None = None
     if option.kind == "choice":
         kind = click.Choice(option.choices)
@@ -75,6 +122,7 @@ def option_of(option: Option) -> click.Option:
         multiple=option.repeatable,
         type=kind,
         help=about,
+        hidden=option.hidden,
         shell_complete=_COMPLETERS.get(option.metavar),
     )
 
@@ -114,6 +162,13 @@ DRY_RUN = Option(
 )
 JSON = next(option for option in RUNNING if option.name == "json").but(help="Print one JSON document.")
 STANDARD_OUTPUT = "-"
+
+
+def is_given(name: str) -> bool:
+    """Return whether the user gave an option of the current command, on the command line or by its variable."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
 _WORDS = {
     "infeasible": "the model reports that this cannot be done",
     "denied": "a policy denies what the model wrote",
@@ -126,7 +181,7 @@ _WORDS = {
 
 def tell(message: str) -> None:
     """Write a progress line to stderr; the message may hold control characters."""
-    sys.stderr.write(f"planrun: {printable(message)}\n")
+    write_stderr(f"planrun: {printable(message)}\n")
 
 
 def report_failure(result: Unwritten) -> int:
@@ -137,7 +192,7 @@ def report_failure(result: Unwritten) -> int:
         [fault.text for fault in result.faults] if len(result.faults) > 1 else []
     )  # the message contains one
     rows += [f"{each['step'] or 'the plan'}: {each['reason']} [{each['rule']}]" for each in result.refusals]
-    sys.stderr.write("".join([f"  {printable(row)}\n" for row in rows]))
+    write_stderr("".join([f"  {printable(row)}\n" for row in rows]))
     return EXIT_DENIED if result.outcome == "denied" else EXIT_FAILED
 
 

@@ -7,6 +7,7 @@ import os
 import click
 from click.shell_completion import CompletionItem
 
+from planrun.cliutil.defaultplan import default_file, default_steps, is_plan_name
 from planrun.errors import PlanrunError
 from planrun.plan.load import load
 
@@ -104,6 +105,13 @@ def complete_plans(_ctx: click.Context, _param: click.Parameter, typed: str) -> 
     return _items(typed, plans) or [CompletionItem(typed, type="file")]
 
 
+def complete_plans_or_steps(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the steps of the plan that runs when none is named, and plan files."""
+    steps = _items(typed, default_steps().items())
+    plans = complete_plans(ctx, param, typed)
+    return [*steps, *[item for item in plans if not steps or item.type == "plain"]]
+
+
 def _names(folder: str) -> list[str]:
     """Return the first names in a folder that are not hidden, sorted; none where it cannot be read."""
     try:
@@ -115,6 +123,15 @@ def _names(folder: str) -> list[str]:
 def complete_plans_or_runs(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return plans and runs: for verbs that take either."""
     return [*complete_runs(ctx, param, typed), *complete_plans(ctx, param, typed)]
+
+
+def complete_explained(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return plans, runs, steps of the default plan, and the codes that begin with what was typed, in any case."""
+    from planrun.plan.problems import CODES
+
+    codes = [(code, title) for code, title in CODES.items() if typed and code.startswith(typed.upper())]
+    steps = _items(typed, default_steps().items())
+    return [*complete_plans_or_runs(ctx, param, typed), *steps, *_items("", codes)]
 
 
 def _items(typed: str, offers: Iterable[tuple[str, str]]) -> list[CompletionItem]:
@@ -130,6 +147,9 @@ def _plan(ctx: click.Context) -> Plan | None:
     # Behind an option that still has no value click does not get to the operands: they are left in `args`.
     names = [ctx.params.get(key) for key in ("plan", "plan_or_run", "run")] + ctx.args[:1]
     name = next(filter(None, names), "")
+    takes_plan = any(param.name == "plan" for param in ctx.command.params)
+    if takes_plan and not (name and is_plan_name(name)):
+        name = default_file()  # a step may stand in the place of the plan
     if not name:
         return None
     from planrun.app.inspect import inspect, is_plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from planrun.cliutil import write_stderr
 from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
 from planrun.model.commands import broken
 from planrun.reports.ci import from_checkout
@@ -19,33 +20,33 @@ if TYPE_CHECKING:
 def explain(error: Exception) -> int:
     """Write an error to stderr and return its exit code."""
     if isinstance(error, InvalidPlan):
-        _write(problem_text(error))
+        write_stderr(problem_text(error))
         return error.exit_code
     if isinstance(error, PlanrunError) and error.exit_code != EXIT_INTERNAL:
         complain(str(error))
         return error.exit_code
     if isinstance(error, BrokenPipeError):
         return 141  # as a program that SIGPIPE ended
-    _write(f"planrun: internal error: {type(error).__name__}: {printable(str(error))}\n")
+    write_stderr(f"planrun: internal error: {type(error).__name__}: {printable(str(error))}\n")
     if os.environ.get("PLANRUN_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
     else:
-        _write("  this is a bug in planrun; PLANRUN_DEBUG=1 shows where it happened\n")
+        write_stderr("  this is a bug in planrun; PLANRUN_DEBUG=1 shows where it happened\n")
     return EXIT_INTERNAL
 
 
 def complain(message: str) -> None:
     """Write one error to stderr; the message may hold control characters."""
-    _write(f"planrun: error: {printable(message)}\n")
+    write_stderr(f"planrun: error: {printable(message)}\n")
 
 
 def problem_text(error: InvalidPlan) -> str:
     """The findings in a plan as text; under GitHub also as annotations."""
-    from planrun.plan.printing import render_github, render_text
+    from planrun.plan.printing import closing_hint, render_github, render_text
 
-    text = render_text(error.problems, error.sources)
+    text = render_text(error.problems, error.sources) + closing_hint(error.problems)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         sys.stdout.write(render_github(located(error.problems)))
     return text
@@ -59,10 +60,3 @@ def located(problems: Iterable[Problem]) -> list[Problem]:
 def printable(text: str) -> str:
     """The same text with everything that could steer a terminal or a CI agent made visible; line breaks stay."""
     return broken("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-    except (OSError, ValueError, UnicodeEncodeError):
-        pass

@@ -20,6 +20,10 @@ ON = frozenset(("1", "true", "yes", "on"))  # what sets a flag by its variable
 OFF = frozenset(("", "0", "false", "no", "off"))
 
 
+class WrongLine(InvalidInput):
+    """A command line that the parser does not accept."""
+
+
 class Option(Record):
     """One option: `list` and `lines` may be given several times.
 
@@ -34,6 +38,9 @@ class Option(Record):
     metavar: str = ""
     choices: tuple[str, ...] = ()
     scope: str = ""  # the verb that has its own variable for it
+    values: Mapping[str, str] = {}  # what a choice, or a flag by the word "", stands for; empty: for itself
+    hidden: bool = False  # in no help: an earlier spelling
+    section: str = ""  # of help, where it is not among the first
 
     @property
     def repeatable(self) -> bool:
@@ -77,13 +84,29 @@ CHOOSING = (
         metavar="STEP",
         help="Skip this step, even if another option selects it.",
     ),
-    Option(flags=("--tag",), name="tag", kind="list", metavar="TAG", help="Run the steps with this tag."),
+    Option(
+        flags=("--tag",),
+        name="tag",
+        section="Selection",
+        kind="list",
+        metavar="TAG",
+        help="Run the steps with this tag.",
+    ),
     Option(
         flags=("--skip-abstract",),
         name="skip_abstract",
+        section="Selection",
         kind="flag",
         help="Skip all steps without an action, as --skip does.",
     ),
+)
+OUTPUT = Option(
+    flags=("--output",),
+    name="output",
+    kind="choice",
+    choices=("auto", "stream", "group", "failed", "quiet"),
+    help="What steps print: stream shows it as it happens, group a section for each step, failed the last lines of "
+    "failed steps, quiet these and the result. auto: group in CI with sections, else stream.",
 )
 RUNNING = (
     Option(
@@ -95,14 +118,30 @@ RUNNING = (
     ),
     Option(flags=("--strict",), name="strict", kind="flag", help="Exit 1 for tolerated failures, too."),
     Option(
-        flags=("--fail-on-flaky",), name="fail_on_flaky", kind="flag", help="Exit 1 when a retry was needed."
+        flags=("--fail-on-flaky",),
+        name="fail_on_flaky",
+        section="Output and reports",
+        kind="flag",
+        help="Exit 1 when a retry was needed.",
     ),
     Option(
-        flags=("--no-rollback",), name="no_rollback", kind="flag", help="Undo nothing when the run fails."
+        flags=("--no-rollback",),
+        name="no_rollback",
+        section="Cache and machine",
+        kind="flag",
+        help="Undo nothing when the run fails.",
+    ),
+    Option(
+        flags=("--always-shell",),
+        name="always_shell",
+        section="Cache and machine",
+        kind="flag",
+        help="Start bash for every script. Default: one command of plain words starts without it.",
     ),
     Option(
         flags=("--report-dir",),
         name="report_dir",
+        section="Output and reports",
         kind="text",
         metavar="DIR",
         help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
@@ -110,6 +149,7 @@ RUNNING = (
     Option(
         flags=("--events",),
         name="events",
+        section="Output and reports",
         kind="text",
         metavar="TARGET",
         help="Write events as JSON Lines to a file, or to an open file descriptor by its number.",
@@ -117,6 +157,7 @@ RUNNING = (
     Option(
         flags=("--junit-dialect",),
         name="junit_dialect",
+        section="Output and reports",
         kind="choice",
         choices=("default", "jenkins-xunit", "surefire", "ant"),
         help="The JUnit dialect of junit.xml.",
@@ -124,20 +165,26 @@ RUNNING = (
     Option(
         flags=("--wait-lock",),
         name="wait_lock",
+        section="Cache and machine",
         kind="span",
         metavar="DURATION",
         help="How long to wait for another run in this folder, such as 5m. Default: do not wait.",
     ),
+    OUTPUT,
     Option(
         flags=("--logs",),
-        name="logs",
+        name="output",
+        section="Output and reports",
         kind="choice",
         choices=("auto", "all", "failed", "none"),
-        help="Whose output to show. auto: all in CI, otherwise that of failed steps.",
+        values={"auto": "auto", "all": "group", "failed": "failed", "none": "quiet"},
+        help="The earlier name of --output.",
+        hidden=True,
     ),
     Option(
         flags=("--color",),
         name="color",
+        section="Output and reports",
         kind="choice",
         choices=("auto", "always", "never"),
         help="Colours; auto follows NO_COLOR, FORCE_COLOR and the terminal.",
@@ -145,17 +192,38 @@ RUNNING = (
     Option(
         flags=("--log-level",),
         name="log_level",
+        section="Output and reports",
         kind="choice",
         choices=("debug", "info", "warning", "error"),
         help="debug: the output of all steps. warning: as --quiet. error: as --quiet, without warnings. Default: info",
     ),
-    Option(flags=("--quiet", "-q"), name="quiet", kind="flag", help="Print only failures and the result."),
+    Option(
+        flags=("--quiet", "-q"),
+        name="output",
+        kind="flag",
+        values={"": "quiet"},
+        help="Print only failures and the result, as --output quiet.",
+    ),
+    Option(
+        flags=("--verbose", "-v"),
+        name="verbose",
+        section="Output and reports",
+        kind="flag",
+        help="Print more at the end: the slowest steps, variables that steps do not get, the hash of the ledger.",
+    ),
     Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
+    Option(
+        flags=("--no-input",),
+        name="no_input",
+        kind="flag",
+        help="Ask nothing on the terminal: what needs an answer waits, and the run ends with exit code 5.",
+    ),
 )
 ANSWERING = (
     Option(
         flags=("--decide",),
         name="decide",
+        section="Approval and answers",
         kind="lines",
         metavar="STEP=VALUE",
         help="Answer a step's question in advance; repeatable. The variable holds one STEP=VALUE a line.",
@@ -163,6 +231,7 @@ ANSWERING = (
     Option(
         flags=("--decisions",),
         name="decisions",
+        section="Approval and answers",
         kind="text",
         metavar="FILE",
         help="Answers in a YAML or JSON file: a mapping of step ids to values.",
@@ -172,6 +241,7 @@ APPROVING = (
     Option(
         flags=("--policy",),
         name="policy",
+        section="Approval and answers",
         kind="text",
         metavar="FILE",
         help="A policy that the plan cannot override: what it denies is denied, whatever the plan says.",
@@ -187,12 +257,14 @@ APPROVING = (
 LOCKED = Option(
     flags=("--locked",),
     name="locked",
+    section="Approval and answers",
     kind="flag",
     help="Run only what the lock beside the plan holds; otherwise exit 3 and show the differences.",
 )
 APPROVAL = Option(
     flags=("--approval",),
     name="approvals",
+    section="Approval and answers",
     kind="lines",
     metavar="FILE",
     help="An approval, as `planrun approve PLAN` writes it; repeatable. The variable holds one file a line.",
@@ -201,12 +273,14 @@ MODEL_OPTIONS = (
     Option(
         flags=("--no-llm",),
         name="no_llm",
+        section="Models",
         kind="flag",
         help="Call no model, whatever the plan says: as llm.enabled: false.",
     ),
     Option(
         flags=("--llm-model",),
         name="llm_model",
+        section="Models",
         kind="text",
         metavar="NAME",
         help="The language model to use, instead of the plan's llm.model.",
@@ -214,6 +288,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--llm-base-url",),
         name="llm_base_url",
+        section="Models",
         kind="text",
         metavar="URL",
         help="The URL of the Messages API. Default: ANTHROPIC_BASE_URL, or Anthropic's own; never from a plan.",
@@ -221,6 +296,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--llm-record",),
         name="llm_record",
+        section="Models",
         kind="text",
         metavar="DIR",
         help="Record the model's answers in this folder.",
@@ -228,6 +304,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--llm-replay",),
         name="llm_replay",
+        section="Models",
         kind="text",
         metavar="DIR",
         help="Replay the answers from this folder, and call no model.",
@@ -235,6 +312,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--llm-prices",),
         name="llm_prices",
+        section="Models",
         kind="text",
         metavar="FILE",
         help="Prices of models, instead of planrun's own table.",
@@ -242,6 +320,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--max-tokens",),
         name="max_tokens",
+        section="Models",
         kind="count",
         metavar="N",
         help="Tokens that models may use in all, instead of the plan's limits.max_tokens.",
@@ -249,6 +328,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--max-usd",),
         name="max_usd",
+        section="Models",
         kind="amount",
         metavar="USD",
         help="US dollars that models may cost in all, instead of the plan's limits.max_usd.",
@@ -256,6 +336,7 @@ MODEL_OPTIONS = (
     Option(
         flags=("--max-turns",),
         name="max_turns",
+        section="Models",
         kind="count",
         metavar="N",
         help="Calls to models in all, instead of the plan's limits.max_turns.",
@@ -264,21 +345,52 @@ MODEL_OPTIONS = (
 EXPAND = Option(
     flags=("--expand",),
     name="expand",
+    section="Models",
     kind="flag",
     help="Let a model expand abstract steps before anything starts; see llm_auto_approve.",
 )
 CACHE = Option(
-    flags=("--no-cache",), name="no_cache", kind="flag", help="Run every step; use no compiled plan."
+    flags=("--no-cache",),
+    name="no_cache",
+    section="Cache and machine",
+    kind="flag",
+    help="Run every step; use no compiled plan.",
 )
 STORE = Option(
     flags=("--cache-store",),
     name="cache_store",
+    section="Cache and machine",
     kind="text",
     metavar="DIR",
     help="A cache folder shared with others.",
 )
 ASKING = (EXPAND, *MODEL_OPTIONS)
-EXECUTE = (PARAM, *CHOOSING, *ANSWERING, *APPROVING, APPROVAL, LOCKED, *ASKING, *RUNNING, CACHE, STORE)
+DRY_RUN = Option(
+    flags=("--dry-run",),
+    name="dry_run",
+    kind="flag",
+    help="Show what would run, in which order and why; start nothing and write nothing.",
+)
+WATCH = Option(
+    flags=("--watch", "-w"),
+    name="watch",
+    kind="flag",
+    help="Run again whenever the plan or a file that it reads changes; not in CI.",
+)
+QUEUED = (
+    PARAM,
+    *CHOOSING,
+    *ANSWERING,
+    *APPROVING,
+    APPROVAL,
+    LOCKED,
+    *ASKING,
+    *RUNNING,
+    CACHE,
+    STORE,
+)
+"""Options of an execution that a queue may start later."""
+EXECUTE = (*QUEUED, DRY_RUN, WATCH)
 REVISING = (
     # Variables of their own: those of `execute` are often set for a whole job.
     Option(
@@ -297,16 +409,18 @@ REVISING = (
 ADOPT = Option(
     flags=("--adopt",),
     name="adopt",
+    section="Cache and machine",
     kind="flag",
     help="Resume a run that began in another folder: its records were moved or copied here.",
 )
 DISCARD = Option(
     flags=("--discard",),
     name="discard",
+    section="Cache and machine",
     kind="flag",
     help="Drop the invalid end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
 )
-AGAIN = (*RUNNING, CACHE, STORE, ADOPT)
+AGAIN = (*RUNNING, CACHE, STORE, ADOPT, DRY_RUN)
 RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN, DISCARD)
 RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
 
@@ -321,7 +435,7 @@ def parse(
     operands, values = parse_all(argv, options, environ)
     if len(operands) != 1:
         got = f"; got {len(operands)}: {' '.join(operands)}" if operands else ""
-        raise InvalidInput(f"needs one {operand}{got}")
+        raise WrongLine(f"needs one {operand}{got}")
     return operands[0], values
 
 
@@ -353,7 +467,7 @@ def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str
         flag, more, value = _split(word)
         option = known.get(flag)
         if option is None:
-            raise InvalidInput(f"no such option: {flag}{_suggestion(flag, known)}")
+            raise WrongLine(f"no such option: {flag}{_suggestion(flag, known)}")
         if option.kind == "flag":
             if more:
                 words.insert(0, _unbundled(flag, value))
@@ -362,7 +476,7 @@ def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str
         elif words:
             value = words.pop(0)
         else:
-            raise InvalidInput(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
+            raise WrongLine(f"{flag} needs a value: {flag} {option.metavar or option.name.upper()}")
         _take(option, flag, value, given)
     return operands, given
 
@@ -378,13 +492,13 @@ def _split(word: str) -> tuple[str, bool, str]:
 def _unbundled(flag: str, rest: str) -> str:
     """Return the rest of a word after a short flag, `j2` in `-qj2`, as a separate word."""
     if flag.startswith("--") or rest.startswith(("=", "-")):
-        raise InvalidInput(f"{flag} takes no value")
+        raise WrongLine(f"{flag} takes no value")
     return "-" + rest
 
 
 def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
     if option.kind == "flag":
-        into[option.name] = True
+        into[option.name] = option.values.get("", True)
     elif option.repeatable:
         into[option.name] = (*into.get(option.name, ()), value)
     elif option.kind == "count":
@@ -396,11 +510,15 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
     elif option.kind == "span":
         into[option.name] = span(where, value)
     elif option.kind == "choice" and value not in option.choices:
-        raise InvalidInput(f'{where} takes {", ".join(option.choices)}, not "{value}"')
+        from planrun.plan.problems import did_you_mean  # for messages only
+
+        hint = did_you_mean(value, option.choices)
+        known = ", ".join(option.choices)
+        raise InvalidInput(f'{where} takes {known}, not "{value}"' + (f"; {hint}" if hint else ""))
     elif not value:  # such as an unset variable of the caller, which must not count as a choice
         raise InvalidInput(f"{where} takes {option.metavar}, not nothing")
     else:
-        into[option.name] = value
+        into[option.name] = option.values.get(value, value)
 
 
 def _several(option: Option, text: str) -> list[str]:
@@ -410,15 +528,19 @@ def _several(option: Option, text: str) -> list[str]:
     return [row.removesuffix("\r").lstrip(" \t") for row in text.split("\n") if row.strip()]
 
 
+_OUTPUTS = "PLANRUN_OUTPUT"
+"""In a step it names the file for the step's outputs: a run inside of a step takes no option from it."""
+
+
 def _from_variables(options: Sequence[Option], environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for option in options:
         text = environ.get(option.variable, "")
-        if not text:
+        if not text or (option.variable == _OUTPUTS and "PLANRUN_STEP" in environ):
             continue
         if option.kind == "flag":
             if _is_on(option, text):
-                values[option.name] = True
+                _take(option, option.variable, "", values)
         elif option.repeatable:
             for value in _several(option, text):
                 _take(option, option.variable, value, values)
@@ -434,9 +556,19 @@ def _is_on(option: Option, text: str) -> bool:
     raise InvalidInput(f'{option.variable} takes 1, true, yes or on, or 0, false, no or off, not "{text}"')
 
 
+FOLDER_FLAGS = ("-C", "--directory")
+
+
+def folder_hint(verb: str) -> str:
+    """Return where the option for the folder stands."""
+    return f"it stands before the verb: planrun -C DIR {verb}"
+
+
 def _suggestion(flag: str, known: Mapping[str, object]) -> str:
     from planrun.plan.problems import did_you_mean
 
+    if flag in FOLDER_FLAGS:
+        return f"; {folder_hint('VERB')}"
     hint = did_you_mean(flag, [name for name in known if name.startswith("--")])
     return f"; {hint}" if hint else ""
 

@@ -20,7 +20,7 @@ WIDEST = 60  # characters of a cell that others are aligned to; a longer one sti
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Return rows of cells as an aligned markdown table; columns numbered in `right` are flush right."""
     cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
-    widths = [min(WIDEST, max(3, *map(_width, column))) for column in zip(*cells, strict=True)]
+    widths = [min(WIDEST, max(3, *map(width_of, column))) for column in zip(*cells, strict=True)]
     rule = [
         "-" * (width - 1) + ":" if column in right else "-" * width for column, width in enumerate(widths)
     ]
@@ -30,7 +30,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
     padded = []
     for column, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        gap = " " * (width - _width(cell))
+        gap = " " * (width - width_of(cell))
         padded.append(gap + cell if column in right else cell + gap)
     return f"| {' | '.join(padded)} |"
 
@@ -40,7 +40,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
     """Return the columns that a text takes: wide characters of East Asia take two, combining ones none."""
     if text.isascii():
         return len(text)

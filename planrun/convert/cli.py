@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from planrun.cliutil import click as written
+from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import complain, printable
 from planrun.cliutil.printing import say, say_bytes, say_json
 from planrun.errors import EXIT_INVALID, EXIT_OK
@@ -28,17 +27,21 @@ SOURCES = ("github", "taskfile", "dagu")
     "source",
     type=click.Choice(SOURCES),
     default=None,
-    help="What FILE is; left out: its keys tell.",
+    help="The tool of FILE. Default: detected from its content.",
 )
 @click.option(
-    "--job", "jobs", metavar="NAME", multiple=True, help="Only this job or task, and what it needs."
+    "--job",
+    "jobs",
+    metavar="NAME",
+    multiple=True,
+    help="Only this job or task, and those that it depends on.",
 )
 @click.option(
     "-o",
     "--output",
     default=written.STANDARD_OUTPUT,
     metavar="FILE",
-    help="Where the plan goes; - is stdout.",
+    help="The file to write; - is stdout.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
@@ -46,8 +49,8 @@ SOURCES = ("github", "taskfile", "dagu")
     "accepted",
     metavar="NAME",
     multiple=True,
-    help="Give up what is refused under NAME: a comment stands in its place, or a step to be written. "
-    "NAME may be a pattern (uses:*); all gives up everything.",
+    help="Convert without what is refused under NAME: a comment replaces it, or a step without an action. "
+    "NAME may be a pattern (uses:*); all accepts everything.",
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def convert(  # noqa: PLR0913 - click gives each option as an argument
@@ -60,12 +63,12 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
     accepted: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Write a plan that does what FILE does, and list what means something else.
+    """Convert FILE to a plan, and list the differences in meaning.
 
-    FILE is a workflow of GitHub, a Taskfile or a Dagu file. Nothing runs, and nothing is fetched. The list goes to
-    stderr and stands at the head of the plan: `differs` is converted and means something slightly else, `todo` is left
-    to you, `refused` cannot be kept: then no plan is written, until you leave it out by --job or give it up by
-    --accept. What is written is a valid plan, and a draft: read it before you run it.
+    FILE is a GitHub workflow, a Taskfile or a Dagu file. Nothing runs, and nothing is fetched. The list goes to stderr
+    and to the head of the plan: `differs` is converted with a slightly different meaning, `todo` is left to you,
+    `refused` cannot be converted, and no plan is written until you leave that part out by --job or accept it by
+    --accept. The plan is valid, and a draft: read it before you run it.
 
     \b
     Exit codes:
@@ -98,12 +101,12 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
 
 def _tell(found: Converted, output: str) -> None:
     rows = "\n".join(_rows(found))
-    sys.stderr.write(f"{rows}\n" if rows else "")
+    write_stderr(f"{rows}\n" if rows else "")
     if not found.text:
         names = dict.fromkeys(
             each.code for each in found.findings if each.kind == "refused" and not each.accepted
         )
-        complain(f"no plan is written; what cannot be kept: {', '.join(names)}")
+        complain(f"no plan is written; what cannot be converted: {', '.join(names)}")
     elif output == written.STANDARD_OUTPUT:
         say_bytes(found.text.encode())
     else:

@@ -1,6 +1,4 @@
-"""Files of tools for which there is no converter, by their names and by their keys.
-
-A draft as plan text, with all findings in a comment at its head, and validated like any plan.
+"""A draft as plan text, with all findings in a comment at its head, and validated like any plan.
 
 One file of another tool as a plan: read, converted, written, and validated like any plan.
 """
@@ -17,128 +15,22 @@ from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.plantext import entry_text, plan_text
 from planrun.model.record import Record
+from planrun.plan.foreign import foreign_file, is_plan
 from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.plan.yaml.node import Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from planrun.convert.draft import DraftPlan, DraftStep
     from planrun.convert.reader import Finding, Findings
     from planrun.plan.problems import Problem
     from planrun.plan.yaml.node import Node
-
-# In small letters; a name without a dot in front also stands for NAME.EXTENSION where that is in the list.
-_NAMES: Mapping[str, str] = {
-    "makefile": "Makefiles",
-    "gnumakefile": "Makefiles",
-    "justfile": "justfiles",
-    ".justfile": "justfiles",
-    "tox.ini": "tox",
-    "tox.toml": "tox",
-    "noxfile.py": "nox",
-    "dodo.py": "doit",
-    "jenkinsfile": "Jenkins",
-    "earthfile": "Earthly",
-    "dockerfile": "Dockerfiles",
-    "package.json": "npm scripts",
-    "pyproject.toml": "pyproject.toml",
-    "cmakelists.txt": "CMake",
-    "build.gradle": "Gradle",
-    "build.gradle.kts": "Gradle",
-    "pom.xml": "Maven",
-    ".gitlab-ci.yml": "GitLab CI",
-    "azure-pipelines.yml": "Azure Pipelines",
-    "bitbucket-pipelines.yml": "Bitbucket Pipelines",
-    ".travis.yml": "Travis CI",
-    ".drone.yml": "Drone",
-    ".woodpecker.yml": "Woodpecker",
-    "appveyor.yml": "AppVeyor",
-    "cloudbuild.yaml": "Google Cloud Build",
-    "docker-compose.yml": "Docker Compose",
-    "compose.yaml": "Docker Compose",
-    ".pre-commit-config.yaml": "pre-commit",
-}
-_ENDINGS: Mapping[str, str] = {".mk": "Makefiles", ".just": "justfiles", ".groovy": "Jenkins"}
-_AZURE = frozenset(("pool", "trigger", "pr", "variables", "resources", "stages", "schedules"))
-
-
-def foreign_name(file: str) -> str:
-    """Return the tool that a file is for by its name; "" for any other."""
-    name = file.rpartition("/")[2].lower()
-    if name == "config.yml" and file.endswith(".circleci/config.yml"):
-        return "CircleCI"
-    if "/.buildkite/" in f"/{file}":
-        return "Buildkite"
-    return _NAMES.get(name) or next((tool for end, tool in _ENDINGS.items() if name.endswith(end)), "")
-
-
-def foreign_keys(root: Node) -> str:
-    """Return the tool that a YAML file is for by its keys, where it is none that is converted; "" otherwise."""
-    if root.kind != MAPPING:
-        return ""
-    keys = root.value
-    jobs, steps = keys.get("jobs"), keys.get("steps")
-    if "workflows" in keys or "orbs" in keys or ("version" in keys and jobs is not None):
-        return "CircleCI" if "on" not in keys else ""
-    if jobs is not None and jobs.kind == SEQUENCE:
-        return "Azure Pipelines"
-    if jobs is None and "on" not in keys and not _AZURE.isdisjoint(keys) and _has_items(keys):
-        return "GitLab CI" if _is_gitlab(keys) else "Azure Pipelines"
-    if (
-        steps is not None
-        and _items_have(steps, ("task", "script", "bash", "pwsh", "checkout"))
-        and "pool" in keys
-    ):
-        return "Azure Pipelines"
-    if steps is not None and _items_have(steps, ("label", "plugins", "wait", "block")):
-        return "Buildkite"
-    if "pipelines" in keys:
-        return "Bitbucket Pipelines"
-    if "kind" in keys and steps is not None and "type" in keys:
-        return "Drone"
-    if jobs is None and steps is None and "tasks" not in keys:
-        return _rest(keys)
-    return ""
-
-
-def _has_items(keys: Mapping[str, Node]) -> bool:
-    return "steps" in keys or "stages" in keys or "extends" in keys
-
-
-def _is_gitlab(keys: Mapping[str, Node]) -> bool:
-    stages = keys.get("stages")
-    named = (
-        stages is not None and stages.kind == SEQUENCE and all(item.kind == SCALAR for item in stages.value)
-    )
-    return named or any(each.kind == MAPPING and each.get("script") is not None for each in keys.values())
-
-
-def _items_have(steps: Node, names: tuple[str, ...]) -> bool:
-    items = steps.value if steps.kind == SEQUENCE else []
-    return any(
-        (item.kind == MAPPING and any(name in item.value for name in names))
-        or (item.kind == SCALAR and item.value in names)
-        for item in items
-    )
-
-
-def _rest(keys: Mapping[str, Node]) -> str:
-    if "runs" in keys and "name" in keys:
-        return "GitHub actions by themselves; convert the workflow that uses it"
-    if "repos" in keys:
-        return "pre-commit"
-    if _is_gitlab(keys):
-        return "GitLab CI"
-    if "language" in keys:
-        return "Travis CI"
-    return "Docker Compose" if "services" in keys else ""
-
 
 MAX_TOLD = 200  # findings in the head of a plan; the verb prints all
 _LIMITS = frozenset(("E003", "E012", "E021", "E241", "E280"))
@@ -165,9 +57,9 @@ def _heading(source: str, findings: Sequence[Finding]) -> Iterator[str]:
     name = source.rpartition("/")[2]
     yield f"Converted from {name} by planrun {__version__}. Read it before you run it."
     if not findings:
-        yield "Nothing was found that means something else."
+        yield "No difference in meaning was found."
         return
-    yield "What means something else than there, what is left to do, and what was given up:"
+    yield "Differences in meaning, what is left to do, and what was left out:"
     for finding in findings[:MAX_TOLD]:
         yield f"  {name}:{finding.line}:{finding.col}: {finding.text}"
     if len(findings) > MAX_TOLD:
@@ -266,27 +158,24 @@ class Converted(Record):
 
 def convert(order: Order) -> Converted:
     """Convert a file; raises InvalidPlan for one that is no YAML, InvalidInput for one of no known tool."""
-    foreign = "" if order.source else foreign_name(order.file)
-    if foreign:
-        raise InvalidInput(_no_converter(order.file, foreign))
     data = read_source(order.file, "file")
+    foreign = None if order.source else foreign_file(data, order.file)
+    if foreign is not None and not foreign.source:
+        raise InvalidInput(_no_converter(order.file, foreign.tool))
     root, problems, complete = read_tree(data, order.file, "file")
     if root is None or problems or not complete:
         raise InvalidPlan(problems, sources={order.file: data})
-    source = order.source or told_source(root)
-    if not order.source and root.get("version") is not None and root.get("steps") is not None:
+    if not order.source and is_plan(root):
         raise InvalidInput(f"{order.file} is a plan of planrun already")
-    foreign = "" if order.source else foreign_keys(root)
-    if foreign:
-        raise InvalidInput(_no_converter(order.file, foreign))
+    source = order.source or (foreign.source if foreign else source_of(root))
     if not source:
         raise InvalidInput(
-            f"{order.file} is no GitHub workflow, Taskfile or Dagu file that planrun can tell; name it by --from"
+            f"{order.file} does not look like a GitHub workflow, a Taskfile or a Dagu file; name its tool by --from"
         )
     found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
     if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
-        found.refuse("shape", "there is nothing in it that a step could be made of", root)
+        found.refuse("shape", "the file has no command that a step could run", root)
     text = "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
     _check_accepted(order, found)
     return Converted(
@@ -313,7 +202,7 @@ def _no_converter(file: str, tool: str) -> str:
     return f"{file}: no converter for {tool} yet; planrun converts GitHub workflows, Taskfiles and Dagu files"
 
 
-def told_source(root: Node) -> str:
+def source_of(root: Node) -> str:
     """Return the tool that a file is for, by its keys; "" when they do not identify one."""
     if root.get("jobs") is not None:
         return "github"

@@ -139,7 +139,7 @@ class Findings:
 NOTHING = frozenset(("", "~", "null", "Null", "NULL"))
 _TRUE = frozenset(("true", "True", "TRUE", "yes", "on"))
 _FALSE = frozenset(("false", "False", "FALSE", "no", "off"))
-_NAMES = {SCALAR: "text", SEQUENCE: "a list", MAPPING: "a mapping"}
+_NAMES = {SCALAR: "a string", SEQUENCE: "a list", MAPPING: "a mapping"}
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\Z")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?\Z")
 
@@ -228,10 +228,8 @@ class Reader:
         """Yield the keys that are not known, after having refused each."""
         for name in members:
             if name not in known:
-                self.found.refuse(
-                    f"key:{name}", f"{what}: planrun does not know the key `{name}`", owner.key(name)
-                )
+                self.found.refuse(f"key:{name}", f"{what}: unknown key `{name}`", owner.key(name))
                 yield name
 
     def _misshapen(self, node: Node, what: str, wanted: str) -> None:
-        self.found.refuse("shape", f"{what} is {wanted}, and this is {_NAMES[node.kind]}", node)
+        self.found.refuse("shape", f"{what}: expected {wanted}, got {_NAMES[node.kind]}", node)

@@ -11,7 +11,9 @@ import sys
 import click
 
 from planrun.app.check import check
+from planrun.cliutil.click import is_given
 from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.defaultplan import given, in_repository
 from planrun.cliutil.failure import located
 from planrun.cliutil.printing import say, say_json
 from planrun.diff import phrases
@@ -79,7 +81,7 @@ def propose(plan: str, base: str, terms: Terms) -> Proposal:
         return Proposal(plan=plan, base=commit, checked=checked)
     old, notes = _before(plan, base, commit)
     if not exists and old.plan is None:
-        raise InvalidInput(f"there is no plan {plan}, neither here nor in {base or 'a commit'}")
+        raise InvalidInput(f"no plan {plan}, neither in the working tree nor in {base or 'a commit'}")
     here = plan if is_file(plan) else f"./{plan}"
     new = read_side(here if exists else NOWHERE)
     if new.plan is not None:
@@ -168,8 +170,8 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
 
 
 @click.command(short_help="Show what changed in the meaning of a plan.")
-@click.argument("old", type=click.Path(readable=False))
-@click.argument("new", type=click.Path(readable=False))
+@click.argument("old", required=False, type=click.Path(readable=False))
+@click.argument("new", required=False, type=click.Path(readable=False))
 @click.option(
     "--policy",
     type=click.Path(readable=False),
@@ -196,14 +198,15 @@ _COLOURS = {"+": "32", "-": "31", "~": "33", "=": "36", "head": "1", "warning": 
 )
 @click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
 def diff(  # noqa: PLR0913 - click gives each option as an argument
-    old: str, new: str, *, policy: str, form: str, as_json: bool, color: str, exit_code: bool
+    old: str | None, new: str | None, *, policy: str, form: str, as_json: bool, color: str, exit_code: bool
 ) -> int:
     """Show the differences in meaning between OLD and NEW; comments and spelling do not count.
 
     OLD and NEW are plan files, `-` for standard input, or COMMIT:PATH, which is read from git and never from the
     checkout; where the commit has no such file, the plan is new (or gone). PATH counts from the root of the
     repository. A file with a colon in its name is written ./a:b.yml. Also shows which steps of NEW need
-    an approval under its policy and --policy, and the command that writes it.
+    an approval under its policy and --policy, and the command that writes it. Without NEW it is the plan that
+    `planrun run` takes; without OLD that plan as it is in HEAD.
 
     \b
     Exit codes:
@@ -213,13 +216,18 @@ def diff(  # noqa: PLR0913 - click gives each option as an argument
 
     \b
     Examples:
+      planrun diff
       planrun diff old.yml new.yml
       planrun diff origin/main:plans/release.yml plans/release.yml
       planrun diff HEAD~1:plan.yml HEAD:plan.yml --exit-code
       planrun diff origin/main:plan.yml plan.yml --policy origin/main:ci/policy.yml
       planrun diff origin/main:plan.yml plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
     """
-    report = read_report(old, new, Terms(policy=policy))
+    if new is None:
+        chosen = given(None)
+        old = f"HEAD:{in_repository(chosen.file)}" if old is None else chosen.path(old)
+        new, policy = chosen.file, chosen.path(policy)
+    report = read_report(old or "", new, Terms(policy=policy))
     form = "json" if as_json else form
     if form == "json":
         say_json(masked(report, as_data(report)))
@@ -246,7 +254,7 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
 
 
 @click.command(short_help="Review a change of a plan, for a pull request.")
-@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option(
     "--base", default="", metavar="COMMIT", help="The commit to compare with; without it everything is new."
 )
@@ -277,23 +285,29 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
 @click.option(
     "--report-dir", type=click.Path(), default="planrun-out", show_default=True, help="Where review.md goes."
 )
-def review(plan: str, base: str, report_dir: str, **under: Any) -> int:
+def review(plan: str | None, base: str, report_dir: str, **under: Any) -> int:
     """Check PLAN, compare it with that of a commit, and show what it needs before it may run. Nothing runs.
 
     Reports problems with line numbers, the changes in meaning and their risk, the policy in force and its source, and
-    which steps need an approval, with the command that writes it. The result is written to review.md and review.json,
+    which steps need an approval, with the command that writes it. Without PLAN it is the plan that `planrun run` takes.
+    The result is written to review.md and review.json,
     and under GitHub Actions to the step summary and the outputs. A new or removed plan is reported as such.
 
     Exit code 0: the plan is valid, or removed. 2: it is not, or a commit, a policy or an approval cannot be read.
 
     \b
     Examples:
+      planrun review --base origin/main
       planrun review plans/release.yml --base origin/main
       planrun review plan.yml --base "$BASE" --policy "$BASE:ci/policy.yml" --approval "$BASE:approvals/*.json"
     """
+    chosen = given(plan)
+    report_dir = chosen.path(report_dir) if is_given("report_dir") else report_dir
     _refuse_detour(report_dir)
+    under["policy"] = chosen.path(under["policy"])
+    under["approvals"] = tuple([chosen.path(path) for path in under["approvals"]])
     terms = Terms(**{name: value for name, value in under.items() if value})
-    proposal = propose(plan, base, terms)
+    proposal = propose(chosen.file, base, terms)
     _write(proposal, report_dir)
     _print(proposal)
     return 0 if proposal.valid else 2

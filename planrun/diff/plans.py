@@ -53,7 +53,9 @@ def of_step(step: Step) -> dict[str, Any]:
         row = STEP_FIELDS.get(name)
         if row is not None and row.diff and not (step.group and name == "edges"):
             value = getattr(step, name)
-            found[key(name)] = _FORMS[row.form](value) if row.form in _FORMS else fields.get(name, value)
+            found[key(name)] = (
+                _FORMS[row.form](value) if row.form in _FORMS else _spelled(fields.get(name, value))
+            )
     if step.action.name and not step.action.is_script:  # they are the tool's
         found.pop("outputs", None)
     if step.service is not None:
@@ -64,6 +66,16 @@ def of_step(step: Step) -> dict[str, Any]:
     if step.condition is not None:
         found["condition"] = step.condition_text.strip()
     return found
+
+
+def _spelled(value: Any) -> Any:
+    """Return data of the canonical form as a plan writes it: records without their names, one without keys as true."""
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _spelled(item) for name, item in value.items() if name}
+    return found if found or "" not in value else True
 
 
 def _on_failure(step: Step) -> str:
@@ -88,7 +100,9 @@ def of_plan(plan: Plan) -> dict[str, Any]:
     for name, value in plain(plan).items():
         row = PLAN_FIELDS.get(name)
         if row is not None and row.diff:
-            found[key(name)] = _FORMS[row.form](getattr(plan, name)) if row.form in _FORMS else value
+            found[key(name)] = (
+                _FORMS[row.form](getattr(plan, name)) if row.form in _FORMS else _spelled(value)
+            )
     return found
 
 
@@ -106,8 +120,8 @@ def of_policy(plan: Plan) -> dict[str, Any]:
     names = ("auto_approve", "llm_auto_approve", "ask_for")
     found: dict[str, Any] = {name: getattr(policy, name) for name in names}
     for name, value in vars(policy).items():
-        if name not in (*names, "line", "rules") and value:
-            found[name] = plain(value)
+        if name not in (*names, "line", "rules", "notify", "plan_notify") and value:
+            found[name] = _spelled(plain(value))
     if any(not rule.label for rule in policy.rules):
         found["rules"] = [{rule.verb: _words(rule.match)} for rule in policy.rules if not rule.label]
     return found
@@ -131,7 +145,7 @@ def _group(group: Group) -> dict[str, Any]:
         elif name == "axes":
             found |= {axis: spell(each) if isinstance(each, tuple) else each for axis, each in value.items()}
         elif name not in ("form", "params", "template"):
-            found[name] = plain(value)
+            found[name] = _spelled(plain(value))
     return found | (said(group.template) if group.template else {})
 
 
@@ -196,6 +210,10 @@ def _llm(llm: Any) -> dict[str, Any]:
     }
 
 
+def _notify(targets: Any) -> list[Any]:
+    return [target.as_written() for target in targets]
+
+
 def _expected(checks: Any) -> list[str]:
     return [f"{check.kind}: {check.source}" for check in checks]
 
@@ -230,6 +248,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "params": _params,
     "limits": _limits,
     "llm": _llm,
+    "notify": _notify,
 }
 
 

@@ -28,7 +28,7 @@ class GatedScheduler(Scheduler):
     """A run in which `gates` decide whether a step may start.
 
     A step that waits at its gate releases its job slot. When only such steps are left, the run pauses with exit code
-    5; before that it waits for gates that have a timeout.
+    5; before that it waits for gates that have a timeout, and as long as it asks a person at its terminal.
     """
 
     def __init__(self, state: RunState, dependencies: Dependencies, options: Options, gates: Gates) -> None:
@@ -183,7 +183,12 @@ class GatedScheduler(Scheduler):
                 self._handle_end(job, outcome)
             self.evaluate_ready()
             self._start_ready()
+            self.dependencies.journal.flush()
         return super()._is_section_done()
+
+    @property
+    def _is_idle(self) -> bool:
+        return super()._is_idle and not (self._at_gates() and self._gates.is_asking(self.state))
 
     @property
     def _needs_reply(self) -> bool:

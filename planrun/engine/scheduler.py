@@ -113,6 +113,7 @@ class Scheduler:
             self._start_ready()
             if self.services:
                 self.services.update()
+            self.dependencies.journal.flush()
             if self._is_section_done():
                 return  # the events of the next section, or of the end of the run, are synced together with these
             idle = self._is_idle
@@ -157,6 +158,7 @@ class Scheduler:
             return False
         for job, outcome in self.dependencies.executor.wait(0):  # attempts that could not be started
             self._handle_end(job, outcome)
+        self.dependencies.journal.flush()
         return self.lost is not None or self.state.pausing  # unless one of them aborted the run
 
     # Waiting.
@@ -177,10 +179,12 @@ class Scheduler:
         limit = self._wait_limit()
         if self.dependencies.journal.records == self._synced_records:
             return self.dependencies.executor.wait(limit)
+        if self.clock.monotonic() - self._synced_at > SYNC_MAX_DELAY:
+            self.sync()  # now, while what was just started runs
         ended = self.dependencies.executor.wait(
             SYNC_QUIET_PERIOD if limit is None else min(SYNC_QUIET_PERIOD, limit)
         )
-        if not ended or self.clock.monotonic() - self._synced_at > SYNC_MAX_DELAY:
+        if not ended:
             self.sync()
         return ended
 
@@ -373,7 +377,8 @@ class Scheduler:
             fields["step_status"] = outcome.status
             if outcome.status == "completed":
                 fields["step_reason"] = "flaky" if tries > 1 and outcome.reason == "ran" else outcome.reason
-        self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
+        # The start of what depends on it is written together with it.
+        self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields), held=True)
         if seconds is not None:
             push(self.timers, (self.clock.monotonic() + seconds, step.id))
             return
@@ -412,13 +417,19 @@ class Scheduler:
         """The first record that could not be written; from then on nothing starts."""
         return self.dependencies.journal.lost or self.dependencies.executor.lost
 
-    def emit(self, event: ev.Event) -> None:
-        """Apply an event to the state, append it to the ledger and pass it to the sinks."""
+    def emit(self, event: ev.Event, *, held: bool = False) -> None:
+        """Apply an event to the state, append it to the ledger and pass it to the sinks.
+
+        `held`: it is written with the next event, at the latest before the loop waits or the section ends.
+        """
         dependencies = self.dependencies
         if dependencies.masks is not None:
             event = dependencies.masks.mask_event(event)
         self.state.apply(event)
-        dependencies.journal.append(event)
+        if held:
+            dependencies.journal.hold(event)
+        else:
+            dependencies.journal.append(event)
         for sink in dependencies.sinks:
             sink.on_event(event, self.state)
 

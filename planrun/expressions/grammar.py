@@ -85,7 +85,7 @@ _MAX_SHOWN = 80  # characters
 _SEED = "step_"
 _SUFFIXES = {"_failed": "failed", "_succeeded": "completed"}
 _FOREIGN_NAMES = {
-    "secrets": "secrets are not available in expressions: list it under `secrets` of the step and read the environment "
+    "secrets": "secrets are not available in expressions; list it under `secrets` of the step and read the environment "
     'variable, as "$NAME"',
     "null": "unknown name `null`; use `none`",
     "nil": "unknown name `nil`; use `none`",
@@ -138,8 +138,9 @@ def unknown(name: str, *, alone: bool = False) -> str:
         dashed = "or for an id with a dash or a dot steps['<id>'].status"
         return f"unknown name `{shown(name)}`; the status of a step is {forms}, {dashed}"
     quoted = f"; quote strings: '{shown(name)}'" if alone else ""
+    literals = ("true", "false", "none") if alone else ()
     return f"unknown name `{shown(name)}`{quoted}" + _nearest(
-        name, ROOTS, f"; known names: {', '.join(ROOTS)}"
+        name, (*ROOTS, *literals), f"; known names: {', '.join(ROOTS)}"
     )
 
 

@@ -6,11 +6,13 @@ import click
 
 from planrun.cliutil.click import replace_file, tell
 from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
 from planrun.cliutil.findings import say_form, say_text
 from planrun.cliutil.printing import say
 from planrun.errors import EXIT_FAILED, EXIT_INVALID, InvalidPlan
-from planrun.lint.lint import ADVICE, advise, reordered
+from planrun.lint.codes import ADVICE
+from planrun.lint.lint import advise, reordered
 from planrun.plan.problems import CODES
 
 TYPE_CHECKING = False
@@ -28,7 +30,6 @@ FORMATS = ("text", "json", "sarif", "github")
     "plans",
     metavar="PLAN...",
     nargs=-1,
-    required=True,
     type=click.Path(readable=False),
     shell_complete=complete_plans,
 )
@@ -52,15 +53,17 @@ def lint(  # noqa: PLR0913 - one for each option
     """Give advice about valid plans: dangers, attempts, waits, leftovers. Nothing runs.
 
     Exit code 0 also with findings (--strict: 1). 2: a plan is not valid. Suppress rules with
-    `x-lint: {ignore: [L403]}` in the plan.
+    `x-lint: {ignore: [L403]}` in the plan. Without PLAN it is about the plan that `planrun run` takes.
 
     \b
     Examples:
+      planrun lint
       planrun lint plan.yml
       planrun lint plans/*.yml --strict --ignore L411
       planrun lint plan.yml --format sarif > planrun.sarif
       planrun lint plan.yml --fix
     """
+    plans = plans or (given(None).file,)
     if fix:
         for file in dict.fromkeys(plans):
             _fix(file)

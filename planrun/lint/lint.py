@@ -9,12 +9,14 @@ import os
 
 from planrun.app.history import weights
 from planrun.errors import InvalidInput, InvalidPlan
+from planrun.lint.codes import ADVICE
 from planrun.lint.order import (
     background,
     constant_conditions,
     hidden_path,
     nameless,
     needless_waits,
+    plain_notifications,
     unbounded,
     uncached_files,
     unstopped,
@@ -48,35 +50,6 @@ from planrun.records import history
 from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
-
-# Stable for ever, as those of problems are: plans and scripts name them to leave them out.
-ADVICE: dict[str, str] = {
-    "L401": "a dangerous step without approval",
-    "L402": "an irreversible step that does not state it",
-    "L403": "a network step without retries",
-    "L404": "retries on a step that is not idempotent",
-    "L405": "a step without a name",
-    "L406": "a verification that always passes",
-    "L407": "a verification with a higher risk than its step",
-    "L408": "an unused secret",
-    "L409": "an unused parameter",
-    "L410": "a constant condition",
-    "L411": "steps that could run in parallel",
-    "L412": "a step order that delays the longest path",
-    "L413": "a container that no step stops",
-    "L414": "a background process",
-    "L415": "a cached step with undeclared files",
-    "L416": "a step close to its timeout",
-    "L417": "a hidden failure",
-    "L418": "discarded output",
-    "L421": "an approval or a question in finally",
-    "L422": "a step with a lasting effect and without `idempotent`",
-    "L423": "an unverified step with a lasting effect",
-    "L424": "a long step that reports no progress",
-    "L425": "a large plan without `max_steps`",
-}
-
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -97,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     empty_proofs,
     risky_proofs,
     unused_secrets,
+    plain_notifications,
     unused_params,
     constant_conditions,
     needless_waits,
@@ -170,8 +144,8 @@ def _known(codes: Iterable[str]) -> set[str]:
     found = set(codes)
     for code in sorted(found):
         if code not in ADVICE and not code.startswith("W"):
-            hint = did_you_mean(code, ADVICE)
-            raise InvalidInput(f'no such advice: "{code}"' + (f"; {hint}" if hint else ""))
+            hint = did_you_mean(code, ADVICE) or "all codes: planrun explain --list"
+            raise InvalidInput(f'unknown code of advice: "{code}"; {hint}')
     return found
 
 

@@ -7,6 +7,7 @@ import re
 from planrun.expressions.check import references
 from planrun.model import graph
 from planrun.model.globs import BadGlob, meet, parse
+from planrun.model.notify import host_of, is_private, secrets_of
 from planrun.plan.edit.reorder import by_longest_path, makespan, savings
 from planrun.risk.classifier import Setting, scope_of
 from planrun.risk.levels import rank
@@ -170,13 +171,23 @@ def nameless(subject: Subject) -> Iterator[Problem]:
 
 
 def unused_secrets(subject: Subject) -> Iterator[Problem]:
-    """L408: a secret of the plan that no step lists."""
+    """L408: a secret of the plan that no step lists and no notification needs."""
     listed = {name for step in subject.plan.everything() for name in step.secrets}
+    listed.update(secrets_of(subject.plan.notify))
     if any(step.kind == "abstract" for step in subject.plan.steps):
         return
     for name in subject.plan.secrets:
         if name not in listed:
             yield subject.advice("L408", f'no step lists the secret "{name}"', key="secrets")
+
+
+def plain_notifications(subject: Subject) -> Iterator[Problem]:
+    """L426: a notification that anybody on the way can read and change."""
+    for target in subject.plan.notify:
+        if target.url.lower().startswith("http://") and not is_private(host_of(target.url)):
+            message = f"notifications to {host_of(target.url)} are not encrypted"
+            advice = subject.advice("L426", message, hint="use https://", key="notify")
+            yield advice.but(line=target.line, col=1, end_col=0) if target.line else advice
 
 
 def unused_params(subject: Subject) -> Iterator[Problem]:

@@ -294,7 +294,7 @@ def thrown_away(subject: Subject) -> Iterator[Problem]:
                 f'step "{step.id}" discards its output',
                 step,
                 "run",
-                "remove the redirection: the log is shown only when the step fails",
+                "remove the redirection; `--output failed` shows the output of failed steps only",
             )
 
 

@@ -22,7 +22,7 @@ from planrun import __version__
 from planrun.errors import InvalidPlan
 from planrun.model.call import TOKENS, Answer, Request, Usage
 from planrun.model.record import Record
-from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.problems import Problem, in_order, key_hint
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.sha256 import sha256
@@ -428,7 +428,7 @@ class _Reading:
         for key in data:
             if key not in checks:
                 self._wrong(
-                    "E104", f'unknown key "{key[:60]}" in {what}', node.key(key), did_you_mean(key, checks)
+                    "E104", f'unknown key "{key[:60]}" in {what}', node.key(key), key_hint(key, checks)
                 )
         for key, (needed, reason, fits) in checks.items():
             if key not in data:
@@ -503,7 +503,7 @@ _TEXT = (True, "is a text", _is_text)
 _LINE = (False, "is a text", _is_text)
 _COUNT = (False, "is a whole number from 0 up", _is_count)
 _ENTRY: dict[str, Check] = {
-    "version": (True, f"is {VERSION}; another version of planrun may know others", _is_version),
+    "version": (True, f"must be {VERSION}: other versions are not supported", _is_version),
     "number": (True, "is a whole number from 1 up", lambda value: _is_count(value) and value > 0),
     "planrun": (True, "is the version of planrun that recorded it", _is_text),
     "key": (True, "is a SHA-256: 64 hexadecimal digits in lower case", _is_key),

@@ -12,7 +12,7 @@ from math import ceil
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.problems import Problem, did_you_mean, in_order
+from planrun.plan.problems import Problem, in_order, key_hint
 from planrun.plan.schema.forms import as_number
 from planrun.plan.yaml.document import MAPPING, SCALAR, parse
 from planrun.plan.yaml.file import NotRegular, read_script
@@ -178,7 +178,7 @@ class _Check:
             return False
         for key in node.value:
             if key not in known:
-                hint = did_you_mean(key, known)
+                hint = key_hint(key, known)
                 self._wrong("E104", f'unknown key "{key}" in {what}', node.key(key), hint)
         for key in known:
             if key not in optional and node.get(key) is None:
@@ -199,7 +199,7 @@ def _number(node: Node) -> float:
 
 def _version(node: Node) -> str:
     fits = node.kind == SCALAR and node.plain and node.value == str(VERSION)
-    return "" if fits else f"is {VERSION}; another version of planrun may know others"
+    return "" if fits else f"must be {VERSION}: other versions are not supported"
 
 
 def _day(node: Node) -> str:

@@ -100,6 +100,7 @@ class AttemptEnded(Record):
     stderr: tuple[
         int, ...
     ] = ()  # of a failed one: where in its log the last of stderr stands; from -1: mixed
+    program: str = ""  # the path of what started in place of bash, for a script that is one plain command
 
 
 class StepHeld(Record):
@@ -203,7 +204,7 @@ class GateAnswered(Record):
     at: str
     step: str
     answer: Any
-    via: str  # command, option, file, policy, criteria, timeout, approval
+    via: str  # command, terminal, option, file, policy, criteria, timeout, approval
     by: str = ""  # who says so
     reason: str = ""  # why, as they put it
     approval: str = ""  # id of the approval file

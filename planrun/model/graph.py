@@ -36,12 +36,16 @@ def waits(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
         for step in steps:
             if step.on_failure == "continue":
                 handlers.pop(step.id, None)
-    links: dict[str, list[tuple[str, str]]] = {
-        step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps
-    }
     if any([step.group for step in steps]):  # noqa: C419 - half the time
-        links = unrolled(steps)
-    return wait_links(links, handlers)
+        return wait_links(unrolled(steps), handlers)
+    if handlers:
+        return wait_links(
+            {step.id: [(edge.on, edge.kind) for edge in step.edges] for step in steps}, handlers
+        )
+    inside = {step.id for step in steps}
+    return {
+        step.id: tuple(dict.fromkeys([edge.on for edge in step.edges if edge.on in inside])) for step in steps
+    }
 
 
 def wait_links(
@@ -223,10 +227,12 @@ def weights(before: Waits, seconds: Mapping[str, float], default: float = 1.0) -
     `seconds` holds known durations; a step without one weighs `default`. Steps behind a cycle are missing.
     """
     found: dict[str, float] = {}
-    after = reverse(before)
+    behind: dict[str, float] = {}  # the longest path that starts behind a step
     for name in reversed(order(before)):
-        rest = [found[other] for other in after[name] if other in found]
-        found[name] = seconds.get(name, default) + max(rest, default=0.0)
+        path = found[name] = seconds.get(name, default) + behind.pop(name, 0.0)
+        for other in before[name]:
+            if path > behind.get(other, 0.0):
+                behind[other] = path
     return found
 
 

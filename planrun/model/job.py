@@ -35,6 +35,9 @@ class Job(Record):
     ] = ()  # its post-checks: the same attempt runs them one after the other while they complete
     container: dict[str, Any] = {}  # noqa: RUF012 - never written; what it runs in: engine, name, options, image
     inside: tuple[str, ...] = ()  # of a job in a container, what runs there
+    may_omit_shell: bool = (
+        False  # argv ends with a script for bash, which is not needed for one plain command
+    )
     private: str = ""  # the folder of its attempt, where there is one
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
 
@@ -82,6 +85,7 @@ class Outcome(Record):
         int, ...
     ] = ()  # where in its log the last of stderr stands, in bytes; from -1: both outputs, mixed
     errors: str = ""  # what stands there: what its error is classified by
+    program: str = ""  # the path of what started in place of bash; empty: what argv says
     passing: bool = False  # it could not be started for lack of processes, memory or descriptors
 
 
@@ -143,6 +147,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "resources",
         "reports",
         "stderr",
+        "program",
     ):
         if name in known:
             fields[name] = known[name]

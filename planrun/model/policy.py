@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+    from planrun.model.notify import Target
+
     Level = Literal["none", "read-only", "low", "medium", "high"]
     Origin = Literal["file", "expanded", "replanned", "agent"]
 
@@ -73,6 +75,8 @@ class Policy(Record):
     ask_for: Literal["steps", "plan"] = "steps"
     decisions: dict[str, Any] = {}  # noqa: RUF012 - never written; answers to `ask` and `decide` by step
     on_failure: dict[str, str] = {}  # noqa: RUF012 - what a failure means by risk, where a step does not say
+    notify: tuple[Target, ...] = ()  # who is notified besides the targets of the plan
+    plan_notify: bool = True  # whether the targets of the plan count
     line: int = 0
 
 

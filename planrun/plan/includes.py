@@ -14,16 +14,13 @@ from planrun.plan.check.validate import validate, validated
 from planrun.plan.compile.compile import Compiler
 from planrun.plan.compile.risks import TOO_MUCH
 from planrun.plan.keys.formulas import OPEN
-from planrun.plan.keys.fragments import check_within
 from planrun.plan.keys.outline import Outline, Used, members
 from planrun.plan.keys.table import PLAN
-from planrun.plan.keys.uses import warn
 from planrun.plan.problems import Problem, in_order, limited
 from planrun.plan.readers import SHIPPED, Disk, NotIncluded, copies, shown
 from planrun.plan.schema import shape
 from planrun.plan.schema.forms import to_data
 from planrun.plan.tables import ACTIONS, COMPANIONS
-from planrun.plan.templates import Template, filled, read_template, value_problem
 from planrun.plan.yaml.document import parse, read_tree
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 from planrun.risk.levels import rank
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
     from planrun.plan.readers import Reader
+    from planrun.plan.templates import Template
 
 KEY = "extends"
 MAX_CHAIN = 5  # files in a chain of `extends`, the last one included
@@ -273,6 +271,8 @@ def check_filled_base(
     outline: Outline, node: Node, text: tuple[bytes, str], included: IncludedPlans
 ) -> tuple[Checked | None, list[Problem]]:
     """Check the plan that the template of an `extends` becomes; `text`: its bytes and what people call it."""
+    from planrun.plan.templates import filled, read_template  # few plans extend one
+
     try:
         template = read_template(*text)
         if template.root.get("extends") is not None:
@@ -288,6 +288,9 @@ def check_filled_base(
 
 def _values(outline: Outline, node: Node, template: Template) -> dict[str, Any] | None:
     """Return the values of the variables; None when one does not fit, which is reported where it is given."""
+    from planrun.plan.keys.fragments import check_within
+    from planrun.plan.templates import value_problem
+
     before = len(outline.problems)
     given = node.get("with")
     values: dict[str, Any] = {}
@@ -468,13 +471,17 @@ class IncludedPlans:
         try:
             data = self._bytes(path)
         except NotIncluded as error:
-            outline.report("E290", f"cannot use {node.value}: {error}", node)
+            is_action = "@" in node.value or node.value.startswith("docker://")
+            hint = "`uses` takes the file of a plan, e.g. `uses: ./build.yml`; planrun runs no GitHub actions"
+            outline.report("E290", f"cannot use {node.value}: {error}", node, hint if is_action else "")
             return None
         self.contents[path] = data
         self._around.append(path)
         checked, problems = check(data, shown(self.file, path), self)
         self._around.pop()
         if checked is not None:
+            from planrun.plan.keys.uses import warn
+
             before = len(checked.outline.problems)
             warn(checked.outline)
             problems = limited(in_order([*problems, *checked.outline.problems[before:]]))

@@ -40,7 +40,7 @@ def load_bytes(
 
     `read` gives the plans that it uses; None: they are files, as seen from `file`.
     """
-    with _NoCollection():
+    with NoCollection():
         key = kept.key_of(data, _name(file)) if cache else ""
         found = kept.read(key) if cache else None
         if found is not None:
@@ -88,12 +88,12 @@ def check_bytes(data: bytes, file: str) -> Findings:
     from planrun.plan.includes import IncludedPlans, check
 
     included = IncludedPlans(file)
-    with _NoCollection():
+    with NoCollection():
         checked, problems = check(data, file, included)
         problems = [*problems, *included.problems]
     sources = included.sources()
     if checked is None or any(problem.severity == "error" for problem in problems):
-        return Findings(problems=tuple(problems), sources=sources)
+        return Findings(problems=tuple(_recognised(problems, data, file)), sources=sources)
     return Findings(problems=tuple(problems), steps=checked.known, later=checked.later, sources=sources)
 
 
@@ -141,7 +141,7 @@ def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Pr
     checked, problems = check(data, file, included)
     problems = [*problems, *included.problems]
     if checked is None or any(problem.severity == "error" for problem in problems):
-        raise InvalidPlan(problems, sources={file: data, **included.sources()})
+        raise InvalidPlan(_recognised(problems, data, file), sources={file: data, **included.sources()})
     plan = compile_plan(checked).but(source=data)
     return (
         plan.but(files=included.contents) if included.contents else plan,
@@ -150,7 +150,13 @@ def _compile(data: bytes, file: str, read: Reader | None) -> tuple[Plan, list[Pr
     )
 
 
-class _NoCollection:
+def _recognised(problems: list[Problem], data: bytes, file: str) -> list[Problem]:
+    from planrun.plan.foreign import recognised  # for a file that is no plan
+
+    return recognised(problems, data, file)
+
+
+class NoCollection:
     """Keeps Python from looking for garbage where none is made: that costs as much again as the work."""
 
     def __enter__(self) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_PRINTED = 20
 # Keys at the top of plans, ours and those of others, and of policies.
 _TELLING = ("version", "steps", "jobs", "tasks", "policy", "auto_approve", "llm_auto_approve", "rules")
+_BELOW = "the keys of {} are listed below"
 WIDTH = 100  # characters of a source line that are shown
 
 
@@ -54,14 +55,39 @@ def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> st
     parts: list[str] = []
     for problem in printed:
         place = f"{visible(problem.file)}:{problem.line}:{problem.col}"
-        parts.append(f"{place}: {problem.severity}[{problem.code}]: {visible(problem.text)}")
-        parts += _excerpt(rows[problem.file], problem.line, problem.col, problem.end_col)
+        text = problem.but(hint=_BELOW.format(problem.place)).text if problem.is_listed else problem.text
+        parts.append(f"{place}: {problem.severity}[{problem.code}]: {visible(text)}")
+        if problem.code != "E006":  # is about the whole file
+            parts += _excerpt(rows[problem.file], problem.line, problem.col, problem.end_col)
         for line, col, note in problem.related:
             parts.append(f"{visible(problem.file)}:{line}:{col}: note: {visible(note)}")
             parts += _excerpt(rows[problem.file], line, col, 0)
     if len(problems) > MAX_PRINTED:
         parts.append(f"and {len(problems) - MAX_PRINTED} more")
+    parts += _key_lists(printed)
     return commands.broken("\n".join(parts)) + "\n" if parts else ""
+
+
+def closing_hint(problems: Sequence[Problem]) -> str:
+    """Return the line that names the command which explains the first error, or "" without errors."""
+    first = next((problem.code for problem in problems if problem.severity == "error"), "")
+    return f"for details: planrun explain {first}\n" if first else ""
+
+
+def _key_lists(problems: Sequence[Problem]) -> list[str]:
+    """Return the valid keys of each place that a finding refers to, once, in lines of limited width."""
+    places = {problem.place: problem.keys for problem in problems if problem.is_listed}
+    rows: list[str] = []
+    for place, keys in places.items():
+        row = f"the keys of {place}:"
+        for number, key in enumerate(keys, 1):
+            word = f" {key}," if number < len(keys) else f" {key}"
+            if len(row) + len(word) > WIDTH:
+                rows.append(row)
+                row = " "
+            row += word
+        rows.append(row)
+    return rows
 
 
 def _rows(data: bytes, wanted: set[int]) -> dict[int, str]:
@@ -137,6 +163,7 @@ def render_json(problems: Sequence[Problem]) -> str:
             "related": [
                 {"line": line, "column": col, "message": note} for line, col, note in problem.related
             ],
+            **({"valid_keys": list(problem.keys)} if problem.keys else {}),
         }
         for problem in problems
     ]

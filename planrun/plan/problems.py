@@ -109,6 +109,7 @@ CODES: dict[str, str] = {
     "E297": "a template, not a plan",
     "E298": "invalid template",
     "E299": "invalid variable of a template",
+    "E300": "invalid target of notifications",
     "W301": "interpolations are not evaluated here",
     "W302": "quoting that may not protect",
     "W303": "a policy rule without effect",
@@ -120,6 +121,7 @@ CODES: dict[str, str] = {
     "W320": "a service that no step needs",
 }
 
+MAX_KEYS = 12  # valid keys that are listed in a line; a longer list stands once below all findings
 MAX_PROBLEMS = 1000  # what one pass keeps; a file with more is not a plan with typos
 
 
@@ -127,7 +129,8 @@ class Problem(Record):
     """One finding: where it is (1-based, columns count characters) and what is wrong.
 
     A finding about the whole file stands at 1:1. `end_col` is the column after the last character; 0: unknown.
-    `related` are other places as (line, col, text) in the same file.
+    `related` are other places as (line, col, text) in the same file. `keys`: for an unknown key, those that are valid
+    there, and `place` what has them.
     """
 
     code: str
@@ -139,11 +142,18 @@ class Problem(Record):
     hint: str = ""
     severity: Literal["error", "warning", "advice"] = "error"
     related: tuple[tuple[int, int, str], ...] = ()
+    keys: tuple[str, ...] = ()
+    place: str = ""
 
     @property
     def text(self) -> str:
         """Message and hint in one line, as people read it; may hold raw characters of the source."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the hint is a list of keys that is too long for one line."""
+        return len(self.keys) > MAX_KEYS and self.hint.startswith("valid keys: ")
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -180,6 +190,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the hint `did you mean "x"?`, or "" when nothing known comes near."""
     found = nearest(word, known)
     return f'did you mean "{found}"?' if found else ""
+
+
+def name_hint(word: str, known: Iterable[str], noun: str) -> str:
+    """Return `did you mean "x"?`, or the known names as `NOUN: a, b, c`; "" when there are none."""
+    names = sorted(known)  # of two near words always the same one
+    more = f" and {len(names) - MAX_KEYS} more" if len(names) > MAX_KEYS else ""
+    listed = f"{noun}: {', '.join(names[:MAX_KEYS])}{more}" if names else ""
+    return did_you_mean(word, names) or listed
+
+
+def key_hint(word: str, known: Iterable[str]) -> str:
+    """Return the hint for an unknown key: `did you mean "x"?`, or the list of valid keys."""
+    keys = list(known)
+    return did_you_mean(word, keys) or f"valid keys: {', '.join(keys)}"
 
 
 def _folded(word: str) -> str:

@@ -163,6 +163,17 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "fail_fast": (("bool",), None, None),
     },
+    "Notification": {
+        "webhook": (("line",), None, "Webhook"),
+        "slack": (None, None, "Slack"),
+        "command": (None, ((("text",), None, None), 1), None),
+        "on": (("word", ("failed", "recovered", "waiting", "completed", "cancelled"), ()), ((("word", ("failed", "recovered", "waiting", "completed", "cancelled"), ()), None, None), 1), None),
+        "headers": (None, None, ("text", (("line",), None, None), 0)),
+        "secret_headers": (None, None, ("text", (("env",), None, None), 0)),
+        "sign": (("env",), None, None),
+        "secrets": (None, ((("env",), None, None), 1), None),
+        "timeout": (("duration",), None, None),
+    },
     "Option": {
         "label": (("line",), None, None),
         "description": (("text",), None, None),
@@ -212,6 +223,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "concurrency": (("id",), None, None),
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
+        "notify": (None, ((None, None, "Notification"), 1), None),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
@@ -226,6 +238,16 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "rules": (None, ((None, None, "Rule"), 1), None),
         "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
         "on_failure": (None, None, "FailureRules"),
+    },
+    "PolicyFile": {
+        "auto_approve": (("word", ("none", "read-only", "low", "medium", "high"), ()), None, None),
+        "llm_auto_approve": (("word", ("none", "read-only", "low", "medium", "high"), ()), None, None),
+        "ask_for": (("word", ("steps", "plan"), ()), None, None),
+        "preset": (("word", ("none", "careful"), ()), None, None),
+        "rules": (None, ((None, None, "Rule"), 1), None),
+        "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
+        "on_failure": (None, None, "FailureRules"),
+        "notify": (("bool",), ((None, None, "Notification"), 1), None),
     },
     "Produced": {
         "path": (("text",), ((("text",), None, None), 1), None),
@@ -286,6 +308,11 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "network": (("line",), None, None),
         "per": (("word", ("run", "instance"), ()), None, None),
         "setup": (None, ((("id",), None, None), 0), None),
+    },
+    "Slack": {
+        "url": (("line",), None, None),
+        "url_secret": (("env",), None, None),
+        "channel": (("line",), None, None),
     },
     "Step": {
         "id": (("id",), None, None),
@@ -376,6 +403,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "additionalProperties": (("bool",), None, "Value"),
         "required": (None, ((("text",), None, None), 1), None),
     },
+    "Webhook": {
+        "url": (("line",), None, None),
+        "url_secret": (("env",), None, None),
+    },
 }
 
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -407,7 +438,7 @@ LATER: dict[str, tuple[str, ...]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("FailureRules", "Llm", "Matcher", "Policy")
+FILLED: tuple[str, ...] = ("FailureRules", "Llm", "Matcher", "Policy", "PolicyFile")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

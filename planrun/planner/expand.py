@@ -20,7 +20,7 @@ from planrun.model.call import TOKENS
 from planrun.model.record import Record
 from planrun.plan.edit.page import Page, replace_step
 from planrun.plan.load import load_bytes
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 from planrun.plan.yaml.file import read_source
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
 from planrun.planner.generate import masker, notes_of
@@ -168,16 +168,14 @@ def abstract_steps(plan: Plan, wanted: Sequence[str] = ()) -> list[str]:
     for step in plan.steps:
         if step.kind == "abstract" and step.file:
             where = f"{plan.file_of(step)}:{step.line}"
-            raise InvalidInput(
-                f'the step "{step.id}" stands in another plan ({where}): expand that one first'
-            )
+            raise InvalidInput(f'the step "{step.id}" is in another plan ({where}): expand that one first')
     known = {step.id for step in plan.steps}
     for name in wanted:
         if name not in known:
-            hint = did_you_mean(name, known)
+            hint = name_hint(name, known, "steps")
             raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
         if name not in found:
-            raise InvalidInput(f'the step "{name}" of {plan.file} is concrete already: it says what it runs')
+            raise InvalidInput(f'the step "{name}" of {plan.file} already has an action')
     return [name for name in found if not wanted or name in wanted]
 
 
@@ -273,7 +271,7 @@ def _by_pattern(
         draft = expanded_of(name, step.title, about, repository)
         if draft is None:
             on_progress(
-                f'"{name}" stays without an action: no pattern of planrun\'s own fits; a model or you can write it'
+                f'"{name}" stays without an action: no built-in pattern fits; write it, or expand it with a model'
             )
         elif (found := expansion.take(draft, name)) is not None:
             faults = tuple(found) if isinstance(found, list) else ()
@@ -282,8 +280,8 @@ def _by_pattern(
             outcome: Any = "invalid" if faults else "denied"
             return Finished(outcome=outcome, before=before, faults=faults, refusals=refusals, message=message)
     if not expansion.pieces:
-        message = "no pattern of planrun's own fits any of its abstract steps"
-        return Finished(outcome="infeasible", before=before, message=message)
+        message = "no built-in pattern fits its abstract steps; write them, or expand them with a model"
+        return Finished(outcome="invalid", before=before, message=message)
     return Finished(
         outcome="accepted",
         before=before,

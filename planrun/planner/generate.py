@@ -157,7 +157,7 @@ def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator
         reason = f"auto_approve is {POLICY.auto_approve}" if own else decision.reason
         yield f"{word}: {line(reason, _REASON)}"
     elif static_decision(step.but(origin="expanded"), layers, context).answer != "allow":
-        yield "above llm_auto_approve: it would not run unasked if a model had written it during a run"
+        yield "above llm_auto_approve: it would need an approval if a model had written it during a run"
 
 
 def _first_looks(plan: Plan) -> Iterator[str]:
@@ -340,12 +340,12 @@ def _by_pattern(
     order: Order, repository: Repository, complexity: Complexity, on_progress: OnProgress, why: str = ""
 ) -> Generated:
     """Return planrun's own plan; `why`: the reason that no model wrote one."""
-    on_progress("planning", "following planrun's own pattern")
+    on_progress("planning", "following a built-in pattern")
     draft = fallback_of(order.goal, repository) if why else draft_of(order.goal, repository)
     found = Generated(outcome="accepted", source="template", complexity=complexity)
     heading = list(_heading(order, draft, found))
     if why:
-        heading.insert(1, f"NOT BY THE MODEL that was asked, which gave no plan that can be used: {why}")
+        heading.insert(1, f"NOT WRITTEN BY THE MODEL, which gave no usable plan: {why}")
     composed = compose(draft, order.frame, heading)
     return found.but(text=composed.text, plan=composed.plan)
 
@@ -356,7 +356,7 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
     if generated.source == "model":
         yield f"model: {', '.join(told(generated))}"
     else:
-        yield "model: none; planrun's own pattern"
+        yield "model: none; a built-in pattern"
     if order.threshold:
         reasons = "; ".join([reason.message for reason in generated.complexity.reasons])
         yield f"complexity of the goal: {generated.complexity.level} ({reasons})"

@@ -261,9 +261,9 @@ def _served(planning: Planning | None) -> list[str]:
 
 def _unnamed(settings: Settings, llm: Llm) -> str:
     if settings.no_llm:
-        return "--no-llm or PLANRUN_NO_LLM says that none is asked"
+        return "--no-llm or PLANRUN_NO_LLM turns models off"
     if not llm.enabled:
-        return "the plan says llm.enabled: false"
+        return "the plan sets llm.enabled: false"
     return "" if llm.model else "no model is named: give --llm-model, or llm.model in the plan"
 
 

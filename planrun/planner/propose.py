@@ -66,7 +66,7 @@ def propose(
             state = state_of(rundir, reading, secrets.masked)
         if state.exit_status is None:
             raise InvalidInput(
-                "this run goes on, or was killed: `planrun resume` or `planrun replan` goes on with it"
+                "this run is running, or was killed; to continue it: `planrun resume` or `planrun replan`"
             )
         # As the run would resume, without a record in its ledger.
         request = ResumeRequest(

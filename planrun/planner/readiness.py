@@ -18,7 +18,7 @@ from planrun.app.session import NotStarted
 from planrun.engine.failures import is_typed
 from planrun.errors import EXIT_WAITING, Denied, InvalidInput, PlanrunError
 from planrun.model import events as ev
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 from planrun.planner import models
 from planrun.planner.conversation import Conversation, Result
 from planrun.planner.expand import Expansion, ExpansionContext, abstract_steps
@@ -324,7 +324,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
         )
     for name in wanted:
         if name not in state.steps:
-            hint = did_you_mean(name, list(state.steps))
+            hint = name_hint(name, state.steps, "steps")
             raise InvalidInput(f'no step "{name}" in this run' + (f"; {hint}" if hint else ""))
         if why := _why_not(name, state):
             raise InvalidInput(f'the step "{name}" {why}')
@@ -441,7 +441,9 @@ def _how_far(layers: Layers) -> str:
     policies = [layers.plan.llm_auto_approve] if layers.plan else ["low"]
     ceilings = [ceiling.policy.llm_auto_approve for ceiling in layers.ceilings]
     lowest = min([*policies, *ceilings], key=levels.index)
-    asked = "nothing of it runs unasked" if lowest == "none" else f"runs unasked up to {lowest}"
+    asked = (
+        "nothing of it runs without approval" if lowest == "none" else f"runs without approval up to {lowest}"
+    )
     if not ceilings:
         return f"{asked}, and waits for an approval above" if lowest != "none" else asked
     most = min(ceilings, key=levels.index)

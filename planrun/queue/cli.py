@@ -9,7 +9,7 @@ import click
 from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
-from planrun.cliutil.options import EXECUTE, Option, parse
+from planrun.cliutil.options import QUEUED, Option, parse
 from planrun.cliutil.printing import say
 from planrun.errors import InvalidInput
 from planrun.records.queuefile import QueueFile
@@ -54,7 +54,7 @@ _PLACING = (
         scope="QUEUE",
     ),
 )
-_ADD = (*_PLACING, *EXECUTE)
+_ADD = (*_PLACING, *QUEUED)
 _PIECE = 1 << 16  # bytes that are copied at once
 _MOST = 999_999  # the highest priority
 
@@ -103,12 +103,12 @@ def _add(words: list[str]) -> int:
 def _words(values: dict[str, Any]) -> list[str]:
     """Return options as words again, each in one word."""
     words: list[str] = []
-    for option in EXECUTE:
+    for option in QUEUED:
         flag = next(flag for flag in option.flags if flag.startswith("--"))
         value = values.get(option.name)
         if option.name == "no_cache":
             words += [flag] if values.get("cache") is False else []
-        elif value is None or value is False:
+        elif value is None or value is False or option.values:  # another option has the same field
             continue
         elif option.kind == "flag":
             words.append(flag)

@@ -182,7 +182,7 @@ def of_code(code: int, rundir: str, *, stopped: bool) -> Outcome:
     if code in CANCELLED or (stopped and code < 0):
         return Outcome(status="cancelled", reason="cancelled", exit_code=code if code > 0 else 128 - code)
     if code < 0:
-        reason = f"its process was ended by {signal_name(-code)}; planrun queue retry goes on"
+        reason = f"its process was ended by {signal_name(-code)}; to continue: planrun queue retry"
         return Outcome(status="failed", reason=reason, exit_code=128 - code)
     return Outcome(status="failed", reason=_REASONS.get(code, f"exit code {code}"), exit_code=code)
 
@@ -227,7 +227,7 @@ def size_of(rundir: str) -> int:
 def _waiting(rundir: str, rests: str) -> Outcome:
     reading = None if rests else ledger_of(rundir)
     rests = rests or (resting_status(reading) if reading else "")
-    reason = "paused; planrun queue retry goes on" if rests == "paused" else "waits for an answer"
+    reason = "paused; to continue: planrun queue retry" if rests == "paused" else "waits for an answer"
     return Outcome(status="waiting", reason=reason, exit_code=EXIT_WAITING, size=size_of(rundir))
 
 

@@ -20,7 +20,7 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
@@ -33,6 +33,9 @@ _FORM = "planrun history 1"
 _NONE = "-"
 _MARKS = {"completed": "c", "flaky": "k", "failed": "f"}
 _LETTERS = {mark: word for word, mark in _MARKS.items()}
+# The shape of cells: every digit is 0, every mark c.
+_SHAPE = str.maketrans("123456789kf", "000000000cc")
+_SHAPES = frozenset([f"c{'0' * digits}.000" for digits in range(1, 10)])
 
 
 class Past(Record):
@@ -43,28 +46,37 @@ class Past(Record):
 
 
 class History(Record):
-    """The last runs of a plan; `cells` has one text a run for each step, as in the file."""
+    """The last runs of a plan; `cells` has the text of each step as in the file: a cell for every run."""
 
     runs: tuple[str, ...] = ()
-    cells: Mapping[str, tuple[str, ...]] = {}
+    cells: Mapping[str, str] = {}
 
     def with_run(self, run: str, pasts: Mapping[str, Past]) -> History:
         """Return the history with a run added or replaced."""
+        return self._with_cells(run, {name: _cell(past.ending, past.seconds) for name, past in pasts.items()})
+
+    def with_state(self, run: str, state: RunState) -> History:
+        """Return the history with a run that ended added or replaced."""
+        return self._with_cells(run, dict(_cells_of(state)))
+
+    def _with_cells(self, run: str, new: Mapping[str, str]) -> History:
         runs = tuple(sorted({*self.runs, run}))[-RUNS_KEPT:]
         if run not in runs:
             return self
-        merged: dict[str, tuple[str, ...]] = {}
-        for name in {**self.cells, **pasts}:
-            old = dict(zip(self.runs, self.cells.get(name, ()), strict=False))
-            old[run] = _cell(pasts[name]) if name in pasts else _NONE
-            cells = tuple([old.get(known, _NONE) for known in runs])
+        # Where the cell of each run stands among the old ones of a step, with the new one behind them.
+        order = [-1 if each == run else self.runs.index(each) for each in runs]
+        none = " ".join([_NONE] * len(self.runs))
+        merged: dict[str, str] = {}
+        for name in {**self.cells, **new}:
+            row = [*self.cells.get(name, none).split(" "), new.get(name, _NONE)]
+            cells = [row[place] for place in order]
             if cells.count(_NONE) < len(cells) and name.isprintable():
-                merged[name] = cells
+                merged[name] = " ".join(cells)
         return History(runs=runs, cells=merged)
 
     def samples(self, step: str) -> list[Past]:
         """Return how a step ended in the runs in which it ran, oldest first."""
-        return [_past(cell) for cell in self.cells.get(step, ()) if cell != _NONE]
+        return [_past(cell) for cell in self.cells.get(step, _NONE).split(" ") if cell != _NONE]
 
 
 def path_of(home: str, plan: Plan) -> str:
@@ -96,38 +108,40 @@ def read(path: str) -> History:
     try:
         runs, *rows = _rows(path)
         names = tuple(runs.split())
-        cells: dict[str, tuple[str, ...]] = {}
+        cells: dict[str, str] = {}
+        # A large plan has few shapes, and parsing every number takes five times as long.
+        sound: set[str] = set()
         for row in rows:
             middle, texts, name = row.split("\t", 2)
-            cells[name] = tuple(texts.split(" "))
-            known = [_seconds(cell[1:]) for cell in cells[name] if cell != _NONE and cell[0] in _LETTERS]
-            if (
-                len(cells[name]) != len(names)
-                or not known
-                or len(known) + cells[name].count(_NONE) < len(names)
-            ):
-                return History()
+            cells[name] = texts
+            shape = texts.translate(_SHAPE)
+            if shape not in sound:
+                if not _is_sound(shape, len(names)):
+                    return History()
+                sound.add(shape)
             if middle != _NONE:
                 _seconds(middle)
-    except (ValueError, IndexError):
+    except ValueError:
         return History()
     return History(runs=names, cells=cells)
 
 
+def _is_sound(shape: str, count: int) -> bool:
+    """Return whether a shape is that of so many cells, at least one of them with a number."""
+    cells = shape.split(" ")
+    known = [cell for cell in cells if cell != _NONE]
+    return len(cells) == count and bool(known) and _SHAPES.issuperset(known)
+
+
 def write(path: str, history: History) -> bool:
     """Replace the history file atomically; return whether that succeeded."""
-    rows = [_FORM, " ".join(history.runs)]
-    for name, cells in history.cells.items():
-        done = sorted([_seconds(cell[1:]) for cell in cells if cell[0] in "ck"])
-        rows.append(f"{_text(median(done)) if done else _NONE}\t{' '.join(cells)}\t{name}")
     part = f"{path}.part"
     try:
-        data = ("\n".join(rows) + "\n").encode()
         try:
-            _put(part, data)
+            _put(part, history)
         except FileNotFoundError:
             os.mkdir(os.path.dirname(path), 0o700)
-            _put(part, data)
+            _put(part, history)
         os.rename(part, path)
     except (OSError, UnicodeError):  # a full disk, an invalid name: the file can be rebuilt at any time
         return False
@@ -136,24 +150,27 @@ def write(path: str, history: History) -> bool:
 
 def record(path: str, run: str, state: RunState) -> None:
     """Add a run that ended; a resumed run replaces its earlier entry."""
-    write(path, read(path).with_run(run, pasts_of(state)))
+    write(path, read(path).with_state(run, state))
 
 
-def pasts_of(state: RunState) -> dict[str, Past]:
-    """Return how the steps of a run ended by themselves; services never do."""
-    ends: dict[str, Past] = {}
+def _cells_of(state: RunState) -> Iterator[tuple[str, str]]:
+    """Yield the steps of a run that ended by themselves, with their cells; services never do."""
     for name, step in state.steps.items():
         tries = step.tries
         if not tries or step.status not in ("completed", "failed") or step.step.service is not None:
             continue
         seconds = sum([attempt.ended.duration for attempt in tries if attempt.ended])
-        ends[name] = Past(ending="flaky" if step.reason == "flaky" else step.status, seconds=seconds)
-    return ends
+        yield name, _cell("flaky" if step.reason == "flaky" else step.status, seconds)
 
 
-def median(ordered: list[float]) -> float:
-    """Return the median of sorted numbers, the lower of two: a duration that occurred, not a mean."""
-    return ordered[(len(ordered) - 1) // 2]
+def _median(cells: str) -> str:
+    """Return the median of the seconds of those that completed, the lower of two: a duration that occurred, no mean."""
+    texts = [cell[1:] for cell in cells.split(" ") if cell[0] in "ck"]
+    if not texts:
+        return _NONE
+    texts.sort()
+    texts.sort(key=len)  # in the order of numbers: all have three decimals
+    return texts[(len(texts) - 1) // 2]
 
 
 def _rows(path: str) -> list[str]:
@@ -177,26 +194,22 @@ def _rows(path: str) -> list[str]:
     return rows
 
 
-def _put(path: str, data: bytes) -> None:
+def _put(path: str, history: History) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    finally:
-        os.close(fd)
+    with open(fd, "wb", buffering=65536) as out:  # by rows: the whole of it is many times its size
+        out.write(f"{_FORM}\n{' '.join(history.runs)}\n".encode())
+        out.writelines(
+            f"{_median(cells)}\t{cells}\t{name}\n".encode() for name, cells in history.cells.items()
+        )
 
 
-def _cell(past: Past) -> str:
-    return _MARKS[past.ending] + _text(past.seconds)
+def _cell(ending: str, seconds: float) -> str:
+    return f"{_MARKS[ending]}{seconds:.3f}"
 
 
 def _past(cell: str) -> Past:
     """Parse a cell that was validated."""
     return Past(ending=_LETTERS[cell[0]], seconds=_seconds(cell[1:]))
-
-
-def _text(seconds: float) -> str:
-    return f"{seconds:.3f}"
 
 
 def _seconds(text: str) -> float:

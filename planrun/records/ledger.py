@@ -16,7 +16,7 @@ import os
 
 from planrun.errors import RecordsLost
 from planrun.model.events import NAMES
-from planrun.model.jsontext import dumps
+from planrun.model.jsontext import members
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -58,6 +58,7 @@ class Ledger:
         self.lost: RecordsLost | None = None
         self._reserve = reserve
         self._beside = beside
+        self._held: list[tuple[bytes, str]] = []  # lines to be written, each with the hash before it
         self._dirty = False
         self._dead = False  # nothing more can be written
         self._is_durable_path = False  # its name, and `beside`, survive a power cut
@@ -71,21 +72,35 @@ class Ledger:
             raise self._error(error) from None
 
     def append(self, event: Record) -> None:
-        """Write one event; on return it survives the death of this process, or `lost` is set."""
+        """Write one event after those held; on return it survives the death of this process, or `lost` is set."""
+        self.hold(event)
+        self.flush()
+
+    def hold(self, event: Record) -> None:
+        """Take one event that is written with the next one, or by flush() or sync()."""
         if self._dead:
             return
-        fields = dumps(event.__dict__)
-        body = f'{{"seq":{self.records + 1},"type":"{self._names[type(event)]}",{fields[1:-1]}'
-        head = sha256((self.head + body).encode()).hexdigest()
-        line = f'{body},"hash":"{head}"}}\n'.encode()
-        if self._write(line):
-            self.records += 1
-            self.head = head
-            self._size += len(line)
-            self._dirty = True
+        self.records += 1
+        body = f'{{"seq":{self.records},"type":"{self._names[type(event)]}",{members(event.__dict__)}'
+        before, self.head = self.head, sha256((self.head + body).encode()).hexdigest()
+        self._held.append((f'{body},"hash":"{self.head}"}}\n'.encode(), before))
+
+    def flush(self) -> None:
+        """Write the events that are held, in one system call; see `lost`."""
+        if not self._held:
+            return
+        held, self._held = self._held, []
+        if len(held) > 1 and self._attempt(b"".join([line for line, _ in held])) is None:
+            return
+        for place, (line, before) in enumerate(held):  # as many as fit, if not all do
+            if self._dead or not self._write(line):
+                self.records -= len(held) - place
+                self.head = before
+                return
 
     def sync(self) -> None:
-        """Make the appended events survive a power cut; does nothing without new events. See `lost`."""
+        """Make all events survive a power cut; does nothing without new events. See `lost`."""
+        self.flush()
         if not self._dirty or self._dead:
             return
         self._dirty = False
@@ -120,17 +135,23 @@ class Ledger:
 
     def _write(self, line: bytes) -> bool:
         """Append one line whole or not at all; return whether it is written. A full disk gets a second try."""
-        for again in (True, False):
-            try:
-                self._put(line)
-            except OSError as error:
-                self._lose(error)
-                self._dead = not (self._cut_back() and again and self._make_room(error))
-                if self._dead:
-                    return False
-            else:
-                return True
-        return False
+        error = self._attempt(line)
+        if error is not None and not self._dead and self._make_room(error):
+            error = self._attempt(line)
+        self._dead = error is not None
+        return not self._dead
+
+    def _attempt(self, lines: bytes) -> OSError | None:
+        """Append whole lines, all of them or none; return what prevented it."""
+        try:
+            self._put(lines)
+        except OSError as error:
+            self._lose(error)
+            self._dead = not self._cut_back()
+            return error
+        self._size += len(lines)
+        self._dirty = True
+        return None
 
     def _put(self, line: bytes) -> None:
         written = os.write(self._fd, line)

@@ -126,7 +126,7 @@ def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) 
     body, end = line[: -_HASH - _KEY], line[-_HASH - _KEY :]
     digest = sha256(previous.encode() + body).hexdigest()
     if end != f',"hash":"{digest}"}}'.encode():
-        raise ValueError("its hash is not that of what it says")
+        raise ValueError("its hash does not match its content")
     try:
         record: Any = json.loads(line)
     except ValueError:

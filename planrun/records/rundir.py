@@ -26,6 +26,7 @@ PLACED = "placed"
 """In `.planrun`: names the existing copies of scripts."""
 RESERVE = "reserve"
 RUNS = "runs"
+_COMPARED = 200  # newest runs whose ids are compared with an unknown one
 
 
 def home(workspace: str) -> str:
@@ -186,6 +187,24 @@ def runs(workspace: str) -> Iterator[str]:
             yield name
 
 
+def _is_near(run: str, name: str) -> bool:
+    """Say whether an id differs from another one in at most two characters; ids have random digits."""
+    return len(run) == len(name) and sum(a != b for a, b in zip(run, name, strict=True)) <= 2
+
+
+def _above(workspace: str) -> str:
+    """Return the hint where a folder above, up to the root of the repository, has runs: its plan was run from here."""
+    folder = os.path.abspath(workspace)
+    while not os.path.exists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            break
+        folder = parent
+        if os.path.isdir(os.path.join(folder, HOME, RUNS)):
+            return f"; {folder} has some: planrun -C {os.path.relpath(folder, workspace)} VERB"
+    return ""
+
+
 def find(workspace: str, run: str) -> str:
     """Return the folder of a run by its id, the start of it, or `last`; raises InvalidInput."""
     known = list(runs(workspace))
@@ -195,7 +214,9 @@ def find(workspace: str, run: str) -> str:
     if len(matches) == 1:
         return os.path.join(workspace, HOME, RUNS, matches[0])
     if not known:
-        raise InvalidInput("there are no runs in this folder")
+        raise InvalidInput(f"no runs in this folder{_above(workspace)}")
     if not matches:
-        raise InvalidInput(f'no run "{run}"; the newest is {known[0]}')
+        near = next((name for name in known[:_COMPARED] if _is_near(run, name)), "")
+        hint = f'did you mean "{near}"?' if near else f"the newest is {known[0]}; to list all: planrun runs"
+        raise InvalidInput(f'no run "{run}"; {hint}')
     raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')

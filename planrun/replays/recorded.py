@@ -193,8 +193,12 @@ class Player:
         self._idle = 0
         self._now = max(self._now, between(self._start, event.at))
 
-    def sync(self) -> None:
+    hold = append
+
+    def flush(self) -> None:
         """Nothing is written."""
+
+    sync = flush
 
     # The inbox.
 
@@ -256,6 +260,13 @@ class Player:
             self._unborn.discard(ended.step)
             found.append((job, outcome_of(ended, self._rundir, job.log)))
         return found
+
+    def attend(self) -> None:
+        """Do nothing: nothing runs in a replay."""
+
+    def output(self, _step: str, _start: int, _size: int) -> bytes | None:
+        """Return None: nothing runs in a replay."""
+        return None
 
     def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
         """How it ended is on record."""
@@ -408,6 +419,11 @@ class Player:
                 break
             found.append(event)
         return found
+
+    def is_asking(self, _state: RunState) -> bool:
+        """Whether the run waited for an answer at its terminal: it did not pause for its gates."""
+        event = next(iter(self._recorded.events[self._recorded.place :]), None)
+        return not (event is None or (isinstance(event, ev.RunEnding) and event.why == "gates"))
 
     # The planner.
 

@@ -41,6 +41,7 @@ _SAME = (
     "tools",
     "resources",
     "stderr",
+    "program",
 )
 
 

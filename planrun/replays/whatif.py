@@ -89,8 +89,12 @@ class WhatIf:
         """Nothing is written."""
         self.records += 1
 
-    def sync(self) -> None:
+    hold = append
+
+    def flush(self) -> None:
         """Nothing is written."""
+
+    sync = flush
 
     def take(self) -> list[int]:
         """No signal comes: those of the record belong to moments that may not come."""
@@ -292,6 +296,10 @@ class WhatIf:
     def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
         """No answer comes."""
         return []
+
+    def is_asking(self, _state: RunState) -> bool:
+        """No one is asked."""
+        return False
 
 
 def _results(found: StepState) -> list[tuple[ev.AttemptEnded, str]]:

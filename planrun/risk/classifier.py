@@ -12,7 +12,7 @@ from planrun.risk.levels import HIGH, Finding, Value, high, rank, together
 from planrun.risk.paths import Ground
 from planrun.risk.programs.dangerous import effects_in
 from planrun.risk.scope import Scope, TooMany
-from planrun.risk.syntax import parse
+from planrun.risk.syntax import WORDS_OF_GRAMMAR, parse
 from planrun.risk.tokens import HOLES, NotUnderstood
 from planrun.risk.words import HOME, PRINTED, Arg, literal
 
@@ -27,6 +27,7 @@ MAX_LENGTH = 8_192
 """Characters of one text; a longer one is high. Reading it takes some milliseconds."""
 MAX_WORDS = 1500
 """Words and signs of one text outside its substitutions; with more it is high. One takes up to 30 microseconds."""
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:,+=@%^ ")
 _LAST: dict[str, list[Token]] = {}  # tokens of one text; nothing changes them once they are read
 _UNSEEN = frozenset(
     chr(code)
@@ -160,6 +161,46 @@ def _lexed(text: str) -> list[Token]:
 
 
 def _classified(text: str, setting: Setting) -> Risk:
+    found = of_plain(text, setting)
+    return found if found is not None else of_any(text, setting)
+
+
+def of_plain(text: str, setting: Setting) -> Risk | None:
+    """Return the class of a text that is one command of plain words, without the grammar: half the time.
+
+    None: it is something else, or too long.
+    """
+    line = text.removesuffix("\n")
+    if not _PLAIN.issuperset(line) or len(line) > MAX_WORDS or PRINTED in line:
+        return None
+    words: list[Arg] = []
+    at = 0
+    for word in line.split(" "):
+        end = at + len(word)
+        if word:
+            words.append(Arg(word, (at, end)))
+        at = end + 1
+    first = words[0].value if words else None
+    if not first or "=" in first or first in WORDS_OF_GRAMMAR:
+        return None
+    ground = ground_of(setting)
+    finding, overwrites = commands.of_plain(words, ground)
+    spans = tuple([(word.start, word.end) for word in words])
+    values = tuple([word.value for word in words])
+    command = Command(
+        words=values,
+        spans=spans,
+        cwd=ground.cwd,
+        level=finding.level,
+        reason=finding.reason,
+        effects=finding.effects,
+    )
+    excerpt = _cut(line[words[0].start : words[-1].end])
+    return _risk((command,), [(excerpt, finding)]).but(bare=True, overwrites=tuple(dict.fromkeys(overwrites)))
+
+
+def of_any(text: str, setting: Setting) -> Risk:
+    """Return the class of any text by the grammar of bash; raises NotUnderstood and TooMany."""
     scope = scope_of(text, setting)
     if not scope.found:
         return _opaque("no command at all")

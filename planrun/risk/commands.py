@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planrun.risk.words import Arg
 
 _NOTHING = Finding(level=READ_ONLY, reason="only reads and prints")
+_PATCH = high("a patch that is in no file of the workspace", "writes")
 _PATCHING = frozenset(("patch", "git apply", "git am"))
 _WRITES = ("&>", "&>>", ">", ">>", ">|")
 _SYSTEM = ("/bin/", "/usr/bin/")
@@ -46,6 +47,15 @@ def of_found(found: Found, ground: Ground, history: History) -> Finding:
     return together([whole, chained]) if chained is not None and whole.level != HIGH else whole
 
 
+def of_plain(words: list[Arg], ground: Ground) -> tuple[Finding, list[str]]:
+    """Return the class of a text that is one command of these words, and the files that it overwrites."""
+    site = Site(ground.cwd, ground, Trace())
+    findings = [of_words(words, site, builtins=True)]
+    if site.trace.patches:
+        findings.append(_PATCH)
+    return together(findings), site.trace.overwrites
+
+
 class Site:
     """Where a command runs, and what it does there."""
 
@@ -70,7 +80,7 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
             site.trace.streams = bool(UNPACKERS.intersection(site.trace.programs))
         applies = site.trace.patches and not any(op == "<" for _, op, _, _ in variant.redirects)
         if applies or (is_fed and _PATCHING.intersection(site.trace.programs)):
-            findings.append(high("a patch that is in no file of the workspace", "writes"))
+            findings.append(_PATCH)
     return together(findings)
 
 

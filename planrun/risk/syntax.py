@@ -311,6 +311,10 @@ class Compounds(Reader):
 
 
 _OPENERS = {"if": "if", "while": "loop", "until": "loop", "{": "{"}
+WORDS_OF_GRAMMAR = frozenset(
+    (*CLAUSES, *_OPENERS, "!", "time", "for", "case", "[[", "function", "coproc", "select", "in")
+)
+"""Words that mean something else than a program where a command begins."""
 
 
 def parse(tokens: list[Token], scope: Scope) -> None:

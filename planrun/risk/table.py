@@ -446,7 +446,7 @@ def _kinds_of(rule: Rule, operands: list[Arg]) -> Sequence[tuple[str, str]]:
     spare = count - needed
     if spare < 0:
         is_started = items[0][0] == "run"  # a shell or an interpreter, which then runs its input
-        raise Refused("what it runs is not said" if is_started else "an operand is missing")
+        raise Refused("it does not name what it runs" if is_started else "an operand is missing")
     found: list[tuple[str, str]] = []
     for kind, many, level in items:
         if kind in ("command", "module"):

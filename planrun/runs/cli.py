@@ -1,22 +1,13 @@
-"""`planrun status`, `runs`, `verify`, `prune` and `explain`: verbs that read the records of runs in this folder.
-
-Each verb imports its work when it is called, so that `planrun runs` does not load what `planrun explain` needs.
-"""
+"""`planrun status`, `runs`, `verify` and `prune`: verbs that read the records of runs in this folder."""
 
 from __future__ import annotations
 
 import click
 
-from planrun.cliutil.click import judged
-from planrun.cliutil.completion import complete_plans_or_runs, complete_runs, complete_steps
-from planrun.runs.explaintext import explain_step
+from planrun.cliutil.completion import complete_runs
 from planrun.runs.listing import print_runs, verify_run
 from planrun.runs.prune import print_pruned
 from planrun.runs.status import print_status
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @click.command(short_help="Show the progress of a run, and what blocks it.")
@@ -92,42 +83,4 @@ def prune(keep: int, older_than: str, *, dry_run: bool, as_json: bool) -> int:
       planrun prune --keep 10 --older-than 720h --dry-run
     """
     print_pruned(keep, older_than, dry_run=dry_run, as_json=as_json)
-    return 0
-
-
-@click.command(short_help="Explain why a step would run, ran, failed or did not run.")
-@click.argument("plan_or_run", metavar="PLAN|RUN", shell_complete=complete_plans_or_runs)
-@click.argument("step", shell_complete=complete_steps)
-@judged
-@click.option(
-    "--cache-store",
-    envvar="PLANRUN_CACHE_STORE",
-    metavar="DIR",
-    default="",
-    help="Look for results here, too.",
-)
-@click.option(
-    "--report-dir",
-    envvar="PLANRUN_REPORT_DIR",
-    metavar="DIR",
-    default="planrun-out",
-    help="The folder of reports, which no step reads. Default: planrun-out",
-)
-@click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def explain(
-    plan_or_run: str, step: str, *, as_json: bool, cache_store: str, report_dir: str, **under: Any
-) -> int:
-    """Explain STEP: its dependencies and their results, its condition, its limits and where they are set.
-
-    With a plan: when it would run, the class of risk of each command, which rule would allow it, ask for it or deny
-    it, and whether the cache has its result. With a run: why it ran, failed or did not run, and who approved it; the
-    policy of the run is on record, so --policy, --auto-approve and --param are ignored.
-
-    \b
-    Examples:
-      planrun explain plan.yml publish
-      planrun explain plan.yml publish --policy ci/policy.yml --param target=prod
-      planrun explain last publish
-    """
-    explain_step(plan_or_run, step, as_json=as_json, cache_store=cache_store, report_dir=report_dir, **under)
     return 0

@@ -10,11 +10,11 @@ from planrun.approval.preview import as_data
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.tree import spelled
-from planrun.model.lifecycle import judge
 from planrun.model.record import Record
 from planrun.plan.includes import outline_for
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import name_hint
 from planrun.reports import escape, gates
+from planrun.reports.causes import judgement
 from planrun.reports.describe import FAILURE_MEANS, retry_text, step_data
 from planrun.reports.facts import sentence, status_of
 from planrun.reports.policies import ALLOWED_BY_DEFAULT, KINDS, asked, decision, grounds
@@ -33,14 +33,22 @@ if TYPE_CHECKING:
     from planrun.plan.keys.outline import Outline
     from planrun.plan.yaml.node import Node
 
-# What a step waits for, by the kind of its edge.
+# What an edge requires of the other step, by its kind; and when a step with such an edge runs.
 WANTS = {
-    "ok": "succeeds, or its failure is tolerated",
-    "completed": "completes",
-    "failed": "fails",
-    "done": "ends",
-    "open": "is ready, or lets its members start",
-    "same": "has begun: each instance waits for the one of its own name",
+    "ok": "no failure, or a tolerated one",
+    "completed": "completed",
+    "failed": "failed",
+    "done": "any end",
+    "open": "ready, or members may start",
+    "same": "the instance of the same name has started",
+}
+_PLANNED = {
+    "ok": "It runs after {}, unless {} fails. A tolerated failure does not stop it.",
+    "completed": "It runs only after {} has completed, not if {} was skipped or failed.",
+    "failed": "It runs only if {} fails.",
+    "done": "It runs after {} has ended, with any result.",
+    "open": "It runs after {} is ready, or lets its members start.",
+    "same": "Each instance runs after the instance of {} that has the same name.",
 }
 LOG_BYTES = 1000  # of an attempt's output
 
@@ -62,7 +70,7 @@ def find_step(plan: Plan, name: str) -> Step:
     for step in plan.steps:
         if step.id == name:
             return step
-    hint = did_you_mean(name, [step.id for step in plan.steps])
+    hint = name_hint(name, [step.id for step in plan.steps], "steps")
     raise InvalidInput(f'no step "{name}" in {plan.file}' + (f"; {hint}" if hint else ""))
 
 
@@ -148,17 +156,14 @@ def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
 
 def planned_reasons(step: Step) -> list[str]:
     """Return in sentences when a step runs."""
-    if not step.edges and step.condition is None:
-        first = (
-            "it runs at the end, however the run ended"
-            if step.section == "finally"
-            else "it has no dependencies"
-        )
-        return [first]
-    conditions = [f"{edge.on} {WANTS[edge.kind]}" for edge in step.edges]
+    found = [_PLANNED[edge.kind].replace("{}", edge.on) for edge in step.edges]
+    if step.section == "finally":
+        found.insert(0, "It runs at the end of the run, whatever the result is.")
+    elif not step.edges:
+        found.append("It has no dependencies, so it can start when the run starts.")
     if step.condition is not None:
-        conditions.append(f"its condition is true: {step.condition_text}")
-    return conditions
+        found.append(f"It is skipped unless its condition is true: {step.condition_text}")
+    return found
 
 
 def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
@@ -178,7 +183,11 @@ def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
         if tolerance:
             yield FAILURE_MEANS[tolerance]
     elif step.status in ("completed", "running"):
-        yield "its dependencies are satisfied" if step.step.edges else "it has no dependencies"
+        yield (
+            "its dependencies are satisfied"
+            if step.step.edges
+            else "it has no dependencies, so it could start at once"
+        )
         if step.step.condition is not None:
             yield f"its condition is true: {step.step.condition_text}"
     else:
@@ -238,14 +247,6 @@ def roots(state: RunState, step: Step) -> list[StepState]:
             else:
                 failed.add(edge.on)
     return [other for name, other in state.steps.items() if name in failed]
-
-
-def judgement(state: RunState, edge: Edge) -> str:
-    """Return what an edge makes of its step: satisfied, blocked, tolerated, upstream, or open before the end."""
-    other = state.steps[edge.on]
-    if not other.ended:
-        return "open"
-    return judge(edge.kind, other.status, other.reason, state.tolerance(edge.on))
 
 
 def followers(plan: Plan, step: Step) -> list[str]:
@@ -359,6 +360,7 @@ def _attempt(inspected: Inspected, attempt: Any) -> dict[str, Any]:
         "error": ended.error if ended else None,
         "checks": list(ended.checks) if ended else [],
         "delay_s": ended.delay if ended else 0.0,
+        "program": (ended.program or None) if ended else None,
         "log": f"{inspected.rundir}/{attempt.started.log}" if attempt.started.log else None,
         "log_end": escape.tail(inspected.rundir, attempt.started.log, LOG_BYTES),
     }

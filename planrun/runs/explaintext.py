@@ -1,33 +1,17 @@
-"""Whether the cache has a result for a step now: its key, and the first part that differs from the last time.
-
-The work of `planrun explain`: the explanation of a step, as text or as JSON.
-"""
+"""The work of `planrun explain`: the explanation of a step, as text or as JSON."""
 
 from __future__ import annotations
 
-import os
-
-from planrun.actions.command import shell_on
-from planrun.actions.environment import RunEnvironment, caller_environment
-from planrun.actions.keys import upstream
-from planrun.actions.prepare import Steps
-from planrun.app.caching import cache_of
+from planrun.app.ahead import Ahead
 from planrun.app.inspect import inspect, is_plan
-from planrun.app.run import secrets_of
-from planrun.approval.digest import review
-from planrun.approval.preview import known_params
 from planrun.cliutil.click import policy_preview
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
-from planrun.clock import SystemClock
-from planrun.errors import EvaluationError
-from planrun.model.record import Record
-from planrun.model.state import RunState
 from planrun.plan.load import load
 from planrun.reports.describe import FAILURE_MEANS
 from planrun.reports.facts import classified, seconds
 from planrun.runs.explain import explain_planned, explain_recorded, find_step
-from planrun.settings import Settings, ci_context, current_folder
+from planrun.settings import Settings
 from planrun.values import show
 
 TYPE_CHECKING = False
@@ -35,110 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from planrun.app.caching import StepCache
-    from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
-
-
-class Preview(Record):
-    """What the cache has for a step now.
-
-    `hit` and `key`: None when they are known only when steps before it ran; `source`: the run that made the result;
-    `why`: the first part that differs from the last time, or why there is no result, "" for a hit; `depends_on`: the
-    step before it whose results are not known.
-    """
-
-    hit: bool | None = None
-    key: str | None = None
-    source: str = ""
-    why: str = ""
-    depends_on: str = ""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {
-            "hit": self.hit,
-            "key": self.key,
-            "run": self.source or None,
-            "why": self.why or None,
-            "depends_on": self.depends_on or None,
-        }
-
-
-def preview(plan: Plan, step: Step, settings: Settings) -> Preview:
-    """Return what the cache has for a step with `cache`, with the files, parameters and variables of this moment.
-
-    Starts no process and changes nothing.
-    """
-    params, missing = known_params(plan, settings.params)
-    if missing:
-        return Preview(why=f"the parameter {missing[0]} has no value (--param {missing[0]}=VALUE)")
-    secrets = secrets_of(plan)
-    workspace = current_folder()
-    state = RunState(secrets.masked(plan) if secrets else plan)
-    state.params = params
-    env, _ = caller_environment(plan.inherit_env, os.environ, plan.secrets)
-    place = RunEnvironment(
-        run="",
-        workspace=workspace,
-        rundir=os.path.join(workspace, ".planrun", "runs", "preview"),  # it is in no key, and is not made
-        env=env,
-        shell=shell_on(env.get("PATH", os.defpath)),
-        context=ci_context(os.environ),
-        scripts=dict(review(plan, params, workspace).scripts),
-        hidden=(os.path.normpath(settings.report_dir),),
-    )
-    if secrets:
-        place = place.but(secrets=secrets.declared, absent=secrets.absent, masks=secrets.redactor)
-    steps = Steps(place)
-    cache = cache_of(steps, settings, SystemClock())
-    return _Previews(state, steps, cache).of(state.steps[step.id].step)
-
-
-class _Previews:
-    """What the cache has for steps; the results of steps before them stand in `state` as if they had been used."""
-
-    def __init__(self, state: RunState, steps: Steps, cache: StepCache) -> None:
-        self._state = state
-        self._steps = steps
-        self._cache = cache
-        self._known: dict[str, Preview] = {}
-
-    def of(self, step: Step) -> Preview:
-        """Return what the cache has for one step, after what it has for the steps before it."""
-        pending = [step]
-        while pending:
-            each = pending[-1]
-            before = [name for name in upstream(self._state, each) if name not in self._known]
-            if before:
-                pending += [self._state.steps[name].step for name in before]
-            else:
-                self._known[pending.pop().id] = self._look(each) if each.cache else Preview()
-        return self._known[step.id]
-
-    def _look(self, step: Step) -> Preview:
-        if step.container is not None:
-            return Preview(why="its image is looked up only when it runs")
-        unknown = next(filter(self._is_unknown, upstream(self._state, step)), "")
-        try:
-            key, entry, why = self._cache.peek(step, self._state, complete=not unknown)
-        except EvaluationError as error:
-            return Preview(why="" if unknown else str(error), depends_on=unknown)
-        if unknown:
-            return Preview(why=why, depends_on=unknown)
-        if entry is None:
-            return Preview(hit=False, key=key, why=why)
-        found = self._state.steps[step.id]
-        found.restored, found.outputs = entry, entry.outputs
-        return Preview(hit=True, key=key, source=entry.source)
-
-    def _is_unknown(self, name: str) -> bool:
-        """Whether the outputs or files of a step are known only when it ran."""
-        step = self._state.steps[name].step
-        if self._known.get(name, Preview()).hit:
-            return False
-        plain = step.action.timed and not (step.action.name or step.outputs or step.produces or step.keeps)
-        return not plain
 
 
 def explain_step(
@@ -151,7 +32,7 @@ def explain_step(
         explanation = explain_planned(plan, chosen, policy_preview(plan, **under))
         if chosen.cache:
             settings = Settings(params=under["params"], cache_store=cache_store, report_dir=report_dir)
-            explanation["cache"] = preview(plan, chosen, settings).as_data()
+            explanation["cache"] = Ahead(plan, settings).cached(chosen).as_data()
     else:
         run = inspect(plan_or_run)
         explanation = explain_recorded(run, find_step(run.state.plan, step))
@@ -173,7 +54,7 @@ def _text(explanation: dict[str, Any]) -> Iterator[str]:
         yield f"  {explanation['status']}{reason} in run {explanation['run']}"
         yield "\nWhy"
     else:
-        yield "\nIt runs when"
+        yield "\nWhen it runs"
     yield from [f"  {_one_line(reason)}" for reason in explanation["because"]]
     if explanation.get("advice"):
         yield "\nWhat to do"
@@ -181,7 +62,7 @@ def _text(explanation: dict[str, Any]) -> Iterator[str]:
     if explanation["run"] and explanation["edges"]:
         yield "\nDependencies"
         yield from [
-            f"  {edge['step']} {edge['wants']}: {edge['became']}, {_judged(edge)}"
+            f"  {edge['step']} {edge['became']}: {_judged(edge)} (required: {edge['wants']})"
             for edge in explanation["edges"]
         ]
     yield from _condition(explanation["condition"])
@@ -208,10 +89,10 @@ def _text(explanation: dict[str, Any]) -> Iterator[str]:
 def _judged(edge: dict[str, Any]) -> str:
     return {
         "satisfied": "satisfied",
-        "blocked": "and blocks it",
-        "tolerated": "and skips it, since its failure is tolerated",
-        "upstream": "and skips it",
-        "approval": "and skips it, since the approval skipped it",
+        "blocked": "not satisfied, so this step is blocked",
+        "tolerated": "not satisfied; the failure is tolerated, so this step is skipped",
+        "upstream": "not satisfied, so this step is skipped",
+        "approval": "not satisfied; the approval skipped it, so this step is skipped",
         "open": "not ended",
     }[edge["judgement"]]
 
@@ -337,10 +218,16 @@ def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"     check failed: {check.get('name', '')}: {check.get('message', '')}"
         if attempt["delay_s"]:
             yield f"     then a pause of {seconds(attempt['delay_s'])}"
-        if attempt["log"]:
-            yield f"     log: {attempt['log']}"
+        yield from _where(attempt)
         if attempt["status"] != "completed":
             yield from [f"     | {row}" for row in attempt["log_end"].rstrip("\n").split("\n") if row]
+
+
+def _where(attempt: dict[str, Any]) -> Iterator[str]:
+    if attempt["program"]:
+        yield f"     started without bash: {attempt['program']}"
+    if attempt["log"]:
+        yield f"     log: {attempt['log']}"
 
 
 def _one_line(text: str) -> str:

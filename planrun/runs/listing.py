@@ -11,8 +11,11 @@ from planrun.app.inspect import changed_logs, known_runs, listing, read, resting
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
 from planrun.errors import InvalidInput
+from planrun.model.events import GateAnswered
 from planrun.reports.escape import line
 from planrun.reports.facts import seconds
+from planrun.reports.gates import answer
+from planrun.reports.policies import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,10 +82,21 @@ def verify_run(run: str, head: str | None, *, as_json: bool) -> int:
     name = os.path.basename(rundir)
     logs = changed_logs(rundir, reading)
     if as_json:
-        say_json({"run": name, **_reading_data(reading), "logs_changed": logs})
+        found = [_answer_data(event) for event in _answers(reading)]
+        say_json({"run": name, **_reading_data(reading), "logs_changed": logs, "answers": found})
     else:
-        say("\n".join([f"{name}: {_verdict(reading)}", *[f"  {printable(log)}" for log in logs]]))
+        rows = [f"{name_of(event)}: {answer(event)}" for event in _answers(reading)]
+        say("\n".join([f"{name}: {_verdict(reading)}", *[f"  {printable(row)}" for row in [*logs, *rows]]]))
     return VERIFIED["altered"] if logs else VERIFIED[reading.condition]
+
+
+def _answers(reading: Reading) -> list[GateAnswered]:
+    """Return the answers to gates in the part of a ledger that is valid."""
+    return [event for event in reading.events if isinstance(event, GateAnswered)]
+
+
+def _answer_data(event: GateAnswered) -> dict[str, object]:
+    return {"step": event.step or None, "answer": event.answer, "via": event.via, "by": event.by}
 
 
 def _head(text: str) -> str:

@@ -12,15 +12,16 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes
 from planrun.records import history
-from planrun.reports import facts, gates
+from planrun.reports import closing, facts, gates
 from planrun.reports import models as usage
+from planrun.reports.causes import judgement
 from planrun.reports.escape import line
 from planrun.reports.extras import pending
 from planrun.reports.models import totals_line
 from planrun.reports.policies import any_gate, asked, grounds, waits_for
 from planrun.reports.progress import progress
 from planrun.reports.text import step_line
-from planrun.runs.explain import judgement, reasons, roots
+from planrun.runs.explain import reasons, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +66,17 @@ def _panel(inspected: Inspected) -> Iterator[str]:
     labels = facts.labels(state)
     progress_of = said(inspected)
     for step in state.steps.values():
-        yield step_line(step, icons, labels=labels)
+        row = step_line(step, icons, labels=labels)
+        yield row
+        if step.status == "failed":
+            yield f"    {closing.place(state, step)}: {closing.reason(step)}"
         if step.step.id in progress_of:
             share, message = progress_of[step.step.id]
             yield f"    {share:.0%} {printable(message)}".rstrip()
-        yield from [f"    {printable(' '.join(reason.split()))}" for reason in why(inspected, step)]
+        said_why = [printable(" ".join(reason.split())) for reason in why(inspected, step)]
+        yield from [
+            f"    {reason}" for reason in said_why if not row.endswith((f": {reason})", f"({reason})"))
+        ]
     yield from _at_rest(inspected)
     coming = next_steps(state)
     if coming and not state.ended:
@@ -93,6 +100,8 @@ def _at_rest(inspected: Inspected) -> Iterator[str]:
             if asked
             else f"\n{facts.unended(state)}"
         )
+    elif state.ended and state.status in ("failed", "cancelled"):
+        yield f"\n{facts.to_continue(state)}"
 
 
 def status_of(inspected: Inspected) -> str:

@@ -149,7 +149,7 @@ class EventRedactor:
 
     def _mask_end(self, event: Any) -> ev.Event:
         fields = vars(event)
-        changes: dict[str, Any] = {}
+        changes = self._masked(event, ("program",))
         if fields.get("outputs"):
             changes["outputs"] = outputs = self._values(event.outputs)
             held = [name for name, value in outputs.items() if value != event.outputs[name]]

@@ -13,6 +13,7 @@ from planrun.approval.preview import digest_preview, plan_data, totals
 from planrun.approval.rules import LEVELS
 from planrun.cliutil.click import judged, policy_preview
 from planrun.cliutil.completion import complete_plans
+from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
 from planrun.model.groups import number_of, unknown, waited_for
@@ -69,6 +70,8 @@ def _head(plan: Plan, digests: DigestPreview) -> Iterator[str]:
         yield f"- {_DESTROYS} {len(destructive)} destructive: {', '.join(map(code, destructive[:20]))}{more}\n"
     if plan.secrets:
         yield f"- 🔑 secrets: {', '.join([_secret(name, plan) for name in plan.secrets])}\n"
+    if plan.notify:
+        yield f"- 🔔 notifies: {', '.join([code(line(target.text(), 300)) for target in plan.notify])}\n"
 
 
 def _totals(plan: Plan) -> Iterator[str]:
@@ -103,7 +106,7 @@ def _stopped(steps: list[StepPreview]) -> Iterator[str]:
 
 
 def _secret(name: str, plan: Plan) -> str:
-    readers = [step.id for step in plan.steps if name in step.secrets]
+    readers = _readers(name, plan)
     listed = ", ".join(readers[:10]) + (f" and {len(readers) - 10} more" if len(readers) > 10 else "")
     return f"{code(name)} ({inline(listed) or 'no step lists it'})"
 
@@ -142,7 +145,7 @@ FORMATS = ("text", "json", "markdown")
 
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
-@click.argument("plan", type=click.Path(readable=False), shell_complete=complete_plans)
+@click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
 @click.option("--graph", type=click.Choice(DRAWINGS), help="Draw the dependency graph instead of the table.")
 @click.option(
     "--levels", is_flag=True, help="List the steps by level: each depends only on the levels above."
@@ -157,7 +160,7 @@ FORMATS = ("text", "json", "markdown")
 )
 @judged
 def show(  # noqa: PLR0913 - one for each option
-    plan: str,
+    plan: str | None,
     graph: str | None,
     *,
     levels: bool,
@@ -169,10 +172,11 @@ def show(  # noqa: PLR0913 - one for each option
     """Show what PLAN would do: its steps, their dependencies, risks and limits. The table is markdown.
 
     It shows the class of risk of each step, by its text and the known parameters, and which steps the policy in force
-    would deny or ask for.
+    would deny or ask for. Without PLAN it shows the plan that `planrun run` takes.
 
     \b
     Examples:
+      planrun show
       planrun show plan.yml
       planrun show plan.yml --policy ci/policy.yml --param target=prod
       planrun show plan.yml --format markdown >> "$GITHUB_STEP_SUMMARY"
@@ -184,7 +188,9 @@ def show(  # noqa: PLR0913 - one for each option
         raise click.UsageError(
             "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
         )
-    loaded = load(plan, cache=False)
+    chosen = given(plan)
+    under["policy"] = chosen.path(under["policy"])
+    loaded = load(chosen.file, cache=False)
     if graph:
         say(_drawn(loaded, graph))
     elif levels:
@@ -242,6 +248,7 @@ def overview(digests: DigestPreview, ahead: PolicyPreview) -> Iterator[str]:
     yield from _listed("Conditions", _conditions(plan))
     yield from _listed("Success criteria", _criteria(plan))
     yield from _listed("On failure", _failures(plan))
+    yield from _listed("Notified", _notified(plan))
 
 
 def _without(digests: DigestPreview) -> str:
@@ -359,8 +366,18 @@ def _param(param: Param) -> str:
 
 def _secrets(plan: Plan) -> Iterator[str]:
     for name in plan.secrets:
-        readers = [step.id for step in plan.steps if name in step.secrets]
-        yield f"  {name}: {', '.join(readers) or 'no step lists it'}"
+        yield f"  {name}: {', '.join(_readers(name, plan)) or 'no step lists it'}"
+
+
+def _readers(name: str, plan: Plan) -> list[str]:
+    """Return the steps and targets that get a secret."""
+    readers = [step.id for step in plan.steps if name in step.secrets]
+    return [*readers, *[f"notify ({target.kind})" for target in plan.notify if name in target.needs]]
+
+
+def _notified(plan: Plan) -> Iterator[str]:
+    for target in plan.notify:
+        yield f"  {printable(target.text())}"
 
 
 def _undoing(plan: Plan) -> Iterator[str]:

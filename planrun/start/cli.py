@@ -17,19 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-SCHEMAS = ("plan", "policy", "ledger", "approval", "recording")
+SCHEMAS = ("plan", "policy", "ledger", "approval", "recording", "notification")
 SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
 
 EXAMPLE = """\
 # yaml-language-server: $schema=plan.schema.json
 # $schema: plan.schema.json
 #
-# Check it: planrun validate {file}      See it: planrun show {file}      Run it: planrun execute {file}
+# Check it: planrun validate {file}      See it: planrun show {file}      Run it: planrun run {file}
 version: 1
 name: {name}
 description: An example to change; every step here really runs.
 
-params:                                # planrun execute {file} --param greeting=Hi
+params:                                # planrun run {file} --param greeting=Hi
   greeting: {{type: string, default: Hello}}
 
 defaults: {{timeout: 5m}}
@@ -58,10 +58,10 @@ steps:
   - id: greet
     depends_on: [look]                 # waits for look only; lint runs beside it
     run: echo "$GREETING from $SYSTEM"
+    retries: 1
     env:                               # any value is safe here; in a script it might be read as code
       GREETING: ${{{{ params.greeting }}}}
       SYSTEM: ${{{{ steps.look.outputs.system }}}}
-    retries: 1
 
   - id: announce
     depends_on: [greet]
@@ -139,19 +139,18 @@ def init(file: str) -> int:
     """
     for path in write_example(file):
         say(f"wrote {printable(path)}")
-    say(f"next: planrun show {printable(file)}; planrun execute {printable(file)}")
+    operand = "" if file == "plan.yml" else f" {printable(file)}"  # the default plan needs no name
+    say(f"next: planrun show{operand}; planrun run{operand}")
     return 0
 
 
 @click.command(short_help="Print the JSON Schema of plans, policies, ledger.json, approvals or recordings.")
-@click.argument(
-    "name", default="plan", type=click.Choice(["plan", "policy", "ledger", "approval", "recording"])
-)
+@click.argument("name", default="plan", type=click.Choice(SCHEMAS))
 def schema(name: str) -> int:
     """Print a JSON Schema.
 
     Editors check plan files with `plan` and policy files with `policy`. `ledger` is of ledger.json, `approval` and
-    `recording` of such files.
+    `recording` of such files, `notification` of what a webhook gets.
 
     \b
     Examples:

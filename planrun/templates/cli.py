@@ -19,7 +19,7 @@ from planrun.llm.plantext import comment, flow_text, line_text
 from planrun.model.record import Record
 from planrun.plan.includes import IncludedPlans, check_tree
 from planrun.plan.load import check_bytes
-from planrun.plan.problems import did_you_mean
+from planrun.plan.problems import did_you_mean, name_hint
 from planrun.plan.schema.forms import to_data
 from planrun.plan.templates import (
     HEAD,
@@ -284,8 +284,8 @@ def _texts(template: Template, given: Iterable[str], problems: list[str]) -> dic
         elif name in texts:
             problems.append(f'the variable "{name}" is given twice')
         elif name not in template.vars:
-            there = f"there are {', '.join(template.vars)}" if template.vars else "the template has none"
-            problems.append(f'there is no variable "{name}"; {did_you_mean(name, template.vars) or there}')
+            hint = name_hint(name, template.vars, "variables") or "the template has none"
+            problems.append(f'no variable "{name}" in the template; {hint}')
         texts[name] = text
     return texts
 

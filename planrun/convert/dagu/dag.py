@@ -23,11 +23,11 @@ _KNOWN = frozenset((
     "overlappolicy", "artifacts",
 ))  # fmt: skip
 _NOT_KEPT = {
-    "schedule": "when it runs is not said in a plan: start it by a timer or by CI",
+    "schedule": "a plan has no schedule: start it from cron, a timer or CI",
     "delaysec": "there is no wait between steps",
-    "maxactiveruns": "how many runs go on at a time is not said here; see `concurrency`",
+    "maxactiveruns": "the number of concurrent runs is not limited; see `concurrency`",
     "skipifsuccessful": "a run starts whatever became of the last one",
-    "histretentiondays": "records are kept until somebody removes them",
+    "histretentiondays": "records are kept; `planrun prune` removes them",
     "logdir": "logs are in the folder of the run",
     "mailon": "no mail is sent",
     "smtp": "no mail is sent",

@@ -62,7 +62,7 @@ class Keys:
         """Refuse every key that is not known."""
         for name, (written, _) in self._members.items():
             if name not in known:
-                message = f"{self.what}: planrun does not know the key `{written}`"
+                message = f"{self.what}: unknown key `{written}`"
                 self.reader.found.refuse(f"key:{written}", message, self.place(name))
 
 

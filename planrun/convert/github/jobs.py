@@ -472,7 +472,7 @@ class JobConversion:
             return
         name = lock_name(node)
         self.found.differs(
-            "concurrency", "runs wait for each other by a lock on this machine; none is cancelled", node
+            "concurrency", "a run waits for the lock of another one on this machine; none is cancelled", node
         )
         for step in self.job.made:
             if "run" in step.keys:

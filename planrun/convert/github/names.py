@@ -154,16 +154,14 @@ class PlaceNames:
             return const(self.job.name)
         if len(names) == 1 and name in _VARIABLES:
             otherwise = "'.'" if name == "workspace" else "''"
-            self.note(
-                "github-context", "what GitHub says of the run (`github.…`) is empty outside of its runner"
-            )
+            self.note("github-context", "the values of `github.…` are empty outside GitHub's runner")
             return Spelled(text=f"default(env.GITHUB_{name.upper()}, {otherwise})")
         if name == "event" and len(names) == 3 and names[1] == "inputs":
             return self.inputs(names[2:])
         if name == "event" and len(names) > 1:
             return self._given("_".join(names), f"github.{'.'.join(names)}")
         if name == "token":
-            raise UntranslatableError("secret", "`github.token` stands where planrun puts no secret in")
+            raise UntranslatableError("secret", "`github.token` is used where planrun inserts no secrets")
         return self._given(f"github_{'_'.join(names)}", f"github.{'.'.join(names)}")
 
     def _given(self, name: str, there: str, kind: str = "string") -> Spelled:
@@ -359,7 +357,7 @@ class PlaceNames:
 
     def secret(self, names: tuple[str, ...]) -> Spelled:
         """Refuse a secret where none can be."""
-        raise UntranslatableError("secret", f"`secrets.{names[0]}` stands where planrun puts no secret in")
+        raise UntranslatableError("secret", f"`secrets.{names[0]}` is used where planrun inserts no secrets")
 
 
 _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {

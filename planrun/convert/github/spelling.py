@@ -189,7 +189,7 @@ def _compare(tree: Tree, names: Names) -> Spelled:
     if left.kind == "string" and not _has_no_case(left, right):
         names.note(
             "capitals",
-            "GitHub does not tell capitals from small letters when it compares texts; planrun does",
+            "GitHub ignores case when it compares strings; planrun does not",
         )
     if left.is_known and right.is_known and sign in ("==", "!="):
         same = str(left.value).lower() == str(right.value).lower()
@@ -259,7 +259,7 @@ def _contains(arguments: tuple[Tree, ...], names: Names) -> Spelled:
     if where.kind == "list":
         names.note(
             "capitals",
-            "GitHub does not tell capitals from small letters when it compares texts; planrun does",
+            "GitHub ignores case when it compares strings; planrun does not",
         )
         return Spelled(text=f"{what.within(COMPARE + 1)} in {where.text}", kind="boolean", level=COMPARE)
     return _asked("contains", where, what, names)
@@ -273,7 +273,7 @@ def _asked(function: str, where: Spelled, what: Spelled, names: Names) -> Spelle
     if not _has_no_case(what):
         names.note(
             "capitals",
-            "GitHub does not tell capitals from small letters when it compares texts; planrun does",
+            "GitHub ignores case when it compares strings; planrun does not",
         )
     return Spelled(text=f"{function}({where.text}, {what.text})", kind="boolean")
 

@@ -156,7 +156,7 @@ def _triggers(workflow: Workflow) -> None:
     on = workflow.root.get("on")
     if on is None:
         return
-    message = "when it runs is not said in a plan: start it from a workflow, by planrun's action"
+    message = "a plan has no triggers: start it from a workflow, by planrun's action"
     workflow.found.differs("triggers", message, workflow.root.key("on"))
     for event in ("workflow_dispatch", "workflow_call"):
         node = on.get(event)

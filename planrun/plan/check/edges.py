@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planrun.plan.keys.formulas import Formulas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from planrun.expressions.tree import Tree
 
@@ -218,7 +218,7 @@ def _rerouted(outline: Outline, links: list[Link], places: dict[str, list[str]],
     return list(found.values())
 
 
-def _sound(outline: Outline, raw: RawStep, links: list[Link], verb: str) -> list[Link]:
+def _sound(outline: Outline, raw: RawStep, links: Sequence[Link], verb: str) -> list[Link]:
     """Return the links that lead to another step of the same section; report the others."""
     known, section, own = outline.by_id, raw.section, raw.id
     found = []

@@ -13,7 +13,6 @@ one that fails with some of its values has a warning (W306).
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from itertools import product
 
@@ -38,7 +37,6 @@ _HINT = "move the interpolation out of the quotes, or pass the value in `env:`"
 MAX_LOOKED_AT = 300_000  # places of all scripts of a plan where quotes could begin or end: half a second
 _HOLE = "\0"  # stands for an interpolation; no script contains it
 _SPECIAL = "\n#<()\"'$`{}\\\0c"  # the only characters that can mean something; c: `case`
-_DULL = re.compile(f"[^{re.escape(_SPECIAL)}]+")
 _BLANK = " \t\n"
 _BREAK = _BLANK + ";&|()"  # after one of them a word begins
 # What a frame is called in a message; the other two, `command` and `brace`, are places where quotes are quotes.
@@ -143,9 +141,12 @@ class _Scan:
 
     def holes(self) -> list[tuple[str, bool]]:
         """Return for each interpolation the frame that it stands in, and whether that is certain."""
+        import re  # few plans have such an interpolation
+
+        dull_part = re.compile(f"[^{re.escape(_SPECIAL)}]+")
         while self.at < len(self.text):
             char = self.text[self.at]
-            if dull := _DULL.match(self.text, self.at):
+            if dull := dull_part.match(self.text, self.at):
                 self.at = dull.end()
             elif char == _HOLE:
                 self.found.append((self.frames[-1], self.sure))

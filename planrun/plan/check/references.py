@@ -507,6 +507,9 @@ class References:
         if path[1] in self._seen:
             kind, used = type_in_group(self._outputs.get(str(path[1]), {}), path)
             return _inside(kind, path, used)
+        if field not in FIELDS:
+            hint = did_you_mean(field, FIELDS) or f"valid fields: {', '.join(FIELDS)}"
+            raise ExpressionError(f'steps.{path[1]} has no "{field}"; {hint}')
         if field != "outputs" or len(path) == 3:
             return _inside(FIELDS[field], path, 3)
         declared = self._outputs.get(str(path[1]), {})

@@ -7,11 +7,8 @@ The rule for reading values of other steps stands in `planrun.plan.check.edges`.
 from __future__ import annotations
 
 from planrun.plan.check.edges import Availability, add_condition_links, check_cycles, check_links
-from planrun.plan.check.quoting import check_quoting, check_unquoted
-from planrun.plan.check.references import References
 from planrun.plan.keys.checked import Checked, step_count
 from planrun.plan.keys.formulas import OPEN, Formulas
-from planrun.plan.keys.fragments import check_fragments
 from planrun.plan.keys.outline import Outline, RawStep, members, scalar
 from planrun.plan.keys.table import PLAN, STEP, module, modules_of
 from planrun.plan.keys.top import RESERVED, declared_secrets, limit_of
@@ -71,7 +68,7 @@ def validated(outline: Outline, included: Included) -> Checked:
 # steps before expressions are read, `find` finds what expressions may read, `check` reports what is wrong.
 _TAKEN = ("containers", "uses")
 _FOUND = ("gates", "tools", "uses", "instances")
-_CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback")
+_CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback", "notify")
 
 
 def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given: object) -> None:
@@ -84,10 +81,15 @@ def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given
 def _fragments(outline: Outline, node: Node | None, what: str) -> dict[str, dict[str, Any]]:
     if node is None:
         return {}
+    from planrun.plan.keys.fragments import check_fragments
+
     return check_fragments(outline, node, what)
 
 
 def _check_formulas(checked: Checked) -> None:
+    from planrun.plan.check.quoting import check_quoting, check_unquoted
+    from planrun.plan.check.references import References
+
     outline, formulas = checked.outline, checked.formulas
     available = Availability(outline, _questions(formulas))
     secrets = declared_secrets(outline.root)

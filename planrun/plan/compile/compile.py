@@ -6,10 +6,8 @@ import os
 
 from planrun.model.plan import Plan, Step
 from planrun.plan.compile.canonical import digest
-from planrun.plan.compile.conflicts import with_conflicts
-from planrun.plan.compile.groups import embedded, unfolded
 from planrun.plan.compile.step import READ, StepCompiler
-from planrun.plan.keys.table import PLAN
+from planrun.plan.keys.table import PLAN, module
 from planrun.plan.keys.top import declared_secrets, limits_of, optional_secrets, params_of
 
 TYPE_CHECKING = False
@@ -47,9 +45,13 @@ class Compiler(StepCompiler):
             fields["policy"] = self.policy
         if self.llm is not None:
             fields["llm"] = self.llm
+        if "notify" in root:
+            fields["notify"] = module("notify").of_plan(self.outline, root["notify"])
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
         if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419
+            from planrun.plan.compile.conflicts import with_conflicts
+
             fields["steps"] = with_conflicts(fields["steps"])
         plan = Plan(
             **{name: value for name, value in fields.items() if value not in ((), {}) or name == "steps"}
@@ -61,6 +63,8 @@ class Compiler(StepCompiler):
         groups = self.checked.groups
         if not groups and not any([raw.used for raw in self.outline.steps]):  # noqa: C419 - half the time
             return [self.step(raw) for raw in self.outline.steps]
+        from planrun.plan.compile.groups import embedded, unfolded
+
         steps: list[Step] = []
         for raw in self.outline.steps:
             if raw.used is not None:

@@ -31,6 +31,8 @@ def pack(plan: Plan) -> dict[str, Any]:
         fields["policy"] = _pack_policy(plan.policy)
     if plan.llm is not None:
         fields["llm"] = vars(plan.llm)
+    if plan.notify:
+        fields["notify"] = [vars(target) for target in plan.notify]
     return fields
 
 
@@ -89,6 +91,10 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
         data["policy"] = _unpack_policy(data["policy"])
     if "llm" in data:
         data["llm"] = Llm(**data["llm"])
+    if "notify" in data:
+        from planrun.model.notify import Target  # few plans notify
+
+        data["notify"] = tuple([Target(**target) for target in data["notify"]])
     if files:
         data["files"] = files
     return Plan(file=file, source=source, **data)

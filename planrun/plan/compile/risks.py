@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 
-from planrun.plan.keys.containers import least
 from planrun.risk.actions import of_argv, reads_bash
 from planrun.risk.classifier import Setting
 from planrun.risk.levels import rank
@@ -75,6 +74,8 @@ class Risks:
         for proof in fields.get("verify", ()):
             found = _joined(found, self._action(proof, fields))
         if fields.get("container") is not None:
+            from planrun.plan.keys.containers import least
+
             level, why = least(fields["container"])
             if rank(level) > rank(found["risk"]):
                 found = {**found, "risk": level, "risk_reason": why}

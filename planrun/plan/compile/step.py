@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planrun.expressions.parse import bare
 from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Retry, Rollback, Step
 from planrun.plan.check.validate import shell_words
 from planrun.plan.compile.risks import Names, Risks
@@ -120,6 +119,8 @@ class StepCompiler:
             fields["section"] = raw.section
         self.links(raw, fields)
         if raw.condition is not None:
+            from planrun.expressions.parse import bare
+
             fields["condition"] = raw.condition
             fields["condition_text"] = bare(raw.keys["condition"].value)
         return fields

@@ -5,10 +5,6 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 
 from __future__ import annotations
 
-from planrun.expressions.check import references
-from planrun.expressions.parse import CLOSE, parse, parse_script, parse_template, pieces
-from planrun.expressions.tree import ExpressionError
-from planrun.model.tools import is_script
 from planrun.plan.keys.outline import Outline, RawStep, entries, members, produced, texts_in
 from planrun.plan.keys.table import PLAN, STEP
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -98,6 +94,8 @@ def _of_call(node: Node, keys: Keys) -> Places:
     name = tool.value if tool is not None and tool.kind == SCALAR else ""
     if not name:
         return
+    from planrun.model.tools import is_script  # few plans call tools
+
     for key, value in members(node):
         kind = "script" if is_script(name, key) else "text"
         waiting = [value]
@@ -251,6 +249,8 @@ class Formula:
         self.kind = kind
         self.owner = owner
         self.value = value
+        from planrun.expressions.check import references
+
         self.references: tuple[Reference, ...] = references(value)
 
 
@@ -329,6 +329,9 @@ class Formulas:
         key = (node.value, grammar)
         if key in self._values:
             return self._values[key]
+        from planrun.expressions.parse import parse, parse_script, parse_template
+        from planrun.expressions.tree import ExpressionError
+
         read = {"bare": parse, "script": parse_script, "text": parse_template}[grammar]
         text: str | None = node.value
         for _ in range(MAX_BROKEN):
@@ -367,6 +370,9 @@ def _length(text: str) -> int:
 
 def _without(text: str, offset: int) -> str | None:
     """Return a template with spaces in place of the interpolation at `offset`; None when it is not closed."""
+    from planrun.expressions.parse import CLOSE, pieces
+    from planrun.expressions.tree import ExpressionError
+
     try:
         places = [piece for piece in pieces(text) if isinstance(piece, tuple)]
     except ExpressionError:

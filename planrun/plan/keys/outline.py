@@ -14,7 +14,7 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any, Protocol
 
     from planrun.expressions.tree import ExpressionError, Tree
@@ -92,7 +92,6 @@ class RawStep:
         self.id = written.value if written else str(position)
         self.at = _start(node)
         self.links: list[Link] = []
-        self.recovers: list[Link] = []
         self.condition: Tree | None = None
         self.instances = 0  # those that are known before it runs
         self.undo: RawStep | None = None  # what undoes it
@@ -101,11 +100,12 @@ class RawStep:
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
             self._read_edges(depends_on)
-        for node_ in entries(self.keys.get("recovers")):
-            self.recovers.append(Link(node_.value, "failed", node_, "recovers"))
-        self.replaces = [
-            Link(item.value, "done", item, "replaces") for item in entries(self.keys.get("replaces"))
-        ]
+        self.recovers = self._links("recovers", "failed")
+        self.replaces = self._links("replaces", "done")
+
+    def _links(self, key: str, kind: str) -> Sequence[Link]:
+        node = self.keys.get(key)
+        return [Link(item.value, kind, item, key) for item in entries(node)] if node is not None else ()
 
     @property
     def is_gate(self) -> bool:

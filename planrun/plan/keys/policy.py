@@ -5,11 +5,12 @@ from __future__ import annotations
 from planrun.errors import InvalidPlan
 from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
+from planrun.plan.keys import notify
 from planrun.plan.keys.outline import Outline, entries, members
 from planrun.plan.keys.top import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited
 from planrun.plan.schema import shape
-from planrun.plan.schema.forms import to_data
+from planrun.plan.schema.forms import as_bool, to_data
 from planrun.plan.tables import ACTIONS
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.risk.levels import EFFECTS
@@ -55,6 +56,11 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
         }
     if "on_failure" in node.value:
         fields["on_failure"] = {risk: word.value for risk, word in members(node.value["on_failure"])}
+    if "notify" in node.value:
+        if node.value["notify"].kind == SCALAR:
+            fields["plan_notify"] = as_bool(node.value["notify"])
+        else:
+            fields["notify"] = notify.targets_of(node.value["notify"])
     return Policy(**fields)
 
 
@@ -133,6 +139,9 @@ def check_rules(outline: Outline, policy: Node) -> None:
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
             outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)
+    listed = policy.get("notify")
+    if listed is not None:
+        notify.check_targets(outline, listed)
     rules = _entries(policy.get("rules"))
     if len(rules) > MAX_RULES:
         message = f"too many rules: {len(rules):,}; a policy has at most {MAX_RULES:,}"

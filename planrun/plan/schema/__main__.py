@@ -1,4 +1,4 @@
-"""Write the schemas of plans and policies and `planrun/plan/tables.py` from the models, or `--check` them."""
+"""Write the schemas and `planrun/plan/{tables,examples}.py` from the models, or `--check` them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 TABLES = os.path.join(os.path.dirname(_HERE), "tables.py")
+EXAMPLES = os.path.join(os.path.dirname(_HERE), "examples.py")
 _SCHEMAS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "schemas")
 SCHEMA = os.path.join(_SCHEMAS, "plan.schema.json")
 POLICY = os.path.join(_SCHEMAS, "policy.schema.json")
@@ -25,6 +26,7 @@ def generated() -> dict[str, str]:
         SCHEMA: _json(generate.json_schema()),
         POLICY: _json(generate.policy_schema()),
         TABLES: generate.source(),
+        EXAMPLES: generate.examples_source(),
     }
 
 

@@ -1,4 +1,8 @@
-"""Words of GitHub, GitLab, CircleCI, Azure, Dagu, Taskfile and Compose, and what planrun calls each of them."""
+"""Words of other tools, and what planrun calls each of them.
+
+GitHub Actions, GitLab CI, CircleCI, Azure Pipelines, Drone, Woodpecker, Buildkite, Bitbucket, Jenkins, Taskfile, Dagu,
+Airflow, Compose.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +18,52 @@ _TRIGGER = "planrun has no triggers; the CI system starts it"
 _NO_SCHEDULER = "planrun has no scheduler; start it from cron or a scheduled CI pipeline"
 _APPROVAL = "write `policy: {auto_approve: low}`, or a step with `ask`"
 _DEFAULTS = "write it under `defaults`"
-_LIMITS = "write it under `limits`"
+_REF = "did you mean \"condition\"? It is one expression, e.g. `condition: run.ref == 'main'`"
+_WHEN = "did you mean \"condition\"? It is one expression, e.g. `condition: run.event == 'push'`"
+_CHECK_FIRST = "write a step before it, e.g. `validate: [{files_exist: [Makefile]}]`, and depend on it"
+_PRODUCES = 'did you mean "produces"? e.g. `produces: dist/*.whl`'
+_USES = "`uses: ./other.yml` runs another plan as one step"
+_CONTAINER = "write `container: {image: alpine}`"
+_IN_EACH = "write it in each step, e.g. "
+_SECRETS = "`secrets: [NAME]` at the top level declares a secret, and in a step it passes it to the step"
 
 STEP: dict[str, str] = {
     # What a step waits for, and whether it runs.
     **dict.fromkeys(
         ("needs", "need", "depends", "dependson", "dependencies", "deps", "requires", "after"), "depends_on"
     ),
-    **dict.fromkeys(
-        ("if", "when", "onlyif", "only", "except", "unless", "preconditions", "precondition"), "condition"
-    ),
-    "rules": "write `condition`, one expression",
-    "enabled": "condition",
+    **dict.fromkeys(("if", "onlyif", "enabled"), "condition"),
+    **dict.fromkeys(("when", "unless", "rules", "workflowrules"), _WHEN),
+    **dict.fromkeys(("only", "except", "branch", "branches", "refs", "filters"), _REF),
+    **dict.fromkeys(("preconditions", "precondition", "prerequisites", "requirements"), _CHECK_FIRST),
+    "triggerrule": "write how each step must have ended, e.g. `depends_on: {build: done}`",
     "stage": "order steps by `depends_on`; a stage has no other meaning here",
     "stages": "order steps by `depends_on`; a stage has no other meaning here",
     "before": "write `depends_on` in the other step",
     "always": _FINALLY,
     "alwaysrun": _FINALLY,
     "status": "cache",
-    "runonce": "every step runs once",
+    **dict.fromkeys(("runonce", "once"), "every step runs once"),
     # What a step does.
-    **dict.fromkeys(("cmd", "cmds", "command", "commands", "script", "shellcommand", "bash", "call"), "run"),
+    **dict.fromkeys(
+        (
+            "cmd",
+            "cmds",
+            "command",
+            "commands",
+            "script",
+            "shellcommand",
+            "bash",
+            "bashcommand",
+            "call",
+            "exe",
+        ),
+        "run",
+    ),
+    **dict.fromkeys(("sh", "shellscript"), "run"),
+    "pythoncallable": "write `shell: python` and `run`",
+    "makefile": "write `run: make test`",
+    "target": "write `run: make test`",
     "pwsh": "write `shell: pwsh` and `run`",
     "powershell": "write `shell: pwsh` and `run`",
     "python": "write `shell: python` and `run`",
@@ -42,11 +71,11 @@ STEP: dict[str, str] = {
     "entrypoint": "exec",
     "action": "a step has one of run, exec, tool, validate, decide, ask, agent, uses",
     "type": "a step has one of run, exec, tool, validate, decide, ask, agent, uses",
-    "task": "uses",
-    "taskref": "uses",
-    "workflow": "uses",
-    "trigger": "uses",
-    "include": "uses",
+    **dict.fromkeys(
+        ("task", "taskref", "workflow", "trigger", "include", "import", "pipe", "orb", "plugins"), _USES
+    ),
+    **dict.fromkeys(("jobs", "tasks", "stepsof"), "a step has no steps of its own; put them beside it"),
+    "on": "planrun has no triggers; to run a step for some events, `condition: run.event == 'push'`",
     "template": "`uses: ./other.yml` runs another plan; `planrun templates render` makes one of a template",
     "extends": "`extends` is a key of the plan, at the top level",
     "checks": "validate",
@@ -64,20 +93,26 @@ STEP: dict[str, str] = {
     "steps": "a step has no steps of its own; put them beside it",
     "beforescript": _AROUND,
     "afterscript": _AROUND,
+    "post": "put the step under `finally:` at the top level; after a failure only, `depends_on: {ID: failed}`",
     "handleron": "`depends_on: {ID: failed}` runs a step after a failure, `finally:` runs it at every end",
     "delay": "write `run: sleep 5`; between attempts `retries: {max: 2, backoff: {initial: 5s}}`",
     "wait": "write `run: sleep 5`, or wait for another step by `depends_on`",
     "sleep": "write `run: sleep 5`",
     "repeatpolicy": "a step is not repeated after success; loop inside `run`, or use `foreach`",
     "healthcheck": "write `service: true` and `ready: {run: ...}`",
-    "services": "a step with `service: true` keeps running for the steps that depend on it",
+    "services": "a service is a step of its own, with `service: true`; it runs while other steps depend on it",
+    **dict.fromkeys(
+        ("detach", "background", "daemon", "runinbackground", "runasdaemon"),
+        "write `service: true`; the step runs while other steps depend on it",
+    ),
     "ports": "write it for a step with `service: true`: containers share the host's network by `network: host`",
     "restart": "a service is started once; a resumed run starts it again",
     # Failure and time.
     **dict.fromkeys(("maxretries", "retry", "attempts", "retrypolicy", "retrycountontaskfailure"), "retries"),
+    "retrydelay": "write `retries: {max: 2, backoff: {initial: 5s}}`",
     "continueonerror": _TOLERATE,
     "continueon": _TOLERATE,
-    "allowfailure": _TOLERATE,
+    **dict.fromkeys(("allowfailure", "softfail", "failure", "ignorefailure", "ignoreexitcode"), _TOLERATE),
     "ignoreerrors": _TOLERATE,
     "ignoreerror": _TOLERATE,
     "onerror": "on_failure",
@@ -87,42 +122,57 @@ STEP: dict[str, str] = {
     "timeoutinminutes": "write `timeout: 10m`",
     "timeoutseconds": "write `timeout: 30s`",
     "timeoutms": "write `timeout: 500ms`",
+    **dict.fromkeys(("executiontimeout", "maxtime", "timelimit", "deadline", "timeoutsec"), "timeout"),
+    "nooutputtimeout": "idle_timeout",
     "schedule": "write it at the top level, as the order of all steps; planrun has no scheduler",
     "interruptible": "every step ends when the run is cancelled",
     "criticality": "risk",
     "undo": "rollback",
     "revert": "rollback",
-    "concurrency": "lock",
+    **dict.fromkeys(("concurrency", "concurrencygroup"), "lock"),
     "resourcegroup": "lock",
     "mutex": "lock",
     # Surroundings.
     **dict.fromkeys(("workingdirectory", "workingdir", "cwd", "dir", "directory"), "workdir"),
-    **dict.fromkeys(("variables", "vars", "envs", "environmentvariables"), "env"),
+    **dict.fromkeys(("variables", "vars", "envs", "environmentvariables", "envvars"), "env"),
+    **dict.fromkeys(("envfrom", "secret", "secretref"), _SECRETS),
+    "settings": "with",
     "environment": "`env` sets variables; to control who may deploy, use `policy` or a step with `ask`",
     "dotenv": "env_file",
-    "image": "write `container: {image: ...}`",
-    "docker": "write `container: {image: ...}`",
-    "build": "build the image in an earlier step by `run`, then name it by `container: {image: ...}`",
-    "volumes": "write it under `container`",
-    "networks": "write it under `container`, as `network`",
-    "user": "write it under `container`",
+    "image": _CONTAINER,
+    "docker": _CONTAINER,
+    "containers": _CONTAINER,
+    "build": "build the image in an earlier step by `run`, then name it by `container: {image: alpine}`",
+    "volumes": "write it under `container`, e.g. `container: {image: alpine, volumes: [./data:/data]}`",
+    "networks": "write it under `container`, e.g. `container: {image: alpine, network: none}`",
+    "network": "write it under `container`, e.g. `container: {image: alpine, network: none}`",
+    "user": "write it under `container`, e.g. `container: {image: alpine, user: root}`",
+    "privileged": "planrun starts no privileged containers; run the command on the machine itself",
     "runson": _NO_RUNNER,
-    "pool": _NO_RUNNER,
+    **dict.fromkeys(("pool", "agents", "node", "nodeselector", "runner", "queue"), _NO_RUNNER),
     "machine": _NO_RUNNER,
     "executor": _NO_RUNNER,
     "resourceclass": _NO_RUNNER,
     "platforms": _NO_RUNNER,
     "permissions": "the CI system gives permissions to its job; a step sees the `secrets` that it lists",
     # Instances.
-    "strategy": "write `matrix` at the step itself",
-    **dict.fromkeys(("loop", "withitems", "for", "items"), "foreach"),
+    "strategy": "write `matrix` in the step itself, e.g. `matrix: {python: ['3.12', '3.13']}`",
+    **dict.fromkeys(("loop", "withitems", "for", "items", "each", "expand"), "foreach"),
     "maxparallel": "write it inside `matrix` or `foreach`; for the whole plan under `limits`",
     "maxconcurrent": "write `max_parallel` inside `matrix` or `foreach`",
     "parallelism": "write `max_parallel` inside `matrix` or `foreach`",
     # Files and words.
-    "artifacts": "produces",
-    "generates": "produces",
-    "creates": "produces",
+    **dict.fromkeys(
+        ("artifacts", "artifactpaths", "storeartifacts", "persisttoworkspace", "publish", "uploadartifact"),
+        _PRODUCES,
+    ),
+    **dict.fromkeys(
+        ("attachworkspace", "download", "downloadartifact"), "steps share one folder; name files by `inputs`"
+    ),
+    **dict.fromkeys(("generates", "creates"), "produces"),
+    **dict.fromkeys(
+        ("checkout", "clone", "git"), "planrun starts in the checkout; a step needs none of its own"
+    ),
     "sources": "inputs",
     "savecache": "cache",
     "restorecache": "cache",
@@ -133,9 +183,13 @@ STEP: dict[str, str] = {
     "coverage": "write it to a file that `produces` names",
     "testresults": "reports",
     "storetestresults": "reports",
-    "name": "write `title:` for people, or `id:` for other steps",
-    "stepname": "write `title:` for people, or `id:` for other steps",
-    "stepsname": "write `title:` for people, or `id:` for other steps",
+    **dict.fromkeys(
+        ("name", "stepname", "stepsname"),
+        "write `id: build` for other steps to refer to, and `title: Build` for people",
+    ),
+    **dict.fromkeys(("key", "taskid", "identifier", "jobid"), "id"),
+    **dict.fromkeys(("quiet", "echo", "logging", "loglevel"), "the output of every step goes to its log"),
+    "envfile": "env_file",
     "displayname": "title",
     "label": "title",
     "desc": "description",
@@ -145,11 +199,29 @@ STEP: dict[str, str] = {
     **dict.fromkeys(("successcriteria", "acceptancecriteria", "acceptance", "definitionofdone"), "criteria"),
 }
 PLAN: dict[str, str] = {
-    **dict.fromkeys(("jobs", "tasks", "stages", "pipeline", "workflow", "job"), "steps"),
+    **dict.fromkeys(
+        ("jobs", "tasks", "stages", "pipeline", "pipelines", "workflow", "job"),
+        'did you mean "steps"? It is a list, e.g. `steps: [{id: build, run: make}]`',
+    ),
+    **dict.fromkeys(
+        (
+            "notifications",
+            "notification",
+            "notifiers",
+            "slack",
+            "webhook",
+            "webhooks",
+            "alerts",
+            "mailon",
+            "email",
+        ),
+        'did you mean "notify"? It is a list, e.g. `notify: [{slack: {url_secret: SLACK_URL}, on: failed}]`',
+    ),
     "workflows": "a file holds one plan, with its `steps`",
     "stage": "order steps by `depends_on`; a stage has no other meaning here",
     "title": "name",
     "runname": "name",
+    **dict.fromkeys(("dag", "dagid", "id"), "name"),
     "desc": "description",
     "summary": "description",
     **dict.fromkeys(("variables", "environment", "envs"), "env"),
@@ -160,23 +232,50 @@ PLAN: dict[str, str] = {
     "default": "defaults",
     **dict.fromkeys(("on", "true", "trigger", "triggers", "pr", "push"), _TRIGGER),
     **dict.fromkeys(("schedules", "cron", "crontab", "skipifsuccessful"), _NO_SCHEDULER),
-    "run": "a plan's commands are in `steps`",
-    "script": "a plan's commands are in `steps`",
-    "command": "a plan's commands are in `steps`",
-    "commands": "a plan's commands are in `steps`",
-    "cmds": "a plan's commands are in `steps`",
+    **dict.fromkeys(
+        ("run", "exec", "script", "cmd", "command", "commands", "cmds", "bash"),
+        "a plan's commands are in its steps, e.g. `steps: [{id: build, run: make}]`",
+    ),
+    **dict.fromkeys(
+        ("needs", "deps", "depends", "requires", "dependencies"), _IN_EACH + "`depends_on: [build]`"
+    ),
+    **dict.fromkeys(
+        ("if", "when", "condition", "preconditions"), _IN_EACH + "`condition: run.event == 'push'`"
+    ),
+    **dict.fromkeys(("only", "except", "branches"), _IN_EACH + "`condition: run.ref == 'main'`"),
+    **dict.fromkeys(("allowfailure", "ignoreerror"), "write `defaults: {on_failure: continue}`"),
+    **dict.fromkeys(("uses", "with"), "a step with `uses: ./other.yml` runs another plan"),
+    **dict.fromkeys(
+        ("sources", "generates"), "write it in each step: `inputs: src/**` and `produces: dist/*`"
+    ),
+    "foreach": "write `foreach` in each step that has instances",
+    "interruptible": "every run can be cancelled; nothing has to be set",
+    "parallel": "steps run in parallel unless they depend on each other; `limits: {max_parallel: 4}` bounds it",
+    **dict.fromkeys(("defaultargs",), "defaults"),
+    **dict.fromkeys(("startdate", "catchup", "enddate"), _NO_SCHEDULER),
+    **dict.fromkeys(("clone", "checkout"), "planrun starts in the checkout; nothing has to be set"),
+    **dict.fromkeys(
+        ("method", "silent", "output", "interval", "set", "shopt"), "planrun has no such key; remove it"
+    ),
+    "shell": _DEFAULTS,
     "timeout": "`limits: {deadline: 1h}` bounds the run, `defaults: {timeout: 10m}` each step",
+    "timeoutinminutes": "`limits: {deadline: 1h}` bounds the run, `defaults: {timeout: 10m}` each step",
     "timeoutminutes": "`limits: {deadline: 1h}` bounds the run, `defaults: {timeout: 10m}` each step",
     "timeoutsec": "`limits: {deadline: 1h}` bounds the run, `defaults: {timeout: 10m}` each step",
+    **dict.fromkeys(("maxactiveruns", "maxactivesteps", "parallelism"), "write `limits: {max_parallel: 4}`"),
     **dict.fromkeys(
-        ("maxparallel", "deadline", "maxsteps", "maxitems", "maxreplans", "maxtokens", "maxusd", "locks"),
-        _LIMITS,
-    ),
-    **dict.fromkeys(
-        ("maxactiveruns", "maxactivesteps", "parallel", "parallelism"), "write `limits: {max_parallel: 4}`"
-    ),
-    **dict.fromkeys(
-        ("retries", "retry", "shell", "workdir", "workingdirectory", "inheritenv", "idletimeout"), _DEFAULTS
+        (
+            "retries",
+            "retry",
+            "shell",
+            "workdir",
+            "workingdirectory",
+            "inheritenv",
+            "idletimeout",
+            "errors",
+            "trackfiles",
+        ),
+        _DEFAULTS,
     ),
     "onfailure": "`defaults: {on_failure: ...}` sets what a failure means for every step; steps that run after a "
     "failure are listed under `finally:`, or have `depends_on: {ID: failed}`",
@@ -189,24 +288,22 @@ PLAN: dict[str, str] = {
     "includes": "a step with `uses: ./other.yml` runs another plan",
     "imports": "a step with `uses: ./other.yml` runs another plan",
     "orbs": "a step with `uses: ./other.yml` runs another plan",
-    "services": "a service is a step: `{id: db, service: true, run: ...}`, and others depend on it",
-    "image": "write `container: {image: ...}` in each step",
-    "container": "write `container: {image: ...}` in each step",
-    "containers": "write `container: {image: ...}` in each step",
-    "volumes": "write `container: {volumes: [...]}` in each step",
-    "cache": "write `cache` in each step to be cached",
-    "artifacts": "write `produces` in the steps that make them",
-    "matrix": "write `matrix` in each step that has instances",
-    "strategy": "write `matrix` in each step that has instances",
-    **dict.fromkeys(("pool", "runson", "resources", "executors", "machine"), _NO_RUNNER),
+    "services": "a service is a step, e.g. `steps: [{id: db, service: true, run: ./db}]`, and others depend on it",
+    **dict.fromkeys(("image", "container", "docker"), _IN_EACH + "`container: {image: alpine}`"),
+    **dict.fromkeys(
+        ("volumes", "networks"), _IN_EACH + "`container: {image: alpine, volumes: [./data:/data]}`"
+    ),
+    "cache": _IN_EACH + "`cache: true`",
+    **dict.fromkeys(("artifacts", "artifactpaths"), _IN_EACH + "`produces: dist/*`"),
+    **dict.fromkeys(("matrix", "strategy"), _IN_EACH + "`matrix: {python: ['3.12', '3.13']}`"),
+    **dict.fromkeys(
+        ("pool", "agent", "runson", "resources", "executors", "machine", "platform", "platforms", "vmimage"),
+        _NO_RUNNER,
+    ),
     "permissions": "the CI system gives permissions to its job; a step sees the `secrets` that it lists",
     "approval": "write `policy: {auto_approve: low}`, or a step with `ask`",
     "approvals": "write `policy: {auto_approve: low}`, or a step with `ask`",
     "approvers": "write `policy: {auto_approve: low}`, or a step with `ask`",
-    "rules": "write it under `policy`",
-    "autoapprove": "write it under `policy`",
-    "llmautoapprove": "write it under `policy`",
-    "model": "write it under `llm`",
     "tags": "write `tags` in each step",
     "labels": "write `tags` in each step",
     "dependson": "write `depends_on` in each step; `planrun queue add --after` makes a plan wait for another one",
@@ -235,11 +332,29 @@ _BOUNDS = {
     "values": "enum",
     "regex": "pattern",
 }
-_INSTANCES = {"maxconcurrent": "max_parallel", "parallel": "max_parallel", "parallelism": "max_parallel"}
+_INSTANCES = {
+    **dict.fromkeys(
+        ("maxconcurrent", "parallel", "parallelism", "concurrency", "maxparallelism"), "max_parallel"
+    ),
+    "continueonerror": "fail_fast",
+}
+_DEFAULT_WORDS = {
+    word: meant
+    for word, meant in STEP.items()
+    if meant in ("retries", "on_failure", "workdir", "rollback", "idle_timeout", "timeout")
+    or meant.startswith(("write `on_failure", "write `timeout", "write `retries", "write `shell"))
+} | {
+    **dict.fromkeys(("variables", "vars", "envs", "environment", "env"), "write `env` at the top level"),
+    **dict.fromkeys(("dotenv", "envfile"), "write `env_file` at the top level"),
+    "maxparallel": "write `limits: {max_parallel: 4}` at the top level",
+    "loginshell": "shell",
+    **dict.fromkeys(("image", "container"), _IN_EACH + "`container: {image: alpine}`"),
+    "tags": "write `tags` in each step",
+}
 FOREIGN: dict[str, dict[str, str]] = {
     "Plan": PLAN,
     "Step": STEP,
-    "Defaults": STEP,
+    "Defaults": _DEFAULT_WORDS,
     "RetryPolicy": _RETRIES,
     "Backoff": {
         "delay": "initial",
@@ -268,9 +383,17 @@ FOREIGN: dict[str, dict[str, str]] = {
     "Container": {
         "name": "image",
         "environment": "env",
-        "mounts": "volumes",
-        "volume": "volumes",
-        "networks": "network",
+        **dict.fromkeys(("mounts", "volume", "binds"), "volumes"),
+        **dict.fromkeys(("networks", "networkmode"), "network"),
+        **dict.fromkeys(
+            ("ports", "expose", "publish"), "a container shares the host's ports by `network: host`"
+        ),
+        **dict.fromkeys(("workingdir", "workdir", "dir"), "write `workdir` in the step"),
+        **dict.fromkeys(("command", "entrypoint", "run", "args", "cmd"), "write `run` or `exec` in the step"),
+        **dict.fromkeys(("credentials", "auth"), "log in before the run, e.g. by `docker login`"),
+        "options": "planrun has keys for `env`, `volumes`, `user` and `network` only",
+        "pull": "planrun pulls an image that the machine does not have",
+        "build": "build the image in an earlier step by `run`",
     },
     "Param": {**_BOUNDS, "optional": "required", "help": "description"},
     "Value": _BOUNDS,
@@ -284,6 +407,19 @@ FOREIGN: dict[str, dict[str, str]] = {
         "files": "inputs",
     },
     "Ready": {"command": "run", "test": "run", "cmd": "run", "delay": "interval"},
+    "Notification": {
+        **dict.fromkeys(
+            ("url", "uri", "http", "post", "address", "discord", "mattermost", "teams"), "webhook"
+        ),
+        **dict.fromkeys(("run", "exec", "script", "cmd", "args", "shell"), "command"),
+        **dict.fromkeys(("when", "events", "event", "if", "condition"), "on"),
+        **dict.fromkeys(("mail", "email"), "send mail by a command, e.g. `command: [./scripts/mail.sh]`"),
+        "token": "secret_headers",
+        "urlsecret": "write it below the kind, e.g. `slack: {url_secret: SLACK_URL}`",
+        "channel": 'write it below `slack`, e.g. `slack: {url_secret: SLACK_URL, channel: "#ci"}`',
+        "secret": "sign",
+        "type": "the key is the kind, e.g. `webhook: https://ci.example.com/hooks`",
+    },
     "Policy": {"approve": "auto_approve", "allow": "rules", "deny": "rules", "require": "rules"},
 }
 # (key, kind of node found) -> how to write it; a step itself has the key "".
@@ -298,13 +434,25 @@ TYPE_HINTS: dict[tuple[str, int], str] = {
     ("env", SEQUENCE): "write `NAME: value`, one per line",
     ("validate", MAPPING): "write a list: begin each check with `- `",
     ("expect", MAPPING): "write a list: begin each check with `- `",
-    ("tags", SCALAR): "write a list: `[...]`",
-    ("recovers", SCALAR): "write a list: `[...]`",
-    ("secrets", SCALAR): "write a list: `[...]`",
     ("condition", SEQUENCE): "write one expression; join conditions by `and`",
     ("title", MAPPING): "quote text that contains `: `",
     ("name", MAPPING): "quote text that contains `: `",
     ("params", SEQUENCE): "write each as `name: {type: string}`",
     ("outputs", SEQUENCE): "write each as `name: string`",
     ("timeout", MAPPING): "write a duration such as 30s",
+}
+# Words that people write for a value -> the word of planrun, if that is among those of the place.
+VALUES = {
+    **dict.fromkeys(("ignore", "warn", "tolerate", "true", "allow"), "continue"),
+    **dict.fromkeys(("stop", "fail", "fail-fast", "exit"), "abort"),
+    **dict.fromkeys(("text", "str"), "string"),
+    "int": "integer",
+    **dict.fromkeys(("float", "decimal", "double"), "number"),
+    "bool": "boolean",
+    **dict.fromkeys(("list", "tuple", "sequence"), "array"),
+    **dict.fromkeys(("dict", "map", "mapping", "hash"), "object"),
+    **dict.fromkeys(("no", "never", "off", "false"), "none"),
+    "readonly": "read-only",
+    "serial": "sequential",
+    "parallel": "dag",
 }

@@ -6,8 +6,6 @@ number or a boolean is wanted, only decimal numbers and `true` and `false` of YA
 
 from __future__ import annotations
 
-import re
-
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
@@ -27,19 +25,17 @@ NO_VALUE = ("E103", "has no value", 'write "" for an empty string')
 LONGEST = 366 * 86400.0  # seconds; a longer wait is a slip of the pen, and overflows timers
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-# Patterns that most plans never need are left to be compiled by `re.match` when they are.
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
-_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z"
-_AXIS = r"[A-Za-z_][A-Za-z0-9_-]{0,99}\Z"
-_ENV = r"[A-Za-z_][A-Za-z0-9_]*\Z"
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\Z")
+_LONGEST_NAME = 100  # characters of ids and names
+# Patterns that most plans never need: importing `re` and compiling them takes a tenth of a first start.
 _NUMBER = r"[-+]?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?\Z"
-# What YAML 1.2 reads as a number, decimal or not.
+# What YAML 1.2 reads as a number, decimal or not, and what such a number begins with.
+_NUMERAL = frozenset("+-.0123456789")
 _NUMERIC = (
     r"(?:[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
-# What YAML 1.1 reads as something else than text, and 1.2 does not, or the other way round.
+# What YAML 1.1 reads as something else than text, and 1.2 does not, or the other way round; and its beginnings.
+_FIRST = frozenset("+-0123456789yYnNoO")
 _TWOFOLD = (
     r"(?i:yes|no|on|off|y|n|[-+]?0[0-9_]+|[-+]?[0-9][0-9_]*_[0-9_.]*|0b[01_]+|[-+]?[0-9]+(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?)\Z"
@@ -49,13 +45,65 @@ _WORDS = {
     **dict.fromkeys(("no", "off", "n"), "false"),
 }
 _ID_HINT = "use letters, digits, `_`, `-` and `.`, and begin with a letter or digit"
-_AMOUNT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)")
-_HARMFUL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+_AMOUNT = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)"
+_HARMFUL = frozenset(
+    map(chr, (*range(0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A)))
+)
 
 
 def shown(text: str) -> str:
     """Quote a value of the plan for a message, cut to what is needed to know it again."""
     return f'"{text[:57]}..."' if len(text) > 60 else f'"{text}"'
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re
+
+    return re.match(pattern, text) is not None
+
+
+def _is_id(text: str) -> bool:
+    """Whether a text is [A-Za-z0-9_][A-Za-z0-9._-]{0,99}."""
+    if not (0 < len(text) <= _LONGEST_NAME and text.isascii()):
+        return False
+    if text.isidentifier():
+        return True
+    return f"_{text.replace('-', '_').replace('.', '_')}".isidentifier() and text[0] not in "-."
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is [A-Za-z_][A-Za-z0-9_]{0,99}."""
+    return _is_variable(text) and len(text) <= _LONGEST_NAME
+
+
+def _is_axis(text: str) -> bool:
+    """Whether a text is [A-Za-z_][A-Za-z0-9_-]{0,99}."""
+    return _is_name(text.replace("-", "_")) and text[0] != "-"
+
+
+def _is_variable(text: str) -> bool:
+    """Whether a text is [A-Za-z_][A-Za-z0-9_]*."""
+    return text.isidentifier() and text.isascii()
+
+
+def _is_integer(text: str) -> bool:
+    """Whether a text is [-+]?(0|[1-9][0-9]{0,17})."""
+    digits = text[1:] if text.startswith(("-", "+")) else text
+    if not (digits.isdigit() and digits.isascii()):
+        return False
+    return len(digits) == 1 or (digits[0] != "0" and len(digits) <= 18)
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in _NUMERAL and (_is_integer(text) or _matches(_NUMBER, text))
+
+
+def _is_numeric(text: str) -> bool:
+    return text[:1] in _NUMERAL and _matches(_NUMERIC, text)
+
+
+def _is_twofold(text: str) -> bool:
+    return text[:1] in _FIRST and _matches(_TWOFOLD, text)
 
 
 def as_text(node: Node) -> str:
@@ -76,26 +124,31 @@ def as_bool(node: Node) -> bool:
 
 def as_int(node: Node) -> int:
     """Return a decimal integer of at most 18 digits; raises ValueError."""
-    if node.kind == SCALAR and node.plain and _INTEGER.match(node.value):
+    if node.kind == SCALAR and node.plain and _is_integer(node.value):
         return int(node.value)
     raise ValueError("not an integer")
 
 
 def as_number(node: Node) -> int | float:
     """Return a decimal number; raises ValueError."""
-    if node.kind == SCALAR and node.plain and re.match(_NUMBER, node.value):
-        return int(node.value) if _INTEGER.match(node.value) else float(node.value)
+    if node.kind == SCALAR and node.plain and _is_number(node.value):
+        return int(node.value) if _is_integer(node.value) else float(node.value)
     raise ValueError("not a number")
 
 
 def as_duration(text: str) -> float:
     """Return seconds of a duration such as `500ms` or `1h30m`; raises ValueError."""
+    amount, unit = (text[:-2], "ms") if text.endswith("ms") else (text[:-1], text[-1:])
+    if unit in _UNITS and amount.isdigit() and amount.isascii() and len(amount) <= 9:
+        return int(amount) * _UNITS[unit]
+    import re
+
     seconds, end = 0.0, 0
-    for amount in _AMOUNT.finditer(text):
-        if amount.start() != end:
+    for part in re.finditer(_AMOUNT, text):
+        if part.start() != end:
             break
-        seconds += float(amount.group(1)) * _UNITS[amount.group(2)]
-        end = amount.end()
+        seconds += float(part.group(1)) * _UNITS[part.group(2)]
+        end = part.end()
     if not text or end != len(text):
         raise ValueError("not a duration")
     return seconds
@@ -117,7 +170,7 @@ def to_data(node: Node, wanted: str = "") -> Any:
         return None
     if text in TRUE or text in FALSE:
         return text in TRUE
-    return as_number(node) if re.match(_NUMBER, text) else text
+    return as_number(node) if _is_number(text) else text
 
 
 def ambiguous(node: Node, wanted: str = "") -> Finding | None:
@@ -125,10 +178,10 @@ def ambiguous(node: Node, wanted: str = "") -> Finding | None:
     text = node.value
     if not node.plain or wanted == "string":
         return None
-    if re.match(_NUMERIC, text):
-        if re.match(_NUMBER, text) and (wanted in ("number", "integer") or str(as_number(node)) == text):
+    if _is_numeric(text):
+        if _is_number(text) and (wanted in ("number", "integer") or str(as_number(node)) == text):
             return None
-    elif not re.match(_TWOFOLD, text):
+    elif not _is_twofold(text):
         return None
     hint = f'quote it to make it a string: "{text[:40]}"'
     if wanted == "boolean" and (word := _WORDS.get(text.lower())):
@@ -158,12 +211,8 @@ def _line(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
         return NO_VALUE
     if not text:
         return "E113", "is empty", ""
-    if not text.isprintable() and (found := re.search(_HARMFUL, text)):
-        what = (
-            "more than one line"
-            if found.group() in "\n\r"
-            else f"the control character U+{ord(found.group()):04X}"
-        )
+    if not text.isprintable() and (found := next(filter(_HARMFUL.__contains__, text), "")):
+        what = "more than one line" if found in "\n\r" else f"the control character U+{ord(found):04X}"
         return "E114", f"contains {what}", "write one line without control characters"
     return None
 
@@ -172,7 +221,7 @@ def _id(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     text = node.value
     if node.plain and text in NULLS:
         return NO_VALUE
-    if not _ID.match(text):
+    if not _is_id(text):
         hint = "write the id as text: interpolations are not evaluated here" if "${{" in text else _ID_HINT
         return "E112", f"is not a valid id: {shown(text)}", hint
     if node.plain and (text in TRUE or text in FALSE or _fraction(text)):
@@ -184,13 +233,13 @@ def _fraction(text: str) -> bool:
     """Say whether an id is a number with a point or an exponent to other readers."""
     if text.isdigit() or text[0] not in "0123456789" or text.startswith(("0x", "0o")):
         return False
-    return re.match(_NUMERIC, text) is not None
+    return _is_numeric(text)
 
 
 def _env(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and node.value in NULLS:
         return NO_VALUE
-    if not re.match(_ENV, node.value) or (node.plain and (node.value in TRUE or node.value in FALSE)):
+    if not _is_variable(node.value) or (node.plain and (node.value in TRUE or node.value in FALSE)):
         return (
             "E106",
             f"is not a valid variable name: {shown(node.value)}",
@@ -218,7 +267,7 @@ def _bool(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
 
 def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     text = node.value
-    if node.plain and _INTEGER.match(text):
+    if node.plain and _is_integer(text):
         return _bounds(int(text), spec)
     if node.plain and text in NULLS:
         return "E103", "has no value", "write an integer"
@@ -227,7 +276,7 @@ def _integer(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
     text = node.value
-    if node.plain and re.match(_NUMBER, text):
+    if node.plain and _is_number(text):
         return _bounds(as_number(node), spec)
     if node.plain and text in NULLS:
         return "E103", "has no value", "write a number"
@@ -235,11 +284,11 @@ def _number(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 
 def _number_hint(text: str) -> str:
-    if re.match(_NUMBER, text):
-        return "write it without quotes" if _INTEGER.match(text) else "write an integer"
+    if _is_number(text):
+        return "write it without quotes" if _is_integer(text) else "write an integer"
     if text.startswith(("0", "+0", "-0")) and text.lstrip("+-").isdigit():
         return f"write it without the leading zero: {text.lstrip('+-0') or '0'}"
-    return "write a decimal number" if re.match(_NUMERIC, text) or re.match(_TWOFOLD, text) else ""
+    return "write a decimal number" if _is_numeric(text) or _is_twofold(text) else ""
 
 
 def _bounds(value: float, spec: tuple[Any, ...]) -> Finding | None:
@@ -273,12 +322,15 @@ _CRON = r"@[a-z]+\Z|[-*/,0-9A-Za-z]+( +[-*/,0-9A-Za-z]+){4,5}\Z"
 
 def _word_hint(text: str, words: tuple[str, ...]) -> str:
     """Return what to write for a word that is not accepted; a time of cron is one that many tools take."""
-    if "sequential" in words and re.match(_CRON, text):
+    if "sequential" in words and _matches(_CRON, text):
         return (
             "this key is the order of the steps, and planrun has no scheduler: "
             "start it from cron, a systemd timer or a scheduled CI pipeline"
         )
-    return did_you_mean(text, words)
+    from planrun.plan.schema.dialects import VALUES  # for messages only
+
+    meant = VALUES.get(text.lower(), "")
+    return f'did you mean "{meant}"?' if meant in words else did_you_mean(text, words)
 
 
 def _or(words: tuple[str, ...]) -> str:
@@ -304,7 +356,7 @@ def _delay(node: Node, spec: tuple[Any, ...]) -> Finding | None:
 
 
 def _duration_hint(text: str) -> str:
-    if re.match(_NUMBER, text):
+    if _is_number(text):
         return f"add a unit: {text}s"
     if ":" in text:
         return "write hours, minutes and seconds with their units, such as 1h30m"
@@ -312,7 +364,7 @@ def _duration_hint(text: str) -> str:
 
 
 def _condition(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
-    if node.plain and re.match(_NUMERIC, node.value):
+    if node.plain and _is_numeric(node.value):
         return (
             "E101",
             f"must be boolean, got a number: {shown(node.value)}",
@@ -329,7 +381,7 @@ def _version(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     return (
         "E116",
         f": unsupported version {shown(node.value)}; expected 1",
-        "write `version: 1`, without quotes",
+        "write `version: 1`" if node.plain else "write `version: 1`, without quotes",
     )
 
 
@@ -368,17 +420,17 @@ NOUNS = {
 def key_finding(form: str, text: str) -> Finding | None:
     """Find what is wrong with a key that the person names: of `params`, `env`, `outputs`, `depends_on` ..."""
     if form == "id":
-        return None if _ID.match(text) else ("E112", "is not a valid id", _ID_HINT)
+        return None if _is_id(text) else ("E112", "is not a valid id", _ID_HINT)
     if form == "name":
         hint = "begin with a letter, and use letters, digits and `_`"
-        return None if re.match(_NAME, text) else ("E106", "is not a valid name", hint)
+        return None if _is_name(text) else ("E106", "is not a valid name", hint)
     if form == "axis":
         hint = "begin with a letter, and use letters, digits, `_` and `-`"
-        return None if re.match(_AXIS, text) else ("E106", "is not a valid axis name", hint)
+        return None if _is_axis(text) else ("E106", "is not a valid axis name", hint)
     if form == "env":
         return (
             None
-            if re.match(_ENV, text)
+            if _is_variable(text)
             else ("E106", "is not a valid variable name", "use letters, digits and `_`, e.g. PYTHONPATH")
         )
     return None

@@ -5,10 +5,12 @@ From the same schema to plain Python literals that `planrun.plan.schema.shape` w
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from planrun.plan.schema.fields import AXIS_PATTERN, ENV_PATTERN, ID_PATTERN, NAME_PATTERN
-from planrun.plan.schema.plan import Plan, Policy
+from planrun.plan.schema.plan import Plan, PolicyFile
 from planrun.plan.schema.step import ACTIONS, COMPANIONS
 
 TYPE_CHECKING = False
@@ -45,7 +47,7 @@ def json_schema() -> dict[str, Any]:
 
 def policy_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a policy file: the mapping itself, or under the only key `policy`."""
-    lowered, definitions = _converted(_written(Policy))
+    lowered, definitions = _converted(_written(PolicyFile))
     policy = {"$ref": "#/definitions/Policy"}
     return {
         "$schema": _DRAFT,
@@ -170,8 +172,8 @@ if TYPE_CHECKING:
 
 def tables() -> dict[str, Any]:
     """Return every table by its name."""
-    raw = written_schema()
-    objects = {**raw.pop("$defs"), "Plan": raw}
+    raw, policy = written_schema(), _written(PolicyFile)
+    objects = {**policy.pop("$defs"), **raw.pop("$defs"), "Plan": raw, "PolicyFile": policy}
     return {
         "OBJECTS": {name: _rules(schema) for name, schema in sorted(objects.items())},
         "REQUIRED": {
@@ -199,6 +201,51 @@ def source() -> str:
         else:
             parts.append(f"{name}: tuple[str, ...] = {table!r}\n")
     return _HEAD + "\n".join(parts).replace("'", '"')  # no name in the tables holds a quote
+
+
+_EXAMPLES_HEAD = '''"""An example of each key's value, as a plan has it; made by `python -m planrun.plan.schema`."""
+
+# ruff: noqa: Q003 - values that a plan has
+# fmt: off
+from __future__ import annotations
+
+'''
+
+
+def examples() -> dict[str, dict[str, str]]:
+    """Return the first example of each key of each object, written in one line."""
+    raw = written_schema()
+    objects = {**raw.pop("$defs"), "Plan": raw}
+    return {
+        name: {key: flow(value["examples"][0]) for key, value in schema["properties"].items()}
+        for name, schema in sorted(objects.items())
+    }
+
+
+def examples_source() -> str:
+    """Return the text of the module `planrun.plan.examples`."""
+    rows = ""
+    for name, keys in examples().items():
+        rows += f'    "{name}": {{\n'
+        rows += "".join(f'        "{key}": {json.dumps(value)},\n' for key, value in keys.items())
+        rows += "    },\n"
+    return f"{_EXAMPLES_HEAD}EXAMPLES: dict[str, dict[str, str]] = {{\n{rows}}}\n"
+
+
+def flow(value: Any, *, inside: bool = False) -> str:
+    """Return plain data as YAML in one line; quoted is what other readers could take for something else."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(each, inside=True)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(each, inside=True) for each in value) + "]"
+    if not isinstance(value, str):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if re.fullmatch(r"[0-9]+(ms|s|m|h)", value):
+        return value
+    plain = re.fullmatch(r"[A-Za-z./_](?:[^\n#:\"`]|:[^\s#\"`])*", value)
+    if plain and not (inside and re.search(r"[,\[\]{}'?]", value)):
+        return value
+    return f"'{value}'" if "\\" in value else f'"{value}"'
 
 
 def _kind(table: dict[str, Any]) -> str:

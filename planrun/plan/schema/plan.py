@@ -31,6 +31,7 @@ from planrun.plan.schema.fields import (
     later,
     written,
 )
+from planrun.plan.schema.notify import Notifications
 from planrun.plan.schema.step import AgentType, Decide, Defaults, SharedContainer, Slots, Step
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -151,6 +152,15 @@ class Policy(Written):
     )
 
 
+class PolicyFile(Policy):
+    """A policy in a file of its own."""
+
+    notify: bool | Notifications | None = key(
+        "Who else is notified; `false`: the targets of the plan are not.",
+        [{"webhook": "https://ci.example.com/hooks/planrun", "on": "failed"}],
+    )
+
+
 class Template(Written):
     """What makes a file a template: its variables, and what has to be there before the plan does anything."""
 
@@ -227,6 +237,10 @@ class Plan(Written):
     concurrency: Id | None = key("One run of this name at a time on this host; others wait.", "deploy")
     policy: Policy | None = key("What may run without approval.", {"auto_approve": "medium"})
     llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
+    notify: Notifications | None = key(
+        "Who is notified when a run fails, recovers or waits.",
+        [{"slack": {"url_secret": "SLACK_URL"}, "on": ["failed", "recovered"]}],
+    )
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
     )

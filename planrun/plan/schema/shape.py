@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.plan.problems import MAX_PROBLEMS, Problem, in_order, nearest
-from planrun.plan.schema.dialects import FOREIGN, TYPE_HINTS
 from planrun.plan.schema.forms import (
     FORMS,
     NO_VALUE,
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 # What a file that breaks off in the middle would be blamed for without reason.
 _ONLY_WHEN_COMPLETE = frozenset(("E102", "E103", "E113"))
 _TYPED = ("Param", "Value", "Ask")  # objects whose `type` says how their other values are read
+_WITH_EXAMPLE = frozenset(("E103", "E109", "E110", "E111", "E113", "E115"))
+_SCALAR = (True, True, True)  # a rule for which every example fits
 _ACTIONS = frozenset(ACTIONS)
 _LATER = {name: frozenset(keys) for name, keys in LATER.items()}
 
@@ -42,6 +43,7 @@ def read(data: bytes, file: str, kind: str = "Plan") -> tuple[Node | None, list[
         return None, problems
     if kind == "Policy" and list(root.value) == ["policy"]:
         root = root.value["policy"]
+    kind = "PolicyFile" if kind == "Policy" else kind  # it may say more than the policy of a plan
     found = with_shape(root, problems, file, kind, complete=complete)
     return (root if complete else None), found
 
@@ -65,7 +67,7 @@ def check(
 
     `origins`: of nodes that other files brought along; `part`: another file has what is missing.
     """
-    walk = _Walk(file, kind.lower(), origins, part=part)
+    walk = _Walk(file, kind.removesuffix("File").lower(), origins, part=part)
     try:
         walk.value(root, (None, None, kind))
     except _FullError:
@@ -91,6 +93,7 @@ class _Walk:
         self.path: list[str | int] = []
         self.step: tuple[Node, int] | None = None  # and its position, 1-based
         self.wanted = ""  # the `type` beside a value that may be anything
+        self.owner = ""  # the object of the schema whose key is the last part of `path`
 
     def value(self, node: Node, rule: tuple[Any, Any, Any]) -> None:
         """Check one value that stands under the last part of `path`."""
@@ -131,8 +134,10 @@ class _Walk:
             if value.kind == SCALAR and spec and spec[0] != "any":
                 finding = FORMS[spec[0]](value, spec)
                 if finding:
+                    self.owner = name
                     self.under(node, key, value, _with_list(finding, value, rule))
                 continue
+            self.owner = name
             self.member(node, key, value, rule)
         self.whole(node, name)
 
@@ -154,7 +159,11 @@ class _Walk:
             self.one_action(node)
         for key in REQUIRED.get(name, ()):
             if key not in node.keys and not (self.part and key == "steps"):
-                hint = "begin the file with `version: 1`" if key == "version" else ""
+                from planrun.plan.examples import EXAMPLES  # for messages only
+
+                hint = f"e.g. `{key}: {EXAMPLES[name][key]}`"
+                if key == "version":
+                    hint = "begin the file with `version: 1`"
                 self.report(node, ("E102", f'"{key}" is missing{self.where()}', hint))
         if name in FILLED and not node.keys:
             self.about(node, ("E113", "is empty", f"valid keys: {', '.join(OBJECTS[name])}"))
@@ -188,7 +197,7 @@ class _Walk:
             self.about(node, ("E113", "is empty", ""))
         for key, value in node.value.items():
             self.named_key(node, key, form)
-            self.wanted = ""
+            self.wanted = self.owner = ""
             self.member(node, key, value, rule)
 
     def named_key(self, node: Node, key: str, form: str) -> None:
@@ -231,12 +240,13 @@ class _Walk:
         """Report a key that is not known here, with the one that was probably meant."""
         if name == "Plan" and key.startswith("x-"):
             return
-        hint = _key_hint(key, name)
-        if hint in node.keys:
-            hint = f'"{hint}" is already set'
-        elif hint in OBJECTS[name]:
-            hint = f'did you mean "{hint}"?'
+        from planrun.plan.schema.hints import PLACES, of_key
+
+        hint = of_key(key, name, present=node.keys, step=self.step is not None)
         self.report(node.keys[key], ("E104", f"unknown key {shown(key)}{self.where(top=True)}", hint))
+        self.problems[-1] = self.problems[-1].but(
+            place=PLACES.get(name, "this place"), keys=tuple(OBJECTS[name])
+        )
 
     def later(self, node: Node, key: str) -> None:
         """Report a key of a capability that is still to be built."""
@@ -253,11 +263,24 @@ class _Walk:
             rule[1] and "a list",
             rule[2] and "a mapping",
         )
-        wanted = " or ".join(noun for noun in nouns if noun) + _example(rule)
+        from planrun.plan.schema.dialects import TYPE_HINTS
+
+        key = str(self.path[-1]) if self.path else ""
+        shown_as = self.example(rule) or _example(rule)
+        wanted = " or ".join(noun for noun in nouns if noun) + shown_as
         found = ("a string", "a list", "a mapping")[node.kind]
-        key = self.path[-1] if self.path else ""
-        hint = TYPE_HINTS.get((str(key), node.kind), "")
+        hint = TYPE_HINTS.get((key, node.kind), "")
         self.about(node, ("E101", f": expected {wanted}, got {found}", hint))
+
+    def example(self, rule: tuple[Any, Any, Any]) -> str:
+        """Return `, e.g. `KEY: VALUE`` for the key at the end of `path`, from the schema; "" where it has none."""
+        key = self.path[-1] if self.path else 0
+        if not self.owner or not isinstance(key, str) or key not in OBJECTS[self.owner]:
+            return ""
+        from planrun.plan.schema.hints import example
+
+        written = example(self.owner, key, rule)
+        return f", e.g. `{key}: {written}`" if written else ""
 
     def under(self, holder: Node, key: str, value: Node, finding: Finding) -> None:
         """Report a finding about the scalar under a key; one without a value stands at its key."""
@@ -266,8 +289,10 @@ class _Walk:
         self.path.pop()
 
     def about(self, node: Node, finding: Finding) -> None:
-        """Report a finding about the value at `path`."""
+        """Report a finding about the value at `path`; one without a hint gets the example of its key."""
         code, what, hint = finding
+        if not hint and code in _WITH_EXAMPLE:
+            hint = self.example(_SCALAR).removeprefix(", ")
         if self.path:
             subject = f'"{_dotted(self.path)}"' + (f" in {self.label()}" if self.step else "")
         else:
@@ -311,16 +336,6 @@ class _Walk:
         )
         if len(self.problems) >= MAX_PROBLEMS:
             raise _FullError
-
-
-def _key_hint(key: str, name: str) -> str:
-    """Return the key that is meant by an unknown one, or how to write it; otherwise the keys that are known."""
-    known = OBJECTS[name]
-    written = key.lower().replace("-", "").replace("_", "")
-    meant = FOREIGN.get(name, {}).get(written, "")
-    if meant in known or " " in meant:
-        return meant
-    return nearest(key, known) or f"valid keys: {', '.join(known)}"
 
 
 def _example(rule: tuple[Any, Any, Any]) -> str:

@@ -16,6 +16,7 @@ import sys
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.plan.tables import LATER, OBJECTS
 from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.library import parser
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.plan.yaml.text import after_end, decode, directive, explain
 
@@ -28,6 +29,7 @@ BEGINNINGS = {
     "file": "it is empty",
     "plan": "begin it with `version: 1`",
     "policy": "e.g. `auto_approve: medium`",
+    "project file": "e.g. `plan: plans/release.yml`",
     "recording": "remove it, and record anew",
 }
 """The hint where there is nothing in a file."""
@@ -35,6 +37,7 @@ KEYS = {
     "file": "`jobs:`, `tasks:` or `steps:`",
     "plan": "`version:` and `steps:`",
     "policy": "`auto_approve:` and `rules:`",
+    "project file": "`plan:`",
     "recording": "`version:` and `answer:`",
 }
 """Keys that such a file has, for one that holds no mapping."""
@@ -154,26 +157,27 @@ class _Reading:
 
     def read(self) -> bool:
         """Read everything into `root` and `problems`; False if it had to stop before the end."""
-        import yaml  # only for a plan that is not in the cache
+        get_event = events(self.text)
+        from yaml.error import YAMLError
 
         try:
             self._refuse(directive(self.text, self.file))
-            self._build(events(self.text))
+            self._build(get_event)
         except _StopError as stop:
             self.problems.append(stop.problem)
             return False
-        except (yaml.YAMLError, ValueError, OverflowError) as error:  # the latter two: escapes beyond Unicode
+        except (YAMLError, ValueError, OverflowError) as error:  # the latter two: escapes beyond Unicode
             self.problems.append(explain(error, self.text, self.file))
             return False
         return True
 
     def _build(self, get_event: Callable[[], Any]) -> None:  # noqa: C901, PLR0912, PLR0915
         """Make nodes of events; one loop without calls, since a call for each event would cost as much as its event."""
-        import yaml
+        import yaml.events as kinds
 
-        scalar, alias = yaml.ScalarEvent, yaml.AliasEvent
-        mapping, mapping_end = yaml.MappingStartEvent, yaml.MappingEndEvent
-        sequence, sequence_end = yaml.SequenceStartEvent, yaml.SequenceEndEvent
+        scalar, alias = kinds.ScalarEvent, kinds.AliasEvent
+        mapping, mapping_end = kinds.MappingStartEvent, kinds.MappingEndEvent
+        sequence, sequence_end = kinds.SequenceStartEvent, kinds.SequenceEndEvent
         intern = sys.intern
         # The container being filled: its values, the key nodes of a mapping, the key whose value is due, and the
         # deepest level seen inside; what lies around it waits in `stack`.
@@ -243,6 +247,7 @@ class _Reading:
                             key = _DROPPED
                         else:
                             keys[key] = node
+                            node.value = key  # one text for all steps
                     else:
                         self._refuse_key(node, event)
                         key = _DROPPED
@@ -295,11 +300,11 @@ class _Reading:
 
     def _outside(self, event: Any) -> bool:
         """Look at what stands around the document; True when everything has been read."""
-        import yaml
+        from yaml.events import DocumentEndEvent, StreamEndEvent
 
-        if isinstance(event, yaml.StreamEndEvent):
+        if isinstance(event, StreamEndEvent):
             raise self._stop("E006", f"no {self.noun} in this file", None, BEGINNINGS[self.noun])
-        if not isinstance(event, yaml.DocumentEndEvent):
+        if not isinstance(event, DocumentEndEvent):
             return False
         # The next event is never asked for: it could be the start of half a million directives.
         end: Any = event.end_mark
@@ -376,7 +381,12 @@ class _Reading:
 
     def _duplicate(self, first: Node, second: Node, what: str = "key") -> None:
         name = f' "{second.value}"' if what == "key" and len(second.value) <= 100 else ""
-        self._report("E018", f"duplicate {what}{name}, first on line {first.line}", second)
+        self._report(
+            "E018",
+            f"duplicate {what}{name}, first on line {first.line}",
+            second,
+            "merge the two, or remove one",
+        )
         self.problems[-1] = self.problems[-1].but(related=((first.line, first.col, "first defined here"),))
 
     def _refuse_key(self, node: Node, event: Any) -> None:
@@ -431,14 +441,11 @@ def events(text: str) -> Callable[[], Any]:
 
     `text` has no byte order mark; the marks of both count characters.
     """
-    import yaml
-
-    if yaml.__with_libyaml__:
-        from yaml._yaml import CParser
-
-        get_event: Callable[[], Any] = CParser(text.encode()).get_event
-        return get_event
-    return _pure_python(text)
+    binding = parser()
+    if binding is None:
+        return _pure_python(text)
+    get_event: Callable[[], Any] = binding(text.encode()).get_event
+    return get_event
 
 
 def _pure_python(text: str) -> Callable[[], Any]:

@@ -47,7 +47,11 @@ def read_source(path: str, noun: str = "plan") -> bytes:
             os.close(fd)
     except OSError as error:
         reason = _REASONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
-        raise refusal("E001", f"cannot read the {noun}: {reason}", path) from None
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise refusal("E001", f"cannot read the {noun}: {reason}", path) from None
+        from planrun.plan.yaml.near import near_names  # only a missing file pays for it
+
+        raise refusal("E001", f"cannot read the {noun}: {reason}", path, near_names(path)) from None
     except ValueError:  # a NUL byte or a lone surrogate in the name
         raise refusal("E001", f"cannot read the {noun}: invalid file name", path) from None
 
@@ -55,7 +59,8 @@ def read_source(path: str, noun: str = "plan") -> bytes:
 def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
     for is_kind, what in _KINDS:
         if is_kind(status.st_mode):
-            raise refusal("E002", f"the {noun} must be a regular file, got {what}", path)
+            hint = "name a file in it" if is_kind is stat.S_ISDIR else ""
+            raise refusal("E002", f"the {noun} must be a regular file, got {what}", path, hint)
     if status.st_size > MAX_BYTES:
         raise too_large(path, noun)
 
@@ -77,11 +82,11 @@ def too_large(path: str, noun: str = "plan") -> InvalidPlan:
     return refusal("E003", f"the {noun} is larger than {MAX_BYTES >> 20} MiB", path)
 
 
-def refusal(code: str, message: str, path: str) -> InvalidPlan:
+def refusal(code: str, message: str, path: str, hint: str = "") -> InvalidPlan:
     """Return the error that has one problem: that the file as a whole is not accepted."""
     from planrun.plan.problems import Problem  # only what is wrong pays for it
 
-    return InvalidPlan([Problem(code=code, message=message, file=path)])
+    return InvalidPlan([Problem(code=code, message=message, file=path, hint=hint)])
 
 
 class NotRegular(Exception):

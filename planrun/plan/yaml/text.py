@@ -14,9 +14,21 @@ if TYPE_CHECKING:
 
 # Tab, line feed, carriage return and everything from space on, but DEL; bytes above 127 are checked as text.
 _HARMLESS = bytes(byte for byte in range(256) if byte in (9, 10, 13) or (byte >= 32 and byte != 127))
+_BINARY = 8192  # bytes at the beginning in which NUL shows that a file is no text
 # C0 and C1 controls, DEL, what some readers take for a line end, a byte order mark inside, non-characters, and
 # the marks that make text look different from what it is (bidirectional overrides: "Trojan Source").
-_HARMFUL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+_HARMFUL = "".join(
+    map(
+        chr,
+        (
+            *(code for code in range(0x20) if code not in (9, 10, 13)),
+            *range(0x7F, 0xA0),
+            *range(0x2028, 0x202F),
+            *range(0x2066, 0x206A),
+            *(0xFEFF, 0xFFFE, 0xFFFF),
+        ),
+    )
+)
 
 
 def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
@@ -31,7 +43,8 @@ def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line, col = place(data[: error.start].decode("utf-8"), error.start)
-        return None, [_not_utf8(file, f"invalid byte 0x{data[error.start]:02X}", line, col)]
+        what = "the file is binary" if b"\0" in data[:_BINARY] else f"invalid byte 0x{data[error.start]:02X}"
+        return None, [_not_utf8(file, what, line, col)]
     if data.translate(None, _HARMLESS) or not data.isascii():
         found = _control_character(text, file)
         return (None, [found]) if found else (text, [])
@@ -45,18 +58,16 @@ def _not_utf8(file: str, what: str, line: int, col: int) -> Problem:
         file=file,
         line=line,
         col=col,
-        hint="save it as UTF-8",
+        hint="a plan is a text file" if what.endswith("binary") else "save it as UTF-8",
     )
 
 
 def _control_character(text: str, file: str) -> Problem | None:
-    import re  # the YAML library has it loaded already, or will at once
-
-    found = re.search(_HARMFUL, text)
-    if found is None:
+    places = [at for at in map(text.find, _HARMFUL) if at >= 0]
+    if not places:
         return None
-    line, col = place(text, found.start())
-    number = ord(found.group())
+    line, col = place(text, min(places))
+    number = ord(text[min(places)])
     hint = (
         f'remove it, or write it in double quotes as "\\u{number:04x}"'
         if number
@@ -104,20 +115,16 @@ def after_end(text: str, index: int, file: str) -> Problem | None:
 
 def _next_word(text: str, index: int) -> int | None:
     """Return where the next thing stands that is neither space nor comment, from `index` on; None: nowhere."""
-    import re
-
-    space = re.compile("[ \\t\\r\\n]*")
-    while True:
-        gap = space.match(text, index)
-        index = gap.end() if gap else index
-        if index == len(text):
-            return None
-        if text[index] != "#":
+    while index < len(text):
+        if text[index] in " \t\r\n":
+            index += 1
+        elif text[index] != "#":
             return index
-        newline = text.find("\n", index)
-        if newline < 0:
-            return None
-        index = newline
+        else:
+            index = text.find("\n", index)
+            if index < 0:
+                return None
+    return None
 
 
 # Part of the library's message (libyaml's or PyYAML's own wording), code, our message, hint; the first match wins.
@@ -233,6 +240,7 @@ _RESERVED = {
     "`": "quote text that begins with a backtick",
     "%": "quote text that begins with %",
 }
+_CONFLICT = "resolve it, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>"
 # What was opened, not where the file ended, is the place to look at.
 _AT_CONTEXT = (
     "could not find expected ':'",
@@ -252,7 +260,9 @@ def explain(error: Any, text: str, file: str) -> Problem:
     conflict = f"\n{text}".find("\n<<<<<<< ")
     if conflict >= 0:
         line, col = place(text, conflict)
-        return Problem(code="E010", message="unresolved merge conflict", file=file, line=line, col=col)
+        return Problem(
+            code="E010", message="unresolved merge conflict", file=file, line=line, col=col, hint=_CONFLICT
+        )
     line, col = last = place(text, len(text))
     if (
         mark is not None and (mark.line + 1, mark.column + 1) < last

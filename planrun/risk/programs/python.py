@@ -59,7 +59,7 @@ def _local(use: Use) -> Finding | None:
         if reason:
             return high(reason, "code")
     named = {"-r", "--requirement", "-e", "--editable"} & {name for name, _ in use.options}
-    return None if use.operands or named else high("nothing says what is installed")
+    return None if use.operands or named else high("it does not name what is installed")
 
 
 def _script(use: Use) -> Finding | None:

@@ -1,0 +1,312 @@
+"""The plan of a command line that names none, and the words that are step ids instead of a file.
+
+Per folder, in this order: `plan:` in `.planrun.yml`, `plan.yml`, `plan.yaml`, the only plan in `plans/`. The current
+folder is searched first, then each folder above it up to the root of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+
+from planrun.cliutil import write_stderr
+from planrun.errors import InvalidInput, PlanrunError
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from planrun.cliutil.options import Option
+    from planrun.model.plan import Plan
+
+PROJECT_FILE = ".planrun.yml"
+PLAN_FILES = ("plan.yml", "plan.yaml")
+PLANS_FOLDER = "plans"
+ENDINGS = (".yml", ".yaml")
+_MOST_FILES = 200  # of a folder; a folder with more holds data
+
+
+class Chosen(Record):
+    """A plan file as seen from its folder; `folder` is absolute, and empty when it is the current one.
+
+    `below` leads from `folder` back to where the user is; empty when both are the same.
+    """
+
+    file: str
+    folder: str = ""
+    below: str = ""
+
+    def path(self, typed: str) -> str:
+        """Return a path that the user typed, as seen from the plan's folder; COMMIT:PATH stays as it is."""
+        from_git = ":" in typed and not typed.startswith(("./", "../", "/"))
+        return os.path.join(self.below, typed) if typed and self.below and not from_git else typed
+
+
+def is_plan_name(word: str) -> bool:
+    """Return whether an operand is a plan file and not a step: a path, a YAML file name, or a file that exists."""
+    return (
+        not word
+        or word.endswith(ENDINGS)
+        or "/" in word
+        or (os.path.exists(word) and not os.path.isdir(word))
+    )
+
+
+def default_plan() -> Chosen:
+    """Return the plan of the current folder, or of the nearest folder above it; raises InvalidInput, InvalidPlan."""
+    for folder, below in folders():
+        file = plan_of(folder)
+        if file:
+            return Chosen(file=file, folder=folder, below=below)
+    others = plans_in("")
+    rows = [f"\n  planrun run {name}" for name in others] or [_plan_above()]
+    raise InvalidInput(
+        f"no plan named; looked for {PROJECT_FILE}, plan.yml, plan.yaml and {PLANS_FOLDER}/*.yml{''.join(rows)}"
+    )
+
+
+def _plan_above() -> str:
+    """Return the line that helps without a plan: the folder above that has one, or how to write one.
+
+    Outside a repository a plan above is offered and never taken.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it was deleted
+        here = ""
+    for folder in () if os.path.exists(".git") else _own_folders_above(here):
+        if any(os.path.isfile(os.path.join(folder, name)) for name in PLAN_FILES):
+            return f"\n  {folder} has one: planrun -C {os.path.relpath(folder, here)} run"
+        if os.path.exists(os.path.join(folder, ".git")):
+            break
+    return "\n  to write a first plan: planrun init"
+
+
+def _own_folders_above(here: str) -> Iterator[str]:
+    """Yield the folders above one as long as they belong to the same user."""
+    try:
+        owner = os.stat(here).st_uid
+        folder = here
+        while (parent := os.path.dirname(folder)) != folder and os.stat(parent).st_uid == owner:
+            folder = parent
+            yield folder
+    except OSError:
+        return
+
+
+def take_default() -> Chosen:
+    """Return the default plan, work in its folder from now on, and write to stderr which plan it is.
+
+    Raises InvalidInput, InvalidPlan.
+    """
+    chosen = default_plan()
+    if chosen.folder:
+        os.chdir(chosen.folder)
+    note(chosen)
+    return chosen
+
+
+def given(plan: str | None) -> Chosen:
+    """Return the plan that an operand names; without one the default plan, in whose folder this process then works.
+
+    Raises InvalidInput, InvalidPlan.
+    """
+    if plan and not is_plan_name(plan):
+        _refuse_step(plan)
+    return Chosen(file=plan) if plan else take_default()
+
+
+def _refuse_step(word: str) -> None:
+    """Raise InvalidInput for a step of the default plan where a plan is meant."""
+    if word in default_steps():
+        raise InvalidInput(
+            f'"{word}" is a step of {default_file()}, and no plan; to see it: planrun explain {word}'
+        )
+
+
+def default_steps() -> dict[str, str]:
+    """Return the steps of the plan that runs when none is named, with their titles; none without such a plan."""
+    from planrun.plan.load import load  # for messages and completion only
+
+    try:
+        file = default_file()
+        return {step.id: step.title for step in load(file).main()} if file else {}
+    except PlanrunError:
+        return {}
+
+
+def default_file() -> str:
+    """Return the path of the plan that runs when none is named; "" without one."""
+    try:
+        chosen = default_plan()
+        return os.path.join(chosen.folder, chosen.file)
+    except PlanrunError:
+        return ""
+
+
+def note(chosen: Chosen, more: str = "") -> None:
+    """Write to stderr which plan is taken, and where it runs when that is another folder."""
+    where = f", in {chosen.folder}" if chosen.folder else ""
+    text = f"planrun: plan: {chosen.file}{where}{more}"
+    if not text.isprintable():
+        from planrun.cliutil.failure import printable  # file names are rarely so odd
+
+        text = printable(text)
+    write_stderr(f"{text}\n")
+
+
+def folders() -> Iterator[tuple[str, str]]:
+    """Yield the current folder as "", then each folder above up to the repository's root, with the way back.
+
+    Outside a repository only the current folder counts. A folder above that belongs to another user than the current
+    one ends the search: its files are not this user's.
+    """
+    yield "", ""
+    if os.path.exists(".git"):
+        return
+    try:
+        here = os.getcwd()
+    except OSError:
+        return
+    above = []
+    for folder in _own_folders_above(here):
+        above.append((folder, os.path.relpath(here, folder)))
+        if os.path.exists(os.path.join(folder, ".git")):
+            yield from above
+            return
+
+
+def in_repository(file: str) -> str:
+    """Return a file of this folder as git names it: from the root of the repository; as it is outside of one."""
+    folder = here = os.getcwd()
+    while not os.path.exists(os.path.join(folder, ".git")):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return file
+    return os.path.relpath(os.path.join(here, file), folder)
+
+
+def plan_of(folder: str) -> str:
+    """Return the default plan of a folder as seen from it, "" if there is none; raises InvalidInput, InvalidPlan."""
+    project = os.path.join(folder, PROJECT_FILE)
+    if os.path.lexists(project):
+        from planrun.cliutil.project import plan_named  # few folders have one
+
+        if named := plan_named(project, folder):
+            return named
+    for name in PLAN_FILES:
+        if os.path.isfile(os.path.join(folder, name)):
+            return name
+    plans = plans_in(os.path.join(folder, PLANS_FOLDER))
+    if len(plans) > 1:
+        rows = "".join([f"\n  planrun run {PLANS_FOLDER}/{name}" for name in plans])
+        where = f" of {folder}" if folder else ""
+        raise InvalidInput(
+            f"{PLANS_FOLDER}/{where} has {len(plans)} plans; name one, or set `plan:` in {PROJECT_FILE}{rows}"
+        )
+    return f"{PLANS_FOLDER}/{plans[0]}" if plans else ""
+
+
+def plans_in(folder: str) -> list[str]:
+    """Return the names of the YAML files of a folder that are plans: not policies, not templates, nothing hidden."""
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except OSError:
+        return []
+    files = [name for name in names if name.endswith(ENDINGS) and not name.startswith(".")]
+    return [name for name in files[:_MOST_FILES] if _has_steps(os.path.join(folder, name))]
+
+
+def _has_steps(path: str) -> bool:
+    """Return whether a file has the keys of a plan at the beginning of lines, whatever else is wrong with it."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            text = b"\n" + file.read(1 << 20)
+    except OSError:
+        return False
+    return (b"\nsteps:" in text or b"\nextends:" in text) and b"\ntemplate:" not in text
+
+
+class Named(Record):
+    """What the operands `[PLAN] [STEP]…` name."""
+
+    chosen: Chosen
+    steps: tuple[str, ...] = ()
+    is_silent: bool = False
+
+    def announce(self, plan: Plan) -> None:
+        """Write which plan and steps run; raises InvalidInput for an operand that is neither a file nor a step."""
+        _require(plan, self.steps)
+        if self.is_silent:
+            return
+        names = ", ".join(self.steps)
+        depend = "they depend" if len(self.steps) > 1 else "it depends"
+        note(self.chosen, f"; runs {names} and what {depend} on" if names else "")
+
+
+def named_by(operands: Sequence[str], values: dict[str, Any], options: Sequence[Option]) -> Named:
+    """Return the plan file and the steps of the operands `[PLAN] [STEP]…`.
+
+    Steps are added to `until` in `values`. Where the plan is in another folder, that becomes the current one, and paths
+    in `values` are adapted. Raises InvalidInput, InvalidPlan.
+    """
+    steps = tuple(operands)
+    is_silent = values.get("output") == "quiet" or values.get("log_level") in ("warning", "error")
+    if steps and is_plan_name(steps[0]):
+        chosen, steps = Chosen(file=steps[0]), steps[1:]
+        is_silent = is_silent or not steps
+    else:
+        try:
+            chosen = default_plan()
+        except InvalidInput as error:
+            if not steps:
+                raise
+            raise InvalidInput(f'no such file: "{steps[0]}"; {error}') from None
+        if chosen.folder:
+            os.chdir(chosen.folder)
+            _adapt(values, options, chosen)
+    if steps:
+        values["until"] = (*values.get("until", ()), *steps)
+    return Named(chosen=chosen, steps=steps, is_silent=is_silent)
+
+
+def _adapt(values: dict[str, Any], options: Sequence[Option], chosen: Chosen) -> None:
+    """Have the paths of options mean the files that the user meant before the folder was changed."""
+    for option in options:
+        value = values.get(option.name)
+        if value and option.metavar in ("FILE", "DIR", "TARGET"):
+            several = isinstance(value, tuple)
+            paths = tuple([_adapted(option, path, chosen) for path in (value if several else (value,))])
+            values[option.name] = paths if several else paths[0]
+
+
+def _adapted(option: Option, path: str, chosen: Chosen) -> str:
+    is_descriptor = option.metavar == "TARGET" and path.isdecimal()
+    return path if is_descriptor else chosen.path(path)
+
+
+def _require(plan: Plan, steps: Sequence[str]) -> None:
+    """Raise InvalidInput for an operand that is neither a file nor a step of the plan."""
+    known = {step.id: step for step in plan.steps}
+    for name in steps:
+        step = known.get(name)
+        if step is None:
+            from planrun.plan.problems import did_you_mean
+
+            hint = did_you_mean(name, sorted(known))
+            listed = ", ".join([step.id for step in plan.main()[:20] if not step.group])
+            if os.path.isdir(name):
+                listed += f"\n  {name} is a folder; to run its plan: planrun -C {name} run"
+            raise InvalidInput(
+                f'"{name}" is no file and no step of {plan.file}{f"; {hint}" if hint else ""}\n  steps: {listed}'
+            )
+        if step.section != "steps":
+            raise InvalidInput(
+                f'"{name}" is in `{step.section}` of {plan.file} and cannot be chosen: {_WHEN[step.section]}'
+            )
+
+
+_WHEN = {"finally": "it runs at the end of every run", "rollback": "it runs when a run is rolled back"}
