@@ -10,8 +10,9 @@ from pathlib import Path
 
 from benchmarks import dags, peers, verify
 from benchmarks.dags import MARKS, Dag
-from benchmarks.measure import Contender, MeasureError, Workspace, run_once, take_turns
+from benchmarks.measure import TRIES, Contender, MeasureError, Workspace, run_once, take_turns
 from benchmarks.peers import Tool
+from benchmarks.progress import Progress
 
 # Variables of the caller that a program may see. Not CI or GITHUB_*: they change what planrun prints. Not
 # PYTHONDONTWRITEBYTECODE: with it every Python peer may compile itself each time.
@@ -27,6 +28,7 @@ class Size:
     rounds: int  # of short runs
     long_rounds: int  # of runs above a second
     steps: int  # of the usual graphs
+    chain: int  # steps of a chain
     many_steps: int  # of the large graph
     validated: tuple[int, int]  # steps of the two plans that are validated
     printed: int  # bytes that one step prints
@@ -34,12 +36,13 @@ class Size:
     graphs: int  # that are scheduled in no time
     slept: int  # graphs of steps that sleep
     slept_seconds: float  # the bound of each of them
+    tries: int = TRIES  # how often a run is repeated while other processes use the machine
 
 
-FULL = Size(rounds=15, long_rounds=7, steps=1_000, many_steps=10_000, validated=(10_000, 100_000),
-            printed=200_000_000, flooded=None, graphs=200, slept=12, slept_seconds=8.0)  # fmt: skip
-QUICK = Size(rounds=2, long_rounds=1, steps=100, many_steps=300, validated=(300, 3_000),
-             printed=5_000_000, flooded=None, graphs=12, slept=1, slept_seconds=1.0)  # fmt: skip
+FULL = Size(rounds=11, long_rounds=5, steps=1_000, chain=100, many_steps=10_000, validated=(10_000, 100_000),
+            printed=200_000_000, flooded=None, graphs=200, slept=4, slept_seconds=4.0)  # fmt: skip
+QUICK = Size(rounds=2, long_rounds=1, steps=50, chain=20, many_steps=300, validated=(300, 3_000),
+             printed=5_000_000, flooded=None, graphs=12, slept=1, slept_seconds=1.0, tries=1)  # fmt: skip
 
 
 @dataclass
@@ -48,8 +51,10 @@ class Bench:
 
     folder: Path
     size: Size
+    progress: Progress = field(default_factory=Progress)
     launcher: Path = field(init=False)
     planrun: Tool = field(init=False)
+    planrun_sh: Tool = field(init=False)
     peers: dict[str, Tool] = field(init=False)
     trash: Path = field(init=False)
     _made: int = 0
@@ -61,6 +66,7 @@ class Bench:
         self.trash = self.folder / "trash"
         self.launcher = peers.compiled("launch", self.folder)
         self.planrun = peers.planrun()
+        self.planrun_sh = peers.planrun_sh()
         self.peers = peers.peers(peers.compiled("climit", self.folder))
 
     def environment(self) -> dict[str, str]:
@@ -107,9 +113,9 @@ class Bench:
         contender.env.update(secrets)
         return contender
 
-    def new_plan(self, dag: Dag) -> Contender:
+    def new_plan(self, dag: Dag, name: str = "planrun, new plan") -> Contender:
         """Planrun on a plan that it has never seen."""
-        contender = self.contender(self.planrun, dag, name="planrun, new plan")
+        contender = self.contender(self.planrun, dag, name=name)
         contender.before = self.fresh_cache
         return contender
 
@@ -117,9 +123,13 @@ class Bench:
         """The named peers, as far as they are here, on a graph."""
         return [self.contender(self.peers[name], dag) for name in names if name in self.peers]
 
-    def compare(self, contenders: Sequence[Contender], rounds: int) -> dict[str, Contender]:
+    def compare(self, work: str, contenders: Sequence[Contender], rounds: int) -> dict[str, Contender]:
         """Run them in turn; by name."""
-        take_turns(self.launcher, contenders, rounds)
+
+        def show(number: int, program: str) -> None:
+            self.progress.show(work, number, rounds, program)
+
+        take_turns(self.launcher, contenders, rounds, tries=self.size.tries, show=show)
         return {contender.name: contender for contender in contenders}
 
     def doubts(self) -> list[str]:

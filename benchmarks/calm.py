@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 CALM = 0.10  # share of the processors that other work may use
-PATIENCE = 2.0  # seconds to wait for a calm machine before measuring all the same
+PATIENCE = 1.0  # seconds to wait for a calm machine before measuring all the same
 GLANCE = 0.1  # seconds over which the load is measured
 
 

@@ -69,6 +69,12 @@ def one(command: str) -> Dag:
     return Dag("one", (Step("s0", command),))
 
 
+def chain(length: int, command: Command) -> Dag:
+    """Steps that each wait for the one before."""
+    steps = [Step(f"s{index}", command(index), (index - 1,) if index else ()) for index in range(length)]
+    return Dag(f"chain{length}", tuple(steps))
+
+
 def fan(width: int, command: Command) -> Dag:
     """`width` independent steps and one that waits for all of them."""
     steps = [Step(f"s{index}", command(index)) for index in range(width)]

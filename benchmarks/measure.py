@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.calm import CALM, Load, wait_for_calm
 
 MIB_IN_KIB = 1024
-TRIES = 3  # for a run on an otherwise idle machine
+TRIES = 2  # for a run on an otherwise idle machine
 
 
 class MeasureError(Exception):
@@ -27,6 +27,7 @@ class Usage:
     wall: float  # seconds
     cpu: float  # seconds, user and system
     rss: float  # MiB of the largest process
+    own: float = 0.0  # seconds of the process itself, without its children; 0 where that is unknown
     status: int = 0
     foreign: float | None = None  # share of the processors that other work used meanwhile
 
@@ -54,6 +55,7 @@ class Contender:
     argv: Sequence[str]
     workspace: Workspace
     env: dict[str, str]
+    terminal: bool = False  # whether its output goes to a terminal
     before: Callable[[dict[str, str]], None] | None = None  # changes the environment of the next run
     runs: list[Usage] = field(default_factory=list)
 
@@ -65,6 +67,7 @@ class Contender:
             statistics.median(run.wall for run in self.runs),
             statistics.median(run.cpu for run in self.runs),
             statistics.median(run.rss for run in self.runs),
+            statistics.median(run.own for run in self.runs),
         )
 
 
@@ -79,25 +82,31 @@ def run_once(launcher: Path, contender: Contender, *, may_fail: bool = False) ->
     result.unlink(missing_ok=True)
     output.unlink(missing_ok=True)  # freeing a large file belongs to no run
     subprocess.run(
-        [launcher, result, output, *contender.argv], cwd=contender.workspace.folder, env=env, check=True
+        [launcher, result, "-" if contender.terminal else output, *contender.argv],
+        cwd=contender.workspace.folder,
+        env=env,
+        check=True,
     )
-    wall_ns, user_us, system_us, kib, status = map(int, result.read_text().split())
+    wall_ns, user_us, system_us, own_us, kib, status = map(int, result.read_text().split())
     if status != 0 and not may_fail:
         raise MeasureError(f"{contender.name} ended with {status}: {_tail(output)}")
-    return Usage(wall_ns / 1e9, (user_us + system_us) / 1e6, kib / MIB_IN_KIB, status)
+    return Usage(wall_ns / 1e9, (user_us + system_us) / 1e6, kib / MIB_IN_KIB, own_us / 1e6, status)
 
 
 def _tail(output: Path) -> str:
+    if not output.exists():
+        return "its output went to a terminal"
     with output.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 2000))
         return file.read().decode("utf-8", "replace").strip()
 
 
-def _calm_run(launcher: Path, contender: Contender) -> Usage:
-    """Run until the machine is calm meanwhile, a few times at most, and return the calmest run."""
+def _calm_run(launcher: Path, contender: Contender, tries: int) -> Usage:
+    """Run until the machine is calm meanwhile, `tries` times at most, and return the calmest run."""
     runs: list[Usage] = []
-    while len(runs) < TRIES and not (runs and _calm(runs[-1])):
-        wait_for_calm()
+    while len(runs) < tries and not (runs and _calm(runs[-1])):
+        if tries > 1:
+            wait_for_calm()
         begin = Load.now()
         usage = run_once(launcher, contender)
         runs.append(replace(usage, foreign=Load.now().foreign_since(begin)))
@@ -109,14 +118,28 @@ def _calm(run: Usage) -> bool:
     return run.foreign is None or run.foreign <= CALM or run.wall < 0.2
 
 
-def take_turns(launcher: Path, contenders: Sequence[Contender], rounds: int) -> None:
+Show = Callable[[int, str], None]  # is called with the round, from 0, and the name of the next program
+
+
+def take_turns(
+    launcher: Path,
+    contenders: Sequence[Contender],
+    rounds: int,
+    *,
+    tries: int = TRIES,
+    show: Show | None = None,
+) -> None:
     """Run every contender once to warm it up, then `rounds` times in turn, when the machine is calm.
 
-    The order moves on by one each round, so that none always follows the same neighbour.
+    The order moves on by one each round, so that none always follows the same neighbour. With one try a run counts
+    whatever else the machine does.
     """
-    for contender in contenders:
-        run_once(launcher, contender)
-    for number in range(rounds):
+    for number in range(rounds + 1):
         shift = number % len(contenders)
         for contender in (*contenders[shift:], *contenders[:shift]):
-            contender.runs.append(_calm_run(launcher, contender))
+            if show is not None:
+                show(number, contender.name)
+            if number:
+                contender.runs.append(_calm_run(launcher, contender, tries))
+            else:
+                run_once(launcher, contender)

@@ -15,6 +15,7 @@ from benchmarks.dags import Dag
 
 SOURCES = Path(__file__).parent
 C_LOOP, C_LOGS = "C loop", "C loop, logs"
+PLANRUN, PLANRUN_SH = "planrun", "planrun, sh"
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,13 @@ def compiled(name: str, folder: Path) -> Path:
 
 
 def planrun() -> Tool:
-    """The tool that is measured."""
-    return Tool("planrun", "plan.yml", dialects.planrun, (*planrun_command(), "execute", "{file}"))
+    """The tool that is measured, with its defaults."""
+    return Tool(PLANRUN, "plan.yml", dialects.planrun, (*planrun_command(), "execute", "{file}"))
+
+
+def planrun_sh() -> Tool:
+    """The same with steps that are run by /bin/sh."""
+    return Tool(PLANRUN_SH, "plan.yml", dialects.planrun_sh, (*planrun_command(), "execute", "{file}"))
 
 
 def peers(climit: Path) -> dict[str, Tool]:

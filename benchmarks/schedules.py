@@ -184,8 +184,12 @@ class _Player:
     def append(self, _event: ev.Event) -> None:
         self.records += 1
 
-    def sync(self) -> None:
+    hold = append
+
+    def flush(self) -> None:
         """Nothing can be lost."""
+
+    sync = flush
 
     def take(self) -> list[int]:
         return []
