@@ -110,6 +110,16 @@ def _ruled(size: int) -> Files:
     return {"plan.yml": f"policy: {{rules: [{rules}]}}\n".encode() + _plan("- {id: a, run: x}")}
 
 
+def _notified(size: int) -> Files:
+    targets = ", ".join(["{webhook: https://a.b/c}"] * size)
+    return {"plan.yml": _plan("- {id: a, run: x}") + f"notify: [{targets}]\n".encode()}
+
+
+def _addressed(size: int) -> Files:
+    address = "https://a.b/".ljust(size, "c")
+    return {"plan.yml": _plan("- {id: a, run: x}") + f"notify: [{{webhook: {address}}}]\n".encode()}
+
+
 GROWN: tuple[Bound, ...] = (
     _bound(
         "instances of a plan", "instances:MAX_INSTANCES", "more than 20,000 instances", _instances, 20_000
@@ -132,6 +142,8 @@ GROWN: tuple[Bound, ...] = (
         5,
     ),
     _bound("rules of a policy", "policy:MAX_RULES", "too many rules: 1,001", _ruled, 1_000),
+    _bound("targets of notifications", "notify:MAX_TARGETS", "too many targets: 21", _notified, 20),
+    _bound("characters of an address", "notify:_MAX_URL", "the address is too long", _addressed, 2_000),
     _bound("files that a plan uses", "includes:MAX_FILES", "more than 256 files", _used, 256),
     _bound("bytes of them", "includes:MAX_TOGETHER", "larger than 8 MiB in total", _together, 8 * MIB),
     _bound("steps of used plans", "includes:MAX_EMBEDDED", "more than 10,000 steps", _embedded, 10_000),

@@ -8,23 +8,20 @@ from proofs.killplans import CLEANUP, DAEMON, ONCE
 FAULTS = {
     "": "",
     "late-ledger": """\
-from planrun.model.events import RunEnded
 from planrun.records.ledger import Ledger
 
-write, held = Ledger.append, []
+write = Ledger.flush
 
-def append(self, event):
-    held.append(event)
-    self.records += 1
-    if isinstance(event, RunEnded) or len(held) > 1:
-        self.records -= len(held)
-        ready = len(held) if isinstance(event, RunEnded) else 1
-        while ready:
-            write(self, held.pop(0))
-            ready -= 1
-        self.records += len(held)
+def flush(self):
+    last = self._held[-1:]
+    if last and b'"type":"run_ended"' not in last[0][0]:
+        self._held = self._held[:-1]
+        write(self)
+        self._held = last
+    else:
+        write(self)
 
-Ledger.append = append
+Ledger.flush = flush
 """,
     "repeats-all": "from planrun.app.rerun import RerunPlan\nRerunPlan._unfinished = lambda *_: 'again'\n",
     "forgets-lost": """\

@@ -215,7 +215,7 @@ def _resumed(workspace: Path) -> str:
     try:
         result = resume(
             "last",
-            Settings(adopt=True, quiet=True, jobs=2),
+            Settings(adopt=True, output="quiet", jobs=2),
             ResumeRequest(report=str, planner=planner, changes=changes, workspace=str(workspace)),
         )
     except PlanrunError as error:
