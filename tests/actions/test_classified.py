@@ -169,7 +169,7 @@ def test_a_missing_program_is_not_trusted(tmp_path: Path) -> None:
     made = job(tmp_path, {})
     assert finding_of("no-such-thing", made) == (
         "medium",
-        "`no-such-thing` is not on the PATH of the step, so nobody knows what would run",
+        "`no-such-thing` is not on the PATH of the step: the program that would run is unknown",
     )
     assert finding_of("cd . && umask 022", made) is None
     assert finding_of("echo x", job(tmp_path, {"PATH": str(tmp_path)}, "echo", "x")) is not None
@@ -211,7 +211,7 @@ def test_the_version_that_a_shim_chooses_is_looked_at(tmp_path: Path) -> None:
     (work / ".tool-versions").write_text("jq 1.7\n")
     assert finding_of("jq . x", made) is None
     (work / ".tool-versions").write_text("jq path:./own\n")
-    assert finding_of("jq . x", made) == ("medium", ".tool-versions says what `jq` runs")
+    assert finding_of("jq . x", made) == ("medium", ".tool-versions decides what `jq` runs")
 
 
 @pytest.mark.parametrize("family", ["files", "text", "filters", "system", "archives", "git"])
@@ -267,4 +267,4 @@ def test_plugins_are_found_however_they_are_spelt(file: str, text: str, tmp_path
     assert finding_of("mypy src", made) is None
     assert finding_of("mypy --config-file=x src", made) is not None
     (work / file).write_text(text)
-    assert finding_of("mypy src", made) == ("medium", f"{file} says what `mypy` runs")
+    assert finding_of("mypy src", made) == ("medium", f"{file} decides what `mypy` runs")

@@ -61,7 +61,7 @@ def test_a_missing_file_fails_the_step(tmp_path: Path) -> None:
     found = run(tmp_path, "  - {id: a, run: touch x.o, produces: ['*.o', dist/app, 'lib/**']}\n")
     (attempt,) = found["a"]["attempts"]
     assert (found["a"]["status"], found["a"]["reason"]) == ("failed", "outputs")
-    assert 'nothing matches "dist/app", "lib/**"' in attempt["error"]["message"]
+    assert 'no file matches "dist/app", "lib/**"' in attempt["error"]["message"]
 
 
 def test_values_in_patterns_stand_for_themselves(tmp_path: Path) -> None:

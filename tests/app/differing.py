@@ -102,6 +102,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "llm": ({"model": "model-a"}, {"model": "model-a", "effort": "high"}),
     "schedule": (None, "levels"),
     "concurrency": (None, "deploy"),
+    "notify": (None, [{"webhook": "https://ci.example.com/hook"}]),
     "policy": ({"auto_approve": "low"}, {"auto_approve": "medium"}),
     "decisions": ({"gate": _DECIDE}, {"gate": {**_DECIDE, "question": "Which one?"}}),
 }

@@ -179,7 +179,7 @@ def test_a_wrong_answer_runs_nothing(folder: Folder) -> None:
     """No option, an unknown step, one that asks nothing, two answers: exit code 2 before anything starts."""
     for words, said in (
         (["--decide", "auth=jtw"], 'did you mean "jwt"?'),
-        (["--decide", "auth=jwt,session"], "takes one option, and these are 2"),
+        (["--decide", "auth=jwt,session"], "takes one option, got 2"),
         (["--decide", "shure=yes"], 'did you mean "sure"?'),
         (["--decide", "build=yes"], "asks nothing"),
         (["--decide", "sure=yes", "--decide", "sure=no"], "in two ways"),
@@ -218,7 +218,7 @@ def test_no_is_a_denial_that_stays(folder: Folder) -> None:
 def test_a_step_is_approved_or_rejected(folder: Folder) -> None:
     """Approved, it runs; rejected, it is denied with who and why, and no resume changes that."""
     assert folder.execute(APPROVED).returncode == 5
-    assert "does not wait for anybody, it is pending" in folder.says(2, "approve", "last", "tell")
+    assert "does not wait for an answer: it is pending" in folder.says(2, "approve", "last", "tell")
     folder.says(0, "approve", "last", "push", "--resume")
     assert folder.ran() == ["push"]
     assert "it ended completed" in folder.says(2, "approve", "last", "push")
@@ -291,7 +291,7 @@ def test_an_active_run_takes_an_answer(folder: Folder) -> None:
     """From another shell, while a step runs: the same process continues; wrong answers change nothing."""
     process = folder.start(GOING)
     until(lambda: folder.waits("sure", "auth"))
-    assert "is no option" in folder.says(2, "decide", "last", "auth=x")
+    assert "is not an option" in folder.says(2, "decide", "last", "auth=x")
     assert "does not wait" in folder.says(2, "approve", "last", "publish")
     report = json.loads(folder.says(0, "decide", "last", "auth=session", "--json"))
     assert (report["live"], report["recorded"][0]["answer"]) == (True, "session")
@@ -429,16 +429,16 @@ steps:
 
 def test_errors_name_what_waits(folder: Folder) -> None:
     """Nothing to answer, no such run, no such step: exit code 2 with the way on."""
-    assert "there are no runs" in folder.says(2, "approve", "last")
+    assert "no runs in this folder" in folder.says(2, "approve", "last")
     assert folder.execute(ASKING).returncode == 5
     output = folder.says(2, "approve", "last")
     assert "no approval is asked for" in output
     assert '"sure" waits for yes or no: planrun decide' in output
     assert '"auth" waits for an answer: planrun decide' in output
-    assert "no question of yes or no" in folder.says(2, "approve", "last", "auth")
+    assert "the question does not take yes or no" in folder.says(2, "approve", "last", "auth")
     assert 'did you mean "sure"?' in folder.says(2, "approve", "last", "shure")
     assert "name the step that is rejected" in folder.says(2, "reject", "last")
-    assert "an answer is given as id=value" in folder.says(2, "decide", "last", "sure")
+    assert "write an answer as id=value" in folder.says(2, "decide", "last", "sure")
     assert "choose one" in folder.says(2, "approve", "last", "sure", "--skip", "sure")
 
 

@@ -54,9 +54,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"use": 3},
         ':11:2: error[E104]: unknown key "use" in an approval; did you mean "uses"?',
     ),
-    "no digest": ({"digest": ...}, ':1:1: error[E102]: an approval needs "digest"'),
-    "another version": ({"version": 2}, ':2:13: error[E106]: "version" is 1'),
-    "a version as text": ({"version": "1"}, ':2:13: error[E106]: "version" is 1'),
+    "no digest": ({"digest": ...}, ':1:1: error[E102]: "digest" is missing in the approval'),
+    "another version": ({"version": 2}, ':2:13: error[E106]: "version" must be 1'),
+    "a version as text": ({"version": "1"}, ':2:13: error[E106]: "version" must be 1'),
     "a digest that is none": ({"digest": "A" * 64}, '"digest" is a SHA-256'),
     "no steps": ({"steps": []}, '"steps" is a list of ids'),
     "steps and all": ({"steps": ["a", "*"]}, '"steps" names steps, or "*" alone'),
@@ -135,7 +135,7 @@ def test_an_approval_covers_what_it_names_and_nothing_else(tmp_path: Path) -> No
     assert not approvals.covers("", DIGEST)
     assert "it does not approve the whole plan" in approvals.why_not("", DIGEST)
     assert not approvals.covers("publish", OTHER)
-    assert "it approves aaaaaaaaaaaa, and this is bbbbbbbbbbbb" in approvals.why_not("publish", OTHER)
+    assert "it approves aaaaaaaaaaaa; this plan is bbbbbbbbbbbb" in approvals.why_not("publish", OTHER)
     late = given(tmp_path, "one", AFTER)
     assert late.cover("publish", DIGEST) == ""
     assert "it expired at 2026-01-31T09:30:00Z" in late.why_not("publish", DIGEST)

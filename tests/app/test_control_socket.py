@@ -128,7 +128,7 @@ def test_an_answer_is_accepted_and_confirmed(house: House) -> None:
 def test_a_reply_without_a_matching_gate_is_refused(house: House) -> None:
     """An active run has the rules of a waiting run; a refused reply records nothing."""
     for words, said in (
-        ({"verb": "decide", "steps": ["sure=maybe"]}, "asks for yes or no"),
+        ({"verb": "decide", "steps": ["sure=maybe"]}, "expects yes or no"),
         ({"verb": "approve", "steps": ["nothing"]}, 'no step \\"nothing\\"'),
         ({"verb": "approve", "steps": ["push"], "digest": "ab"}, "has the digest ab"),
         ({"verb": "approve", "skip": ["nothing"]}, 'no step \\"nothing\\"'),

@@ -38,7 +38,7 @@ def test_steps_do_not_get_the_credentials_of_a_model(
     (planrun.folder / "plan.yml").write_text(PLAN.format(inherit=inherit, llm=llm))
     done = planrun("execute", "plan.yml", "--logs", "all", *options, env=ENV)
     assert done.returncode == 0
-    assert f"| {seen}\n" in done.stderr
+    assert f"| {seen}\n" in done.stdout
     assert KEY not in done.stdout + done.stderr
     for file in planrun.folder.rglob("*"):
         if file.is_file() and file.name != "plan.yml":

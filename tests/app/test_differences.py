@@ -421,3 +421,17 @@ def test_a_change_in_a_used_plan_is_reported_for_its_steps() -> None:
     new = load_bytes(text, "plan.yml", cache=False, read=lambda _: sub.replace(b"echo b", b"echo c"))
     changes = compare(old, new, renamed(old, new))
     assert [(change.kind, change.step.id) for change in changes.steps] == [("changed", "s/b")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "key", "shown"),
+    [
+        ({"produces": ["b"], "cache": True, "inputs": ["a"]}, "cache", True),
+        ({"produces": ["b"], "cache": {"key": "1"}, "inputs": ["a"]}, "cache", {"key": "1"}),
+        ({"reports": {"junit": ["a.xml", "b.xml"]}}, "reports", {"junit": ["a.xml", "b.xml"]}),
+    ],
+)
+def test_a_value_is_spelled_as_in_a_plan(fields: dict[str, Any], key: str, shown: object) -> None:
+    """A difference has no name of a class of planrun, and `true` where a plan has `true`."""
+    changes = difference(with_step(run="ls"), with_step(run="ls", **fields)).steps[0].changes
+    assert [change.new for change in changes if change.path[0] == key] == [shown]

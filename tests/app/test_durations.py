@@ -81,7 +81,7 @@ def test_every_run_is_remembered_and_a_resumed_one_once(tmp_path: Path) -> None:
 
     resume(
         "last",
-        Settings(quiet=True, jobs=2),
+        Settings(output="quiet", jobs=2),
         ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
     )
     assert len(read(path).runs) == 1

@@ -102,10 +102,10 @@ def test_drift_is_denied_and_named(planrun: Run, locked: Path, name: str) -> Non
 
 
 SPOILED = {
-    "gone": (None, "there is no plan.lock.json"),
-    "no JSON": ("{", "is no lock: it is not JSON"),
-    "a list": ("[]", "is no lock: it is not a JSON object"),
-    "other keys": ('{"version": 1}', 'is no lock: "plan" is missing'),
+    "gone": (None, "no such file: plan.lock.json"),
+    "no JSON": ("{", "is not a lock file: it is not JSON"),
+    "a list": ("[]", "is not a lock file: expected a JSON object"),
+    "other keys": ('{"version": 1}', 'is not a lock file: "plan" is missing'),
     "another version": ("version", "has version 2"),
     "another plan": ("plan", "is the lock of other.yml"),
 }

@@ -68,7 +68,7 @@ def test_a_hundred_steps_above_the_ceiling_are_denied(
     (tmp_path / "ceiling.yml").write_text("llm_auto_approve: low\n")
     plan = load("plan.yml", cache=False)
     plan = plan.but(steps=tuple(step.but(origin="replanned") for step in plan.steps))
-    settings = Settings(policy="ceiling.yml", auto_approve="high", quiet=True)
+    settings = Settings(policy="ceiling.yml", auto_approve="high", output="quiet")
     result = execute(plan, settings, RunRequest(planner=planner))
     assert len(steps) == 100
     assert result.exit_code == EXIT_DENIED
@@ -94,6 +94,6 @@ def test_what_is_below_the_ceiling_runs(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "ceiling.yml").write_text("llm_auto_approve: low\n")
     plan = load("plan.yml", cache=False)
     plan = plan.but(steps=tuple(step.but(origin="replanned") for step in plan.steps))
-    result = execute(plan, Settings(policy="ceiling.yml", quiet=True), RunRequest(planner=planner))
+    result = execute(plan, Settings(policy="ceiling.yml", output="quiet"), RunRequest(planner=planner))
     assert result.exit_code == 0
     assert (tmp_path / "made").exists()

@@ -263,7 +263,7 @@ def test_a_step_without_an_answer_is_refused() -> None:
         assert (outcome.status, outcome.reason, outcome.message) == (
             "failed",
             "refused",
-            "nobody answered it",
+            "no one answered it",
         )
 
 

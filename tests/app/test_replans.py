@@ -75,7 +75,7 @@ def test_what_the_model_is_sent(shop: Shop) -> None:
     request = shop.model.requests[0]
     prompt = request.messages[0]["content"]
     assert "The shop is packed." in prompt
-    assert "model-written low" in prompt
+    assert "model-written ones up to low" in prompt
     assert '"id": "3", "status": "failed"' in prompt
     assert 'step "3" failed: class fatal, rule exit:EX_NOPERM' in prompt
     assert "Permission denied" in prompt.partition("<untrusted-data")[2]

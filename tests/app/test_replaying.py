@@ -129,7 +129,7 @@ def test_a_resumed_run_is_replayed_process_by_process(tmp_path: Path) -> None:
     execute(tmp_path, PLAN.replace("exit 75", "exit 1").replace("max: 1", "max: 0"))
     resume(
         "last",
-        Settings(quiet=True, jobs=2),
+        Settings(output="quiet", jobs=2),
         ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
     )
     replay = again(tmp_path)
@@ -156,7 +156,7 @@ def test_a_killed_run_is_replayed_to_its_last_event(tmp_path: Path) -> None:
     assert again(tmp_path).differences == ()
     resume(
         "last",
-        Settings(quiet=True),
+        Settings(output="quiet"),
         ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
     )
     assert again(tmp_path).differences == ()

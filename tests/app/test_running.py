@@ -141,7 +141,7 @@ steps:
     assert done.returncode == 1
     assert ends(tmp_path) == {"a": "failed/refused", "b": "failed/refused"}
     assert "env_file pipe: not a regular file" in done.stderr
-    assert "env_file bad.env: line 1 goes on after its closing quote" in done.stderr
+    assert "env_file bad.env: line 1 has text after its closing quote" in done.stderr
 
 
 def test_an_impossible_report_folder_is_reported_before_anything_runs(run: Run, tmp_path: Path) -> None:

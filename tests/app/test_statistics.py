@@ -137,7 +137,7 @@ def test_a_resumed_run_counts_once(tmp_path: Path) -> None:
     (tmp_path / "there").touch()
     resume(
         "last",
-        Settings(quiet=True),
+        Settings(output="quiet"),
         ResumeRequest(report=print, planner=planner, changes=changes, workspace=str(tmp_path)),
     )
     (found,) = figures(tmp_path)

@@ -181,7 +181,7 @@ def test_all_problems_of_values_are_reported() -> None:
     """Unknown, missing, doubled and unfitting variables are reported together, with the nearest name."""
     text = "version: 1\ntemplate: {vars: {count: {type: integer, required: true}, n: {type: integer}}}\nsteps: []\n"
     error = wrong(text, "coutn=1", "n=x", "n=1", "z")
-    assert 'there is no variable "coutn"; did you mean "count"?' in error
+    assert 'no variable "coutn" in the template; did you mean "count"?' in error
     assert 'the variable "n" is given twice' in error
     assert 'the variable "count" is required' in error
     assert 'not "z"' in error

@@ -44,7 +44,7 @@ RISKS = ("read-only", "low", "medium", "high")
 
 @pytest.mark.parametrize("level", ["none", *RISKS])
 def test_a_level_lets_in_what_is_no_riskier(level: str) -> None:
-    """Without rules a step runs unasked up to the level, and nothing does under `none`."""
+    """Without rules a step runs without approval up to the level, and nothing does under `none`."""
     allowed = [risk for risk in RISKS if answer(facts(risk), policy(level))[0] == "allow"]
     assert allowed == list(RISKS[: ["none", *RISKS].index(level)])
 
@@ -252,7 +252,7 @@ def test_words_make_a_checkpoint(fields: dict[str, Any], command: str) -> None:
 
 def test_what_is_in_force_is_one_line() -> None:
     """It names every level with its source."""
-    assert "no policy: all steps run without approval" in in_force(Layers(file="plan.yml"))
+    assert "none; all steps run without approval" in in_force(Layers(file="plan.yml"))
     told = in_force(
         Layers(
             plan=policy("medium", ("deny", {"step": ("x",)})).but(line=7),

@@ -17,7 +17,13 @@ from benchmarks.verify import faults, unrecorded
 if TYPE_CHECKING:
     from pathlib import Path
 
-GRAPHS = [dags.one(dags.marking(0)), dags.fan(20, dags.marking), dags.layers(4, 8, dags.marking)]
+PLANRUNS = (peers.PLANRUN, peers.PLANRUN_SH)
+GRAPHS = [
+    dags.one(dags.marking(0)),
+    dags.fan(20, dags.marking),
+    dags.layers(4, 8, dags.marking),
+    dags.chain(6, dags.marking),
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +35,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
-@pytest.mark.parametrize("name", [peers.C_LOOP, peers.C_LOGS, "make", "ninja", "task", "doit", "planrun"])
+@pytest.mark.parametrize("name", [peers.C_LOOP, peers.C_LOGS, "make", "ninja", "task", "doit", *PLANRUNS])
 def test_every_tool_runs_each_step_once_and_in_order(bench: Bench, name: str, graph: dags.Dag) -> None:
     """What is compared is the same graph: no tool leaves steps out, repeats them or ignores edges."""
-    tool = bench.planrun if name == "planrun" else bench.peers.get(name)
+    tool = {peers.PLANRUN: bench.planrun, peers.PLANRUN_SH: bench.planrun_sh, **bench.peers}.get(name)
     if tool is None:
         pytest.skip(f"{name} is not installed")
     contender = bench.contender(tool, graph)
@@ -114,7 +120,7 @@ def test_what_a_step_costs_is_told_in_milliseconds(bench: Bench) -> None:
     """A run of steps that do nothing comes to milliseconds a step, of its wall time, beside the target."""
     dag = dags.fan(20, dags.silent)
     contender = bench.new_plan(dag)
-    bench.compare([contender], 2)
+    bench.compare("fan", [contender], 2)
     row = Row("P4")
     row.each("fan silent", contender, len(dag.steps), 20.0)
     (figure,) = row.figures

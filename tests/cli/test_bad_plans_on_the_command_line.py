@@ -34,7 +34,9 @@ def test_a_bad_plan_is_exit_2_with_every_place(say: Callable[..., Said], tmp_pat
     for bad in BAD:
         places = [f"{bad.path}:{each.line}:{each.col}: error[{each.code}]: " for each in bad.expected]
         checked = say("validate", bad.path)
-        assert (checked.code, checked.err) == (2, ""), bad.name
+        first = checked.out.partition(": error[")[2][:4]
+        assert checked.err == f"for details: planrun explain {first}\n", bad.name
+        assert checked.code == 2, bad.name
         refused = say("execute", bad.path, "--no-cache")
         assert (refused.code, refused.out) == (2, ""), bad.name
         for text in (checked.out, refused.err):

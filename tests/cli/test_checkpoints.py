@@ -22,7 +22,7 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "planrun", *words],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        env={"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": str(folder)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -234,6 +234,11 @@ RULES = {
 def test_one_word_in_the_plan_asks_for_all_of_it(tmp_path: Path) -> None:
     """Tools and containers are covered as well, and each rule is shown by its name."""
     (tmp_path / "data").write_text("precious\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(
+        "#!/bin/sh\nexit 1\n"
+    )  # it is found, and the gate is before its start
+    (tmp_path / "bin" / "docker").chmod(0o755)
     asked = _waiting(tmp_path, "{preset: careful}", CAREFUL)
     assert asked == {name: f"plan:careful.{rule}" for name, rule in RULES.items()}
     output = _run(tmp_path, "explain", "plan.yml", "clean").stdout

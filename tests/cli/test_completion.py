@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.cli.group import VERBS
+from planrun.cli.verbs import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +61,27 @@ def shell(tmp_path: Path) -> dict[str, str]:
 def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict[str, str]) -> None:
     """In bash, TAB offers verbs, options, choices, and the steps, tags, params and runs that are there."""
     (tmp_path / ".planrun" / "runs" / "20260131-093000-1f2e3d").mkdir(parents=True)
+    (tmp_path / "ci" / "plans").mkdir(parents=True)
+    (tmp_path / "ci" / "plans" / "deep.yml").write_text("version: 1\nsteps: [{id: deep, run: 'true'}]\n")
     typed = {
-        "planrun ''": " ".join(VERBS),
-        "planrun ex": "explain expand execute",
+        "planrun ''": " ".join(names()),
+        "planrun ex": "explain execute expand",
+        "planrun mo": "model",
+        "planrun model ''": "generate expand replan classify",
+        "planrun runs st": "stats",
+        "planrun runs --js": "--json",
+        "planrun runs prune --ke": "--keep",
+        "planrun runs resume 2026": "20260131-093000-1f2e3d",
+        "planrun review pl": "plan plan.yml",
+        "planrun review p": "plan plan.yml",
+        "planrun help ex": "explain execute expand exit-codes",
+        "planrun -C ci run ''": "deep plans/deep.yml",
+        "planrun run ''": "build bundle test plan.yml",
+        "planrun run te": "test",
+        "planrun run plan.yml b": "build bundle",
+        "planrun run --only b": "build bundle",
+        "planrun run build --param ''": "target=",
+        "planrun list --j": "--json",
         "planrun execute plan.yml --fr": "--from",
         "planrun execute plan.yml --only ''": "build bundle test",
         "planrun execute --jobs 2 plan.yml --until bu": "build bundle",
@@ -163,3 +181,33 @@ def test_bash_completes_what_is_asked(
         ["bash", "-c", script], cwd=tmp_path, env=shell, capture_output=True, text=True, check=True
     )
     assert found.stdout.splitlines() == list(typed.values()), found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ru"], ["run", "runs"]),
+        (["run", "bu"], ["build", "bundle"]),
+        (["runs", "pr"], ["prune"]),
+        (["model", "ge"], ["generate"]),
+        (["help", "exit"], ["exit-codes"]),
+        (["list", "--js"], ["--json"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["zsh", "fish"])
+def test_zsh_and_fish_are_offered_verbs_groups_and_steps(
+    tmp_path: Path, shell: dict[str, str], name: str, words: list[str], offered: list[str]
+) -> None:
+    """What the scripts of zsh and fish ask for, with a description where there is one."""
+    line = ["planrun", *words]
+    asked = {
+        "zsh": {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)},
+        "fish": {"COMP_WORDS": " ".join(line), "COMP_CWORD": words[-1]},
+    }[name]
+    env = {**shell, **asked, "_PLANRUN_COMPLETE": f"{name}_complete"}
+    done = subprocess.run(
+        ["planrun"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=True
+    )
+    rows = done.stdout.split("\n")
+    found = rows[1::3] if name == "zsh" else [row.partition(",")[2].partition("\t")[0] for row in rows[:-1]]
+    assert (found, done.stderr) == (offered, "")

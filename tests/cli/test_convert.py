@@ -34,7 +34,7 @@ def test_what_is_refused_leaves_no_file(say: Callable[..., Said], tmp_path: Path
     said = say("convert", "ci.yml", "-o", "plan.yml")
     assert (said.code, said.out) == (2, "")
     assert "ci.yml:4:56: refused[uses:some/thing]: " in said.err
-    assert said.err.endswith("no plan is written; what cannot be kept: uses:some/thing\n")
+    assert said.err.endswith("no plan is written; what cannot be converted: uses:some/thing\n")
     assert not (tmp_path / "plan.yml").exists()
     assert say("convert", "ci.yml", "--accept", "uses:some/thing", "-o", "plan.yml").code == 0
 
@@ -62,7 +62,7 @@ def test_one_document_tells_all(say: Callable[..., Said], tmp_path: Path) -> Non
 def test_what_is_no_file_of_a_known_tool(say: Callable[..., Said], tmp_path: Path) -> None:
     """A file that cannot be read, or is another tool's, is exit code 2 with a sentence."""
     (tmp_path / "other.yml").write_text("a: b\n")
-    assert "name it by --from" in say("convert", "other.yml").err
+    assert "name its tool by --from" in say("convert", "other.yml").err
     (tmp_path / "broken.yml").write_text("jobs: [\n")
     assert "broken.yml:" in say("convert", "broken.yml").err
     assert say("convert", "missing.yml").code == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,8 @@ from planrun.cliutil.options import EXECUTE, parse
 from planrun.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.conftest import Command
 
 PLAN = "version: 1\nsteps: [{id: a, run: echo hi}, {id: b, run: test -e ok, depends_on: [a]}]\n"
@@ -40,15 +44,21 @@ def test_json_is_one_document_and_all_of_stdout(planrun: Command) -> None:
         ({"PLANRUN_ONLY": "a,b"}, ["--only=c", "--only", "d"], {"only": ("c", "d")}),
         ({"PLANRUN_STRICT": "1", "PLANRUN_QUIET": "no"}, [], {"strict": True}),
         ({"PLANRUN_NO_CACHE": "true"}, [], {"cache": False}),
-        ({"PLANRUN_FROM": "", "PLANRUN_LOGS": "none"}, ["-q"], {"logs": "none", "quiet": True}),
+        ({"PLANRUN_FROM": "", "PLANRUN_LOGS": "none"}, ["-q"], {"output": "quiet"}),
         ({"PLANRUN_STRICT": "On", "PLANRUN_QUIET": "off", "PLANRUN_JSON": ""}, [], {"strict": True}),
         ({"PLANRUN_PARAM": "t=hello, world"}, [], {"params": ("t=hello, world",)}),
         ({"PLANRUN_PARAM": 't=a\nl=["x","y"]\n'}, [], {"params": ("t=a", 'l=["x","y"]')}),
         ({"PLANRUN_PARAM": "  t= a\u2028u=b \r\nv=\x85 "}, [], {"params": ("t= a\u2028u=b ", "v=\x85 ")}),
-        ({}, ["-qj2"], {"quiet": True, "jobs": 2}),
-        ({}, ["-qj", "2"], {"quiet": True, "jobs": 2}),
-        ({}, ["-qj=2"], {"quiet": True, "jobs": 2}),
-        ({}, ["-qpx=1"], {"quiet": True, "params": ("x=1",)}),
+        ({}, ["-qj2"], {"output": "quiet", "jobs": 2}),
+        ({}, ["-qj", "2"], {"output": "quiet", "jobs": 2}),
+        ({}, ["-qj=2"], {"output": "quiet", "jobs": 2}),
+        ({}, ["-qpx=1"], {"output": "quiet", "params": ("x=1",)}),
+        ({"PLANRUN_OUTPUT": "failed"}, [], {"output": "failed"}),
+        ({"PLANRUN_OUTPUT": "failed"}, ["-q"], {"output": "quiet"}),
+        ({"PLANRUN_QUIET": "1"}, ["--output", "stream"], {"output": "stream"}),
+        ({"PLANRUN_LOGS": "all"}, [], {"output": "group"}),
+        ({}, ["--logs", "failed"], {"output": "failed"}),
+        ({}, ["-q", "--logs=auto"], {"output": "auto"}),
         ({}, ["-p", "x=a=b", "--param", "y="], {"params": ("x=a=b", "y=")}),
     ],
 )
@@ -108,9 +118,20 @@ def test_progress_is_on_stderr_but_where_ci_folds_stdout(planrun: Command, name:
     """Progress goes to stderr; to stdout under the systems that look for sections there, unless --json holds it."""
     (planrun.folder / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: echo hi}]\n")
     plain = planrun("execute", "plan.yml", env={"CI": "false"})
-    assert (plain.stdout, "completed" in plain.stderr) == ("", True)
+    assert (plain.stdout, "completed" in plain.stderr) == ("hi\n", True)
     folded = planrun("execute", "plan.yml", env={"CI": "true", name: "true"})
     assert ("completed" in folded.stdout, folded.stderr) == (True, "")
     both = planrun("execute", "plan.yml", "--json", env={"CI": "true", name: "true"})
     assert json.loads(both.stdout)["verdict"] == "completed"
     assert "completed" in both.stderr
+
+
+def test_a_run_inside_of_a_step_does_not_take_the_file_for_outputs_for_an_option(tmp_path: Path) -> None:
+    """PLANRUN_OUTPUT is that file in a step, and the variable of --output elsewhere."""
+    (tmp_path / "inner.yml").write_text("version: 1\nsteps: [{id: a, run: touch ran}]\n")
+    inner = f"mkdir inside; cd inside; {sys.executable} -m planrun execute ../inner.yml"
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps: [{{id: outer, run: '{inner}'}}]\n")
+    words = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "inside" / "ran").exists()

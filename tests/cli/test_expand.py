@@ -153,7 +153,7 @@ def test_one_step_can_be_expanded_alone(tmp_path: Path) -> None:
         assert found["steps"] == [{"id": "notes", "steps": ["notes"], "analysis": "One line is enough."}]
         assert "- id: migrate          # ask the owners\n" in found["text"]
         assert found["difference"] is not None
-        for name, part in (("note", 'did you mean "notes"?'), ("ship", "concrete already")):
+        for name, part in (("note", 'did you mean "notes"?'), ("ship", "already has an action")):
             refused = expand(tmp_path, api, "--step", name)
             assert refused.returncode == 2
             assert part in refused.stderr

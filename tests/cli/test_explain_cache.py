@@ -81,7 +81,7 @@ def test_hit_and_miss(tmp_path: Path) -> None:
         "hit": False,
         "key": "",
         "run": None,
-        "why": "there is no earlier result",
+        "why": "no earlier result",
         "depends_on": None,
     }
     assert not (tmp_path / "cache" / "store").exists()  # it changes nothing

@@ -159,7 +159,7 @@ def test_what_is_never_valid_fails_or_falls_back_loudly(ask: Callable[..., Said]
     assert said.code == 0
     assert "planrun: WARNING: the model gave no valid plan" in said.err
     text = (repository / "plan.yml").read_text()
-    assert "# NOT BY THE MODEL that was asked" in text
+    assert "# NOT WRITTEN BY THE MODEL" in text
     assert [step.id for step in load("plan.yml", cache=False).steps] == [
         "research",
         "design",

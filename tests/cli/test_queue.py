@@ -313,8 +313,21 @@ def test_a_step_cannot_change_a_queue(planrun: Command, folder: Path) -> None:
     )
     found = planrun("execute", "step.yml", "--auto-approve", "high")
     assert found.returncode == 1
-    assert found.stderr.count("a step of a run cannot change a queue") == 2
+    assert found.stdout.count("a step of a run cannot change a queue") == 2
     assert statuses(planrun) == {}
+
+
+def test_the_output_that_an_entry_asked_for_is_what_is_shown(planrun: Command, folder: Path) -> None:
+    """Each spelling is kept as the one option that all of them set."""
+    for words, kept in (
+        (["-q"], "quiet"),
+        (["--output", "stream"], "stream"),
+        (["--logs", "all"], "group"),
+    ):
+        number = add(planrun, "notes.yml", *words)
+        assert entries(planrun)[number]["options"] == [f"--output={kept}"]
+    assert planrun("queue", "run", "--drain").returncode == 0
+    assert (folder / "notes").read_text() == "none\n" * 3
 
 
 def test_options_that_a_run_keeps_are_not_given_to_resume() -> None:

@@ -132,7 +132,7 @@ def test_a_run_without_a_ledger_is_named(say: Say, tmp_path: Path, words: tuple[
         said = say(words[0], name, *words[1:])
         assert (said.code, said.out) == (2, "")
         assert said.err.startswith("planrun: error: the run 20200103-none has no ledger.jsonl: ")
-    assert say("verify", "19").err == "planrun: error: there are no runs in this folder\n"
+    assert say("verify", "19").err == "planrun: error: no runs in this folder\n"
 
 
 def test_runs_can_be_limited(say: Say, mixed: Path) -> None:
@@ -188,7 +188,10 @@ def test_explain_follows_a_blocked_step_to_the_failure(say: Say) -> None:
     """A step that is blocked through another one names the step that failed, and how."""
     said = say("explain", "last", "ship")
     assert "\nWhy\n  test failed (exit 75), and its failure is not tolerated\n" in said.out
-    assert "  pack succeeds, or its failure is tolerated: blocked (upstream), and blocks it\n" in said.out
+    assert (
+        "  pack blocked (upstream): not satisfied, so this step is blocked (required: no failure, or a tolerated one)\n"
+        in said.out
+    )
     assert "  timeout: 2m (set here, line 15)\n" in said.out
     assert (
         "  on_failure: block (built in): dependent steps are blocked; independent steps continue\n"
@@ -223,13 +226,38 @@ def test_explain_a_plan_shows_when_a_step_would_run(say: Say, mixed: Path, tmp_p
     (tmp_path / "last").write_text("not a plan")
     said = say("explain", "plan.yml", "prod")
     assert said.out.startswith(
-        "Step prod\n  plan.yml:16\n\nIt runs when\n  build succeeds, or its failure is tolerated\n"
+        "Step prod\n  plan.yml:16\n\nWhen it runs\n"
+        "  It runs after build, unless build fails. A tolerated failure does not stop it.\n"
     )
-    assert "  its condition is true: params.target == 'prod'" in said.out
+    assert "  It is skipped unless its condition is true: params.target == 'prod'" in said.out
     document = json.loads(say("explain", "plan.yml", "mourn", "--json").out)
     assert (document["schema_version"], document["run"], document["status"]) == (1, None, None)
-    assert document["because"] == ["test fails"]
+    assert document["because"] == ["It runs only if test fails."]
     assert say("explain", mixed.name, "prod", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentences"),
+    [
+        ("", ["It has no dependencies, so it can start when the run starts."]),
+        (", condition: run.ci", [
+            "It has no dependencies, so it can start when the run starts.",
+            "It is skipped unless its condition is true: run.ci",
+        ]),
+        (", depends_on: {a: completed, b: done}", [
+            "It runs only after a has completed, not if a was skipped or failed.",
+            "It runs after b has ended, with any result.",
+        ]),
+    ],
+)  # fmt: skip
+def test_explain_a_plan_in_sentences(say: Say, tmp_path: Path, keys: str, sentences: list[str]) -> None:
+    """Each edge and the condition is one whole sentence, also in JSON."""
+    steps = f"[{{id: a, run: x}}, {{id: b, run: x}}, {{id: c, run: x{keys}}}]"
+    (tmp_path / "p.yml").write_text(f"version: 1\nsteps: {steps}\nfinally: [{{id: z, run: x}}]\n")
+    assert json.loads(say("explain", "p.yml", "c", "--json").out)["because"] == sentences
+    shown = "".join(f"  {each}\n" for each in sentences)
+    assert f"\nWhen it runs\n{shown}\n" in say("explain", "p.yml", "c").out
+    assert "\n  It runs at the end of the run, whatever the result is.\n" in say("explain", "p.yml", "z").out
 
 
 @pytest.mark.usefixtures("mixed")
@@ -335,8 +363,27 @@ def test_runs_are_found_by_the_beginning_of_their_id(say: Say, mixed: Path) -> N
     """An id may be cut short as long as only one run begins like it."""
     assert say("verify", mixed.name[:10]).code == 0
     said = say("verify", "1999")
-    assert (said.code, said.err) == (2, f'planrun: error: no run "1999"; the newest is {mixed.name}\n')
+    assert (said.code, said.err) == (
+        2,
+        f'planrun: error: no run "1999"; the newest is {mixed.name}; to list all: planrun runs\n',
+    )
     twin = mixed.parent / (mixed.name[:-1] + "z")
     twin.mkdir()
     (twin / "ledger.jsonl").write_bytes(b"")
     assert "could be 2 runs" in say("verify", mixed.name[:10]).err
+
+
+def test_members_are_counted_and_no_reason_is_said_twice(say: Say, tmp_path: Path) -> None:
+    """A resume counts the steps as the end of the run does: the members of a matrix, not the matrix besides."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n"
+        "  - {id: build, matrix: {py: [a, b]}, run: 'true'}\n"
+        "  - {id: other, run: 'true'}\n"
+        "  - {id: test, depends_on: [build], run: test -e now}\n"
+    )
+    ended = say("run", "plan.yml", "--skip", "other")
+    assert "4 steps: 2 successful, 1 failed, 1 skipped" in ended.err
+    assert say("resume", "last", "--dry-run").err.startswith("planrun: resuming: 3 reused, 1 to rerun\n")
+    rows = say("status").out.splitlines()
+    after = rows[rows.index("⊘ Step other (skipped: not selected)") + 1]
+    assert not after.startswith(" ")

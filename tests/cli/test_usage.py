@@ -12,6 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from planrun.cli.group import ELSEWHERE
+from planrun.cli.verbs import names
+from planrun.cliutil.options import EXECUTE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -26,20 +30,20 @@ if TYPE_CHECKING:
         (["exceute", "plan.yml"], 'no such command: "exceute"; did you mean "execute"?'),
         (["frobnicate"], 'no such command: "frobnicate"'),
         (["--fast"], "no such option"),
-        (["validate"], "missing argument 'PLAN...'"),
+        (["validate"], "no plan named; looked for"),
         (["show", "plan.yml", "--graf", "dot"], "did you mean"),
         (["show", "plan.yml", "--graph", "png"], "'png' is not one of"),
         (["show", "plan.yml", "--levels", "--order"], "exclude each other"),
         (["show", "a.yml", "b.yml"], "unexpected extra argument"),
         (["runs", "--limit", "many"], "'many' is not a valid integer"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
-        (["execute"], "needs one PLAN file"),
+        (["execute"], "no plan named; looked for"),
         (["execute", "plan.yml", "--job", "3"], 'no such option: --job; did you mean "--jobs"?'),
         (["execute", "a.yml", "--jobs", "0"], "--jobs takes a number from 1 up"),
-        (["resume", "last"], "there are no runs in this folder"),
-        (["status"], "there are no runs in this folder"),
-        (["explain", "last", "x"], "there are no runs in this folder"),
-        (["verify", "\x1b[2J"], "there are no runs in this folder"),
+        (["resume", "last"], "no runs in this folder"),
+        (["status"], "no runs in this folder"),
+        (["explain", "last", "x"], "no runs in this folder"),
+        (["verify", "\x1b[2J"], "no runs in this folder"),
         (["schema", "plant"], "'plant' is not one of"),
     ],
 )
@@ -162,3 +166,84 @@ def test_no_command_line_is_an_internal_error(
     assert said.code in {0, 1, 2, 74}, said
     assert "Traceback" not in said.err
     assert "\x1b" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["execute", "plann.yml"], 'no such file; did you mean "plan.yml"?'),
+        (["run", "plans/relaese.yml"], 'no such file; did you mean "plans/release.yml"?'),
+        (["show", "zzz.yml"], "no such file; there are: plan.yml, plans/release.yml"),
+        (["validate", "nowhere/zzz.yml"], "no such file; there are: plan.yml, plans/release.yml"),
+        (["plan.yml"], 'no such command: "plan.yml"; did you mean: planrun run plan.yml'),
+        (
+            ["plans/none.yml"],
+            'no such command: "plans/none.yml"; no such file either; there are: plans/release.yml',
+        ),
+        (["plann.yml"], 'no such command: "plann.yml"; no such file either; did you mean "plan.yml"?'),
+        (["apply"], 'no such command: "apply"; did you mean: planrun run\n'),
+        (["plan"], 'no such command: "plan"; did you mean: planrun run --dry-run\n'),
+        (["version"], 'no such command: "version"; did you mean: planrun --version\n'),
+        (["plans"], '"plans" is a group of the help, no command; to list its verbs: planrun help plans\n'),
+        (["machine", "doctor"], "to list its verbs: planrun help machine\n"),
+        (["completion"], "Choose from: bash, zsh, fish\n  see: planrun completion --help"),
+        (["run", "-C", "sub"], "no such option: -C; it stands before the verb: planrun -C DIR VERB\n"),
+        (["logs", "-C", "sub"], "no such option: -C; it stands before the verb: planrun -C DIR logs\n"),
+        (["show", "--directory", "sub"], "--directory; it stands before the verb: planrun -C DIR show\n"),
+        (["build"], 'no such command: "build"; did you mean: planrun run build'),
+        (["excute", "plan.yml"], 'no such command: "excute"; did you mean "execute"?'),
+        (["run", "plan.yml", "--onyl", "x"], '--onyl; did you mean "--only"?\n  see: planrun run --help'),
+        (["run", "--jobs"], "--jobs needs a value: --jobs N\n  see: planrun run --help"),
+        (["resume"], "needs one RUN id (or `last`)\n  see: planrun resume --help"),
+        (["prune"], "missing option: --keep N\n  see: planrun prune --help"),
+        (["-C"], "-C needs a value: -C DIR"),
+        (["-C", "nowhere", "run"], "-C nowhere: no such file or directory"),
+        (["-C", "plan.yml", "run"], "-C plan.yml: not a directory"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_was_meant(
+    say: Callable[..., Said], tmp_path: Path, words: list[str], hint: str
+) -> None:
+    """Near names of files, verbs, steps and options are offered, and the help of the verb."""
+    (tmp_path / "plans").mkdir()
+    for name in ("plan.yml", "plans/release.yml"):
+        (tmp_path / name).write_text("version: 1\nsteps: [{id: build, run: 'true'}]\n")
+    said = say(*words)
+    assert said.code == 2
+    assert hint in said.out + said.err
+
+
+@pytest.mark.parametrize("option", [["-C", "sub"], ["-Csub"], ["--directory", "sub"], ["--directory=sub"]])
+def test_another_folder(say: Callable[..., Said], tmp_path: Path, option: list[str]) -> None:
+    """With -C before the verb everything happens in that folder; several count from left to right."""
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    for place in ("sub", "sub/deep"):
+        (tmp_path / place / "plan.yml").write_text(
+            f"version: 1\nname: n{len(place)}\nsteps: [{{id: a, run: ls}}]\n"
+        )
+    assert say(*option, "list").out.startswith("plan.yml  n3\n")
+    os.chdir(tmp_path)
+    assert say(*option, "-C", "deep").out.startswith("plan.yml  n8\n")
+    os.chdir(tmp_path)
+    assert say(*option, "run").code == 0
+    assert (tmp_path / "sub" / ".planrun").is_dir()
+    os.chdir(tmp_path)
+    assert say(*option, "--version").out.startswith("planrun ")
+
+
+@pytest.mark.parametrize(("word", "command"), ELSEWHERE.items())
+def test_words_of_other_tools_lead_to_commands_that_exist(word: str, command: str) -> None:
+    """What is offered for a word of another tool is a verb or an option here, and the word is none."""
+    assert word not in names()
+    verb, *options = command.split()
+    assert verb in names() or verb == "--version"
+    assert not options or options[0] in {flag for option in EXECUTE for flag in option.flags}
+
+
+def test_a_verb_with_verbs_of_its_own_prints_them_without_an_error_before_them(
+    say: Callable[..., Said],
+) -> None:
+    """`planrun queue` alone is the help of it, on stderr, with exit code 2."""
+    said = say("queue")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("Usage: planrun queue [OPTIONS] COMMAND")

@@ -40,7 +40,7 @@ def test_a_valid_plan_is_one_line(say: Callable[..., Said]) -> None:
 def test_all_problems_of_all_files_in_one_go(say: Callable[..., Said]) -> None:
     """Several files are checked, valid ones named, every problem of the others shown with excerpt and caret."""
     said = say("validate", "bad.yml", "good.yml", "missing.yml")
-    assert (said.code, said.err) == (2, "")
+    assert (said.code, said.err) == (2, "for details: planrun explain E104\n")
     assert "good.yml: ok, 1 step\n" in said.out
     assert "bad.yml:3:13: error[E104]:" in said.out
     assert 'did you mean "run"?' in said.out

@@ -166,7 +166,7 @@ def test_names_to_accept(there: Workspace) -> None:
     assert (ended.code, 'did you mean "uses:some/thing"' in ended.err) == (2, True)
     ended = there.convert(REFUSED, "--accept", "x")
     assert "refused are shell, uses:other/thing, uses:some/thing" in ended.err
-    assert "what cannot be kept: shell" in there.convert(REFUSED, "--accept", "uses:*").err
+    assert "what cannot be converted: shell" in there.convert(REFUSED, "--accept", "uses:*").err
     assert there.convert(REFUSED, "--accept", "uses:*", "--accept", "shell").code == 0
     assert there.convert(REFUSED, "--accept", "all").code == 0
     assert there.convert(REFUSED, "--accept", "*").code == 0

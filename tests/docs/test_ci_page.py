@@ -9,7 +9,7 @@ import yaml
 
 from planrun.engine.termination import CANCEL_BUDGET
 from planrun.executors.local import ExecutorOptions
-from planrun.reports.console import MAX_PROBLEMS
+from planrun.reports.annotations import MAX_PROBLEMS
 from tests.docs.pages import ROOT, keys_of, text_of
 
 PAGE = "ci.md"
@@ -43,10 +43,11 @@ def test_every_output_is_described() -> None:
     assert [keys_of(row[0])[0] for row in rows("outputs")] == list(action()["outputs"])
 
 
-def test_the_hook_is_the_one_of_the_page() -> None:
-    """The hook that the page names is the one that the repository offers."""
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
-    assert f"- id: {hook['id']}" in text_of(PAGE)
+def test_the_hooks_are_those_of_the_page() -> None:
+    """The page names the hooks that the repository offers, and no others."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    named = re.findall(r"^ +- id: (planrun-[a-z]+)$", text_of(PAGE), re.MULTILINE)
+    assert sorted(named) == sorted(hook["id"] for hook in hooks)
 
 
 def test_times_are_those_of_the_code() -> None:

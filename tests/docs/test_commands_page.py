@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 import pytest
 
 from planrun import errors
 from planrun.cli.group import VERBS, planrun
+from planrun.cli.verbs import GROUPS, TABLE
 from planrun.cliutil.options import EXECUTE
 from planrun.reports.ci import _VENDORS
-from tests.docs.pages import keys_of, text_of
-from tests.docs.verblist import variable_of
+from tests.docs.pages import DOCS, keys_of, text_of
+from tests.docs.verblist import variable_of, with_index
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 PAGE = "commands.md"
 SECTION = re.compile(r"^### (\w+)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
-SHARED = re.compile(r"^As for \[`execute`\]\(#execute\): (.*?)\.\n\n", re.MULTILINE | re.DOTALL)
+SAME = re.compile(r"^The same as \[`(\w+)`\]\(#\w+\)\.$", re.MULTILINE)
+SHARED = re.compile(r"^As for \[`run`\]\(#run\): (.*?)\.\n\n", re.MULTILINE | re.DOTALL)
 
 
 def sections() -> dict[str, str]:
-    """Return the text about each verb."""
-    return dict(SECTION.findall(text_of(PAGE)))
+    """Return the text about each verb; of one that is the same as another the other's, too."""
+    found = dict(SECTION.findall(text_of(PAGE)))
+    return {
+        verb: text + "".join([found[name] for name in SAME.findall(text)]) for verb, text in found.items()
+    }
 
 
 def shared(verb: str) -> set[str]:
@@ -40,7 +49,13 @@ def documented(verb: str) -> set[str]:
 
 def flags(command: click.Command) -> set[str]:
     """Return every spelling of the options of a command."""
-    return {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+    options = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    return {flag for option in options for flag in option.opts}
+
+
+def test_the_list_of_verbs_is_that_of_the_command_line(golden: Golden) -> None:
+    """The page lists the verbs by group with the lines of `planrun help all`, and how groups spell them."""
+    golden(DOCS / PAGE, with_index(text_of(PAGE)))
 
 
 def test_every_verb_has_its_section() -> None:
@@ -49,6 +64,21 @@ def test_every_verb_has_its_section() -> None:
     for verb, text in sections().items():
         assert re.search(rf"^planrun {verb}\b", text, re.MULTILINE), verb
         assert f"| [`{verb}`](#{verb}) |" in text_of(PAGE)
+
+
+def test_the_sections_stand_in_the_order_of_the_groups() -> None:
+    """Each group has a heading, and below it the sections of its verbs in the order of the help."""
+    shown = [
+        (group, name)
+        for group, text in re.findall(
+            r"^## Group: (\w+)\n(.*?)(?=^## )", text_of(PAGE), re.MULTILINE | re.DOTALL
+        )
+        for name in re.findall(r"^### (\w+)$", text, re.MULTILINE)
+    ]
+    first: dict[str, str] = {}
+    for verb in TABLE:
+        first.setdefault(verb.name, verb.group)
+    assert shown == [(group, name) for group in GROUPS for name, its in first.items() if its == group]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -72,7 +102,7 @@ def test_every_variable_is_described(verb: str) -> None:
     text = sections()[verb]
     of_execute = {option.flags[0]: option.variable for option in EXECUTE}
     for option in command.params:
-        if not isinstance(option, click.Option) or option.opts[0] == "--help":
+        if not isinstance(option, click.Option) or option.hidden or option.opts[0] == "--help":
             continue
         variable = variable_of(option)
         if shared(verb) & set(option.opts):
@@ -85,7 +115,7 @@ def test_every_variable_is_described(verb: str) -> None:
 def test_every_choice_of_execute_is_described() -> None:
     """The row of an option that takes one of a few words names each of them."""
     rows = sections()["execute"].splitlines()
-    for option in EXECUTE:
+    for option in [option for option in EXECUTE if not option.hidden]:
         row = next(row for row in rows if row.startswith(f"| `{option.flags[0]}"))
         assert set(option.choices) <= set(keys_of(row)), row
 

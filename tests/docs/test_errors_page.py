@@ -17,19 +17,20 @@ NOT_IN_A_BLOCK = {
     "E001", "E002", "E003", "E004", "E005", "E011", "E012", "E017", "E020", "E021", "E199", "E207",
     "E235", "E241", "E298", "E299", "W304",
 }  # fmt: skip
-MARK = re.compile(r"<!-- wrong: ([EW]\d{3}) -->\n\Z")
+MARK = re.compile(r"<!-- (wrong|instead): ([EW]\d{3}) -->\n\Z")
 
 
-def examples() -> list[tuple[str, Block]]:
-    """Return each block of a wrong plan with the code that it shows."""
+def examples(kind: str = "wrong") -> list[tuple[str, Block]]:
+    """Return each block of a wrong plan, or of the plan to write instead, with the code that it is about."""
     text = text_of(PAGE)
     found = []
     for block in blocks("yaml"):
         if block.page.endswith(PAGE):
-            before = text[: text.index(f"```yaml\n{block.text}```")]
+            before = "".join(text.splitlines(keepends=True)[: block.line - 1])
             match = MARK.search(before)
             assert match, block.name
-            found.append((match[1], block))
+            if match[1] == kind:
+                found.append((match[2], block))
     return found
 
 
@@ -43,7 +44,10 @@ def test_every_code_has_its_example() -> None:
     assert {code for code, _block in examples()} == set(CODES) - NOT_IN_A_BLOCK
     sections = re.split(r"^### ", text_of(PAGE), flags=re.MULTILINE)[1:]
     for section in sections:
-        assert set(re.findall(r"<!-- wrong: (\w+) -->", section)) <= {section[:4]}
+        assert set(re.findall(r"<!-- (?:wrong|instead): (\w+) -->", section)) <= {section[:4]}
+        # What is wrong comes first, then what to write instead.
+        kinds = re.findall(r"<!-- (wrong|instead): \w+ -->", section)
+        assert kinds in ([], ["wrong", "instead"]), section[:4]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,16 @@ def test_an_example_shows_its_code(code: str, block: Block) -> None:
     data = block.text.encode()
     found = check_bytes(data, "plan.yml").problems
     assert {each.code for each in found} == {code}, render_text(found, {"plan.yml": data})
+
+
+@pytest.mark.parametrize(
+    ("code", "block"), examples("instead"), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_to_write_instead_is_valid(code: str, block: Block) -> None:
+    """The second plan under a code has no problem at all, not even a warning."""
+    data = block.text.encode()
+    found = check_bytes(data, "plan.yml").problems
+    assert found == (), f"{code}: {render_text(found, {'plan.yml': data})}"
 
 
 def test_the_page_shows_a_finding_as_it_is_printed() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.lint.lint import ADVICE, RULES, advise
+from planrun.lint.codes import ADVICE
+from planrun.lint.lint import RULES, advise
 from planrun.plan.printing import render_text
 from tests.docs.pages import FENCE, text_of
 
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 PAGE = "lint.md"
 BY_RECORDS = {"L412", "L416"}  # which go by durations, and are shown by tests/app/test_linting.py
-EXAMPLES = re.findall(
-    r"<!-- advice: (L\d{3}) -->\n```yaml\n(.*?)^```$", text_of(PAGE), re.MULTILINE | re.DOTALL
+EXAMPLES, INSTEAD = (
+    re.findall(rf"<!-- {mark}: (L\d{{3}}) -->\n```yaml\n(.*?)^```$", text_of(PAGE), re.MULTILINE | re.DOTALL)
+    for mark in ("advice", "instead")
 )
 
 
@@ -25,9 +27,10 @@ def test_every_rule_has_its_section_and_its_example() -> None:
     """Each code of advice has a section, one rule speaks of it, and an example is under its own heading."""
     assert sorted(re.findall(r"^### (L\d{3})$", text_of(PAGE), re.MULTILINE)) == sorted(ADVICE)
     assert {code for code, _text in EXAMPLES} == set(ADVICE) - BY_RECORDS
+    assert [code for code, _text in INSTEAD] == [code for code, _text in EXAMPLES]
     assert sorted((rule.__doc__ or "")[:4] for rule in RULES) == sorted(ADVICE)
     for section in re.split(r"^### ", text_of(PAGE), flags=re.MULTILINE)[1:]:
-        assert set(re.findall(r"<!-- advice: (\w+) -->", section)) <= {section[:4]}
+        assert set(re.findall(r"<!-- (?:advice|instead): (\w+) -->", section)) <= {section[:4]}
 
 
 @pytest.mark.parametrize(("code", "text"), EXAMPLES, ids=[code for code, _text in EXAMPLES])
@@ -40,6 +43,18 @@ def test_an_example_shows_its_advice(
     found = advise("plan.yml")
     assert found.is_plan
     assert [each.code for each in found.problems] == [code], render_text(found.problems, found.sources)
+
+
+@pytest.mark.parametrize(("code", "text"), INSTEAD, ids=[code for code, _text in INSTEAD])
+def test_what_to_write_instead_has_no_findings(
+    code: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second plan under a code is valid and gets no advice at all."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yml").write_text(text)
+    found = advise("plan.yml")
+    assert found.is_plan, code
+    assert found.problems == (), f"{code}: {render_text(found.problems, found.sources)}"
 
 
 def test_a_plan_can_leave_advice_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

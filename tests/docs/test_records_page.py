@@ -7,7 +7,7 @@ import re
 from typing import Literal, get_args
 
 from planrun.model.events import EVENTS
-from planrun.reports import escape, junit, markdown
+from planrun.reports import escape, grouped, junit, markdown
 from planrun.reports.elements import DIALECTS
 from tests.docs.pages import ROOT, keys_of, text_of
 
@@ -47,6 +47,7 @@ def test_sizes_are_those_of_the_code() -> None:
         junit.TRACE_BYTES,
         junit.TOTAL_BYTES,
         markdown.REPORT_LOG_BYTES,
+        grouped.HEAD + grouped.TAIL,
         markdown.SUMMARY_BYTES,
     ]
 

@@ -44,6 +44,6 @@ def test_without_git_a_script_stops_at_once(name: str, checkout: Path) -> None:
     assert done.stderr == f"docs/{name}.sh: git is not on the PATH\n"
 
 
-def test_readme_has_the_command_of_the_story() -> None:
-    """What README says is what is tested here."""
-    assert "\n```sh\nbash docs/story.sh\n```\n" in (ROOT / "README.md").read_text("utf-8")
+def test_the_guarantees_have_the_command_of_the_story() -> None:
+    """What the page says is what is tested here."""
+    assert "\n```sh\nbash docs/story.sh\n```\n" in (ROOT / "docs" / "guarantees.md").read_text("utf-8")

@@ -75,4 +75,4 @@ def test_the_walk_ends_each_job_as_the_page_tells(parts: dict[str, str]) -> None
     assert "used up" in parts["again"]
     (approved,) = re.findall(r"This approves `([0-9a-f]{12})`", parts["proposal"])
     assert f'"digest": "{approved}' in parts["approval"]
-    assert f"it approves {approved}, and this is " in parts["drift"]
+    assert f"it approves {approved}; this plan is " in parts["drift"]

@@ -7,6 +7,7 @@ import re
 import click
 
 from planrun.cli.group import VERBS, planrun
+from planrun.cli.verbs import GROUPS, SPELLED, in_group
 from tests.docs.pages import NOTHING
 
 HEAD = """\
@@ -16,6 +17,7 @@ The output of `planrun VERB --help`, in one list. [Commands](../commands.md) exp
 codes.
 
 """
+START, END = "<!-- verbs -->\n", "<!-- /verbs -->\n"
 VARIABLE = re.compile(r" *\[(PLANRUN_\w+)\]")
 
 
@@ -26,10 +28,41 @@ def page() -> str:
     for verb, command in verbs:
         parts.append(f"\n## {verb}\n\n```text\n{_usage(verb, command)}\n```\n\n{_first(command)}")
         parts.append(f" [More](../commands.md#{verb.split()[0]})\n")
-        rows = [_row(option) for option in command.params if isinstance(option, click.Option)]
+        rows = [
+            _row(option)
+            for option in command.params
+            if isinstance(option, click.Option) and not option.hidden
+        ]
         if rows:
             parts += ["\n| Option | Value | Variable | What it does |\n|---|---|---|---|\n", *rows]
     return "".join(parts)
+
+
+def index() -> str:
+    """Return the verbs by group as docs/commands.md has them, with the spellings by group."""
+    parts = []
+    for group, about in GROUPS.items():
+        parts.append(f"**{group.capitalize()}**: {about}\n\n| Verb | What it does |\n|---|---|\n")
+        shown = dict.fromkeys([verb.name for verb in in_group(group)])
+        for name in shown:
+            uses = "; ".join([verb.summary for verb in in_group(group) if verb.name == name])
+            parts.append(f"| [`{name}`](#{name}) | {uses} |\n")
+        parts.append("\n")
+    for group, words in SPELLED.items():
+        spelled = ", ".join(
+            [f"`{word}`" if word == verb else f"`{word}` (= `{verb}`)" for word, verb in words.items()]
+        )
+        parts.append(f"- `planrun {group} …`: {spelled}\n")
+    return "".join(
+        [*parts[: -len(SPELLED)], "A verb can also be spelled by its group:\n\n", *parts[-len(SPELLED) :]]
+    )
+
+
+def with_index(page: str) -> str:
+    """Return docs/commands.md with its list of verbs as it should be."""
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}{index()}{END}{after}"
 
 
 def _commands(name: str) -> list[tuple[str, click.Command]]:

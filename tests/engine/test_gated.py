@@ -58,6 +58,9 @@ class Clerk:
         answered = ev.GateAnswered(at="", step=step.id, answer=self.choices.pop(0), via="option")
         return Passage(answer="allow", opened=opened, answered=answered)
 
+    def is_asking(self, _state: RunState) -> bool:
+        return False
+
     def poll_replies(self, _state: RunState) -> list[ev.GateAnswered]:
         due = [entry for entry in self.answers if entry[0] <= self.world.clock.now]
         self.answers = [entry for entry in self.answers if entry not in due]

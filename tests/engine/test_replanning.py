@@ -38,6 +38,9 @@ class OpenGates:
     def failed(self, step: Step, state: RunState) -> Passage:
         raise AssertionError(step.id)
 
+    def is_asking(self, _state: RunState) -> bool:
+        return False
+
     def poll_replies(self, state: RunState) -> list[ev.GateAnswered]:
         return []
 

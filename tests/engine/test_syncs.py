@@ -17,6 +17,7 @@ class Journal(World):
         self.moments: list[float] = []
 
     def sync(self) -> None:
+        super().sync()
         self.synced.append(len(self.events))
         self.moments.append(self.clock.now)
 

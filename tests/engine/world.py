@@ -61,6 +61,7 @@ class World:
         self.peak = 0
         self.together: list[tuple[str, ...]] = []
         self.events: list[ev.Event] = []
+        self.held: list[ev.Event] = []
         self.signals: list[tuple[float, int]] = []
         self.conditions: dict[str, Callable[[RunState], bool]] = {}
         self.openings: dict[str, dict[str, Any]] = {}
@@ -75,13 +76,21 @@ class World:
     # Journal
     @property
     def records(self) -> int:
-        return len(self.events)
+        return len(self.events) + len(self.held)
 
     def append(self, event: ev.Event) -> None:
-        self.events.append(event)
+        self.hold(event)
+        self.flush()
+
+    def hold(self, event: ev.Event) -> None:
+        self.held.append(event)
+
+    def flush(self) -> None:
+        self.events += self.held
+        self.held = []
 
     def sync(self) -> None:
-        """Nothing to lose here."""
+        self.flush()
 
     # Inbox
     def take(self) -> list[int]:
@@ -139,6 +148,12 @@ class World:
             return outcome
         status = "failed" if reason == "timeout" else "cancelled"
         return Outcome(status=status, reason=reason, exit_code=143)  # type: ignore[arg-type]
+
+    def attend(self) -> None:
+        pass
+
+    def output(self, _step: str, _start: int, _size: int) -> bytes | None:
+        return None
 
     def stop(self, step: str, reason: str) -> None:
         self.stopped[step] = reason

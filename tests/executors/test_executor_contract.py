@@ -208,3 +208,20 @@ def test_attempts_follow_each_other(contract: Bench) -> None:
     contract.run(contract.shell("a", "echo second", attempt=2, log=str(contract.logs / "a" / "2.log")))
     assert contract.log("a") == "first\n"
     assert (contract.logs / "a" / "2.log").read_text("utf-8") == "second\n"
+
+
+def test_output_can_be_read_while_a_step_runs(contract: Bench) -> None:
+    """From any byte, at most as much as asked for; of a step that does not run nothing is read."""
+    executor = contract.executor
+    assert executor.output("a", 0, 100) is None
+    executor.start(contract.shell("a", "echo one; echo two; until test -e go; do sleep 0.01; done"))
+    for _ in range(500):
+        executor.wait(0.01)
+        if len(executor.output("a", 0, 100) or b"") == 8:
+            break
+    assert executor.output("a", 0, 100) == b"one\ntwo\n"
+    assert executor.output("a", 4, 2) == b"tw"
+    assert executor.output("a", 8, 100) == b""
+    (contract.folder / "go").touch()
+    assert contract.outcomes(1)["a"].log_bytes == 8
+    assert executor.output("a", 0, 100) is None

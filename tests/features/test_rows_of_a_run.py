@@ -186,7 +186,7 @@ def test_ends_that_are_no_failure_name_their_reason(night: Night) -> None:
         "5": ("failed", "exit"),
         "6": ("skipped", "not_selected"),
     }
-    assert "■ 3 (blocked: 2 failed (exit))" in night.said.stderr
+    assert "\nBlocked by 2: 3\n" in night.said.stderr
     assert [night.steps[name]["attempts"][-1]["exit_code"] for name in "25"] == [4, 1]
 
 

@@ -81,7 +81,7 @@ def test_checks_come_before_what_they_guard(planrun: Command, tmp_path: Path) ->
     (tmp_path / "plan.yml").write_text(plan)
     said = planrun("execute", "plan.yml")
     assert (said.returncode, "missing: input" in said.stderr) == (1, True)
-    assert "■ go (blocked" in said.stderr
+    assert "\nBlocked by ready: go\n" in said.stderr
     (tmp_path / "input").write_text("x\n")
     assert planrun("execute", "plan.yml").returncode == 0
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_the_printed_head_finds_a_ledger_that_was_written_anew(planrun: Command, tmp_path: Path) -> None:
     """A forged ledger with all hashes right, which nothing inside it can tell, is found with the head from the log."""
     (tmp_path / "plan.yml").write_text("version: 1\nsteps: [{run: 'true'}]\n")
-    head = planrun("execute", "plan.yml").stderr.split("ledger head ")[1].split()[0]
+    head = planrun("execute", "plan.yml", "--verbose").stderr.split("ledger head ")[1].split()[0]
     assert planrun("verify", "last", "--head", head).returncode == 0
     (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     *events, end = read_ledger(str(ledger)).events

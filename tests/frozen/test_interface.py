@@ -40,6 +40,7 @@ UNKNOWN = "unknown, none"
 SCHEMAS = ("plan", "policy", "ledger", "approval", "recording")
 FOR_PEOPLE = {"title", "description", "examples", "$schema", "$id", "$comment"}
 VERB = re.compile(r"^  (\w+)(?: [^ ]+)*  +\S", re.MULTILINE)
+GROUP = re.compile(r"^  (\w+)  +(\w+,.*(?:\n   .*)*)", re.MULTILINE)
 VARIABLE = re.compile(r"\[(PLANRUN_\w+)\]")
 
 
@@ -52,15 +53,15 @@ def printed(*lines: tuple[str, ...]) -> list[str]:
 
 def test_names_stay(golden: Golden) -> None:
     """Every code, event, exit code, rule, word of a schema and tool is what it was."""
-    overview, tools, *schemas = printed(
-        ("--help",), ("tools", "--json"), *[("schema", name) for name in SCHEMAS]
+    codes_text, tools, *schemas = printed(
+        ("help", "exit-codes"), ("tools", "--json"), *[("schema", name) for name in SCHEMAS]
     )
     numbers = {code for name, code in vars(errors).items() if name.startswith("EXIT_")}
     found = {
         "codes": codes(),
         **{f"event {kind}": fields(event) for kind, event in EVENTS.items()},
         "exit codes": sorted(numbers),
-        "exit codes in --help": re.findall(r"^  (\d+)  ", overview, re.MULTILINE),
+        "exit codes in help": re.findall(r"^  (\d+)  ", codes_text, re.MULTILINE),
         **{f"failure {how}": rule for how, rule in failures() if rule != UNKNOWN},
         **{f"schema {name}": schema(text) for name, text in zip(SCHEMAS, schemas, strict=True)},
         **{f"tool {each['name']}": bare(each) for each in json.loads(tools)["tools"]},
@@ -151,9 +152,12 @@ def bare(tool: Any) -> Any:
 
 def test_verbs_stay(golden: Golden) -> None:
     """Every verb has the operands, options and variables that it had."""
-    [overview] = printed(("--help",))
-    verbs = set(VERB.findall(overview[overview.index("\nPlans:") : overview.index("\nRUN is")]))
+    [overview] = printed(("help", "all"))
+    rows, _, spelled = overview.partition("\nVerbs can also")
+    verbs = set(VERB.findall(rows))
     found: dict[str, Any] = {"verbs": sorted(verbs)}
+    for group, words in GROUP.findall(spelled):
+        found[f"words of {group}"] = words.replace(",", "").split()
     waiting: list[tuple[str, ...]] = [(verb,) for verb in sorted(verbs)]
     while waiting:
         helps = printed(*[(*words, "--help") for words in waiting])
@@ -171,7 +175,7 @@ def test_verbs_stay(golden: Golden) -> None:
 def listed(page: str) -> list[str]:
     """Return the usage of a verb, and its options with the word for their value and their variable."""
     usage = " ".join(page.partition("Usage: ")[2].partition("\n\n")[0].split())
-    options = page.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    options = page.partition("\nOptions:\n")[2]  # and the sections after it
     rows = [
         " ".join([head, *VARIABLE.findall(tail)])
         for head, tail in re.findall(r"^  (-.*?)(?=  |$)((?:.*)(?:\n    .*)*)", options, re.MULTILINE)

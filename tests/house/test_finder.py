@@ -30,6 +30,24 @@ print(json.dumps({"found": found, "loaders": loaders, "mark": getattr(planrun.cl
 """
 
 
+AHEAD = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import planrun.finder as finder
+finder.install()
+ahead = {name: text.split() for name, text in finder.AHEAD.items()}
+found, asked = finder.Finder.find_spec, []
+
+def find_spec(name, path=None, target=None):
+    asked.append(name)
+    return found(name, path, target)
+
+finder.Finder.find_spec = find_spec
+import planrun.cli.run, planrun.plan.compile.compile
+print(json.dumps({"ahead": ahead, "asked": asked}))
+"""
+
+
 def look(package: Path, how: str = "quick", *options: str, **variables: str) -> dict[str, Any]:
     """Import three modules in an interpreter of its own, with the finder or without it."""
     done = subprocess.run(
@@ -109,3 +127,12 @@ def test_a_zip_file_is_left_to_python(copy: Path) -> None:
         for path in (copy / "planrun").rglob("*.py"):
             archive.write(path, path.relative_to(copy))
     assert look(copy / "planrun.zip")["loaders"] == ["zipimporter"]
+
+
+def test_what_a_start_loads_ahead_is_in_order() -> None:
+    """Each module that is loaded ahead comes after all that it imports: no import statement has to find it."""
+    command = [sys.executable, "-S", "-c", AHEAD, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = json.loads(done.stdout)
+    listed = [f"planrun.{name}" for names in found["ahead"].values() for name in names]
+    assert [name for name in found["asked"] if name in listed] == listed

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+from planrun.finder import AHEAD
 
 ROOT = Path(__file__).parents[2]
 PATH = "/usr/bin:/bin"  # short and the same everywhere: looking for a program costs a call per folder
@@ -47,7 +50,13 @@ ASLEEP = (
         "planrun.app.secrets",
     ),
 )
-MODULES = 69  # of planrun in one run
+# What only new plans with expressions, groups or fragments need.
+PLAIN = (
+    *("planrun.expressions", "planrun.values", "planrun.model.globs", "planrun.model.tools"),
+    *("planrun.plan.check.quoting", "planrun.plan.check.references", "planrun.plan.keys.fragments"),
+    *("planrun.plan.compile.groups", "planrun.plan.compile.conflicts", "planrun.plan.templates"),
+)
+MODULES = 70  # of planrun in one run
 TRIES = 5  # to count the calls of a step
 CALLS = 30  # of planrun alone for one more step: 27.1 measured
 KIB = 20 * 1024
@@ -95,8 +104,13 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a run of a plan that was seen before leaves in its interpreter, which starts without `site`."""
     folder = tmp_path_factory.mktemp("probe")
     prepare(folder, 1)
-    argv = [sys.executable, "-I", "-S", "-c", PROBE.format(root=str(ROOT))]
-    subprocess.run(argv, cwd=folder, env=environment(folder), check=True, timeout=300)
+    return probed(folder, PROBE.format(root=str(ROOT)))
+
+
+def probed(folder: Path, script: str) -> dict[str, Any]:
+    """What the script, which runs without `site`, writes about the interpreter of a run that succeeded."""
+    argv = [sys.executable, "-I", "-S", "-c", script]
+    subprocess.run(argv, cwd=folder, env=environment(folder), check=True, timeout=300, capture_output=True)
     found: dict[str, Any] = json.loads((folder / "probe.json").read_bytes())
     assert found["code"] == 0
     return found
@@ -119,6 +133,40 @@ def test_a_run_imports_only_what_it_needs_of_planrun(probe: dict[str, Any]) -> N
     own = {name for name in probe["loaded"] if name.partition(".")[0] == "planrun"}
     assert not {name for name in own if name.startswith(ASLEEP)}
     assert len(own) <= MODULES
+    assert own >= ahead("planrun.cli.run")
+
+
+def ahead(name: str) -> set[str]:
+    """What the command line loads together with a module."""
+    return {f"planrun.{each}" for each in AHEAD[name].split()}
+
+
+def test_a_run_without_a_plan_imports_no_more(tmp_path: Path) -> None:
+    """`run` in a folder with plan.yml loads exactly the modules that `execute plan.yml` loads."""
+    prepare(tmp_path, 1)
+    loaded = []
+    for words in (["execute", "plan.yml"], ["run"]):
+        script = PROBE.format(root=str(ROOT)).replace('["execute", "plan.yml"]', json.dumps(words))
+        loaded.append(probed(tmp_path, script)["loaded"])
+    assert loaded[0] == loaded[1]
+
+
+def test_a_new_plan_loads_no_more_of_yaml_than_its_parser(tmp_path: Path) -> None:
+    """A plan that was never seen is read by libyaml's binding; the slow modules stay unloaded, `re` too."""
+    steps = "{id: a, run: make, timeout: 5m, retries: 2, env: {A: b}}, {id: b.c-d, run: ls, depends_on: [a]}"
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps: [{steps}]\n", encoding="utf-8")
+    (tmp_path / "Makefile").write_text("all:\n", encoding="utf-8")
+    folder = Path(yaml.__file__).parents[1]
+    script = PROBE.format(root=str(ROOT)).replace(
+        "sys.stdout", f"sys.path.append({str(folder)!r})\nsys.stdout", 1
+    )
+    found = probed(tmp_path, script)
+    assert {*found["loaded"]} >= ahead("planrun.plan.compile.compile")
+    assert not {name for name in found["loaded"] if name.startswith(PLAIN)}
+    assert not ({*NEVER} - {"yaml"}) & {*found["loaded"], *found["before"]}
+    if yaml.__with_libyaml__:
+        parts = {name for name in found["loaded"] if name.startswith("yaml.")}
+        assert parts == {"yaml._yaml", "yaml.error", "yaml.events", "yaml.nodes", "yaml.tokens"}
 
 
 def test_a_run_stays_small(probe: dict[str, Any]) -> None:

@@ -53,10 +53,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
-    """The schemas, the guardian and the typing mark travel inside the package."""
+    """The schemas, the pages about codes, the guardian and the typing mark travel inside the package."""
     names = set(zipfile.ZipFile(wheel).namelist())
     schemas = {f"planrun/schemas/{path.name}" for path in (ROOT / "schemas").iterdir()}
-    assert {"planrun/py.typed", "planrun/executors/guardian.sh", *schemas} <= names
+    pages = {"planrun/codes/errors.md", "planrun/codes/lint.md"}
+    assert {"planrun/py.typed", "planrun/executors/guardian.sh", *schemas, *pages} <= names
 
 
 def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_table_of_ones_own_takes_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("version: 1", "version: 2", '1:10: E106 "version" is 1; another version of planrun may know others'),
+        ("version: 1", "version: 2", '1:10: E106 "version" must be 1: other versions are not supported'),
         ("2026-01-31", "2026-02-31", '2:8: E106 "as_of" is a day, such as 2026-01-31'),
         ("source: our contract\n", "", '1:1: E102 a table of prices needs "source"'),
         ("output: 2", "output: two", '5:35: E106 "output" is a number of US dollars for a million tokens'),

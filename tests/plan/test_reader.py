@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -169,7 +171,7 @@ SMALL |= {name: hostile.data for name, hostile in HOSTILE.items() if hostile.dat
 def test_pure_python_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where libyaml was left out, PyYAML's own events give the same trees and as many problems."""
     fast = {name: parse(data, name) for name, data in SMALL.items()}
-    monkeypatch.setattr("yaml.__with_libyaml__", False)
+    monkeypatch.setattr("planrun.plan.yaml.document.parser", lambda: None)
     for name, (root, problems) in fast.items():
         slow_root, slow_problems = parse(SMALL[name], name)
         assert len(problems) == len(slow_problems), name
@@ -180,9 +182,30 @@ def test_pure_python_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pure_python_refuses_escapes_beyond_unicode(monkeypatch: pytest.MonkeyPatch) -> None:
     """What PyYAML's own scanner lets through, or dies of, is a problem like any other."""
-    monkeypatch.setattr("yaml.__with_libyaml__", False)
+    monkeypatch.setattr("planrun.plan.yaml.document.parser", lambda: None)
     assert codes(rb'a: "\ud800"') == ["E010"]
     assert codes(rb'a: "\UFFFFFFFF"') == ["E010"]
+
+
+COMPLETED = """
+from planrun.plan.yaml.document import parse
+assert parse(b"a: [1", "plan.yml")[1]
+import yaml
+assert yaml.safe_load("a: 1") == {"a": 1}
+for text, error in (("a: [", yaml.parser.ParserError), ("a: \\x01", yaml.reader.ReaderError)):
+    for loader in (yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        try:
+            yaml.load(text, loader)
+        except error:
+            continue
+        raise SystemExit(f"{text}: no {error}")
+assert parse(b"a: [1", "plan.yml")[1]
+"""
+
+
+def test_the_library_is_whole_for_others() -> None:
+    """A program that imports PyYAML after a plan was read gets all of it, with one class for each error."""
+    subprocess.run([sys.executable, "-c", COMPLETED], check=True, timeout=60)
 
 
 PIECES = st.sampled_from(

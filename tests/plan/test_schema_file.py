@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 
 from planrun.plan import load
 from planrun.plan.schema import shape
-from planrun.plan.schema.__main__ import SCHEMA, generated
+from planrun.plan.schema.__main__ import POLICY, SCHEMA, generated
 from planrun.plan.tables import NAMED, OBJECTS
 from tests.plan.corpus import bad_plans, good_plans
 
@@ -71,6 +71,9 @@ def keys() -> list[tuple[str, str]]:
 
 def schema_of(name: str) -> dict[str, Any]:
     """Return the part of the schema for one kind of mapping."""
+    if name == "PolicyFile":
+        policy: dict[str, Any] = json.loads(GENERATED[POLICY])["definitions"]["Policy"]
+        return policy
     found: dict[str, Any] = FILE if name == "Plan" else FILE["definitions"][name]
     return found
 

@@ -75,12 +75,41 @@ def test_a_file_that_is_none_counts_as_missing(tmp_path: Path, text: str) -> Non
     assert estimates(str(path)) == {"a": 1.0}
 
 
-@pytest.mark.parametrize("cells", ["c1.000 c2.000", "x1.000", "c", "-"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        "c1.000 c2.000",
+        "x1.000",
+        "c",
+        "-",
+        "c1.0",
+        "c1.0000",
+        "c-1.000",
+        "c1e3.000",
+        "c\u0663.000",
+        "cc1.000",
+        "",
+    ],
+)
 def test_invalid_cells_are_ignored(tmp_path: Path, cells: str) -> None:
     """A row with more cells than runs, or with cells of another kind, makes the whole file worthless."""
     path = tmp_path / "key"
-    path.write_text(f"planrun history 1\nr1\n1.000\t{cells}\ta\n")
+    path.write_text(f"planrun history 1\nr1\n1.000\tk1.000\tz\n1.000\t{cells}\ta\n", encoding="utf-8")
     assert read(str(path)) == History()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "median"),
+    [((9.0, 10.0, 100.5), 10.0), ((10.0, 9.999, 0.001, 123456.789), 9.999), ((0.25, 0.125), 0.125)],
+)
+def test_the_median_is_of_numbers(tmp_path: Path, seconds: tuple[float, ...], median: float) -> None:
+    """However many digits the seconds have, they are in the order of numbers; of two in the middle the lower counts."""
+    history = History()
+    for number, value in enumerate(seconds):
+        history = history.with_run(f"r{number}", {"a": ran(value)})
+    path = str(tmp_path / "key")
+    assert write(path, history)
+    assert estimates(path) == {"a": median}
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_marks_are_escaped() -> None:
 def test_gitlab_sections_have_names_of_their_own() -> None:
     """Two sections never share a name, and each is closed by its own."""
     gitlab = sections_of("gitlab")
-    first, second = gitlab.group("a", "x\n"), gitlab.group("a", "x\n")
+    first, second = [f"{gitlab.begin('a')}x\n{gitlab.end()}" for _ in range(2)]
     assert first.count(":planrun_1") == second.count(":planrun_2") == 2
     assert first.startswith("\x1b[0Ksection_start:")
     assert "planrun_1[collapsed=true]\r\x1b[0Ka\nx\n\x1b[0Ksection_end:" in first

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
+import struct
+import termios
 from pathlib import Path
 
+import pyte
+
+from planrun.reports.annotations import MAX_PROBLEMS
 from planrun.reports.ci import Look, look_of, sections_of
-from planrun.reports.console import MAX_PROBLEMS, Console, Screen
+from planrun.reports.console import Console
 from planrun.reports.policies import NO_POLICY
+from planrun.reports.screen import Screen
 from tests.reports.runs import RUN, Story, mixed_story, step
 from tests.reports.watching import Options, shown
 
@@ -28,15 +35,25 @@ def test_plain_lines(tmp_path: Path) -> None:
         "✓ test: Unit tests (3.0s, flaky)",
         "✗ fetch (failed: timeout, 30.0s)",
         "  plans/release.yml:22: ran longer than 30.0s",
-        "  | 10%",
         "  | 50%",
         "◔ integration: attempt 1 failed: exit status 2, next in 1.0s",
         "✗ integration: Tests | with <tricks> & @all #1 (failed: exit 3, 6.5s)",
         "  plans/release.yml:26: exit status 3",
         "  | second ```` try \ufffd",
-        "■ deploy (blocked: integration failed (exit))",
         "⊘ notify (skipped: condition)",
         "✓ collect (0.1s)",
+        "",
+        "Failed:",
+        "  ✗ fetch  plans/release.yml:22",
+        "    ran longer than 30.0s, transient error, 30.0s",
+        "  ✗ integration: Tests | with <tricks> & @all #1  plans/release.yml:26",
+        "    exit status 3, 2 attempts, 6.5s",
+        "Tolerated:",
+        "  ✗ lint  plans/release.yml:14",
+        "    exit status 1, 0.2s",
+        "Blocked by integration: deploy",
+        "Skipped: notify (condition false: params.target == 'prod')",
+        "Not selected: 1 step",
         "✗ failed in 52.1s: 9 steps: 3 successful, 3 failed, 2 skipped, 1 blocked",
     ]
 
@@ -50,8 +67,13 @@ def test_partial_shows(tmp_path: Path) -> None:
 
 def test_quiet_shows_failures_and_the_end(tmp_path: Path) -> None:
     """`--quiet` leaves out whatever went well."""
-    rows = shown(mixed_story(tmp_path), Look(quiet=True, logs="none")).splitlines()
-    assert [row.split(" ")[0] for row in rows] == ["✗", "", "✗", "", "✗", "", "✗"]
+    rows = shown(mixed_story(tmp_path), Look(output="quiet")).splitlines()
+    assert [row for row in rows if row[0] != " "] == [
+        "Failed:",
+        "Tolerated:",
+        f"✗ failed in 52.1s: 9 steps: 3 successful, 3 failed, 2 skipped, 1 blocked, run {RUN}",
+    ]
+    assert "    | second ```` try \ufffd" in rows  # nothing else shows it
 
 
 def test_ascii_and_colours(tmp_path: Path) -> None:
@@ -78,7 +100,7 @@ def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
 
 def test_github_groups(tmp_path: Path) -> None:
     """Each step's output is a group of its own in which no command counts; failures are annotated."""
-    look = Look(style="groups", logs="all", sections=sections_of("github"))
+    look = Look(style="groups", output="group", sections=sections_of("github"))
     rows = shown(mixed_story(tmp_path), look).splitlines()
     depth, stopped = 0, ""
     words = []
@@ -99,7 +121,7 @@ def test_github_groups(tmp_path: Path) -> None:
         assert depth in (0, 1)
     assert depth == 0
     assert not stopped
-    assert len(set(words)) == len(words) == 5
+    assert len(set(words)) == len(words) == 7
     assert all(len(word) == 32 for word in words)
     assert "::group::✗ fetch (failed: timeout, 30.0s)" in rows
     assert "✓ collect (0.1s)" in rows
@@ -117,7 +139,7 @@ def test_annotations_are_few(tmp_path: Path) -> None:
     for name in names:
         story.run(name, "failed")
     story.end(1)
-    rows = shown(story, Look(style="groups", logs="all", sections=sections_of("github"))).splitlines()
+    rows = shown(story, Look(style="groups", output="group", sections=sections_of("github"))).splitlines()
     errors = [row for row in rows if row.startswith("::error ")]
     assert len(errors) == MAX_PROBLEMS + 1
     assert errors[-1] == "::error title=and 3 more failed::s9, s10, s11"
@@ -133,7 +155,7 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
         story = Story(tmp_path, step("a", title="::error::no ##[x]", line=3))
         story.run("a", "failed", log=evil)
         marks = sections_of(vendor) if vendor else None
-        text = shown(story, Look(style="groups" if vendor else "plain", logs="all", sections=marks))
+        text = shown(story, Look(style="groups" if vendor else "plain", output="group", sections=marks))
         rows = text.split("\n")
         ours = ("::group::", "::stop-commands::", "::endgroup::", "::error file=")
         commands = [row for row in rows if row.lstrip().startswith("::") and not row.startswith(ours)]
@@ -150,14 +172,26 @@ def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
 
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
-    """A group shows head and tail of 64 KiB, and between them which file holds all of it."""
+    """A section shows 3 MiB from the beginning and 1 MiB from the end, and between them what shows all of it."""
     story = Story(tmp_path, step("a"))
-    story.run("a", log=b"some words in a row\n" * 50_000)
-    text = shown(story, Look(style="groups", logs="all", sections=sections_of("github")))
-    assert len(text) < 66 * 1024
-    left = next(row for row in text.splitlines() if " bytes left out" in row)
-    named = left.partition(", all of it is in ")[2].removesuffix(" …")
-    assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
+    log = b"".join([b"%d some words in a row\n" % number for number in range(250_000)])
+    story.run("a", log=log)
+    text = shown(story, Look(style="groups", output="group", sections=sections_of("github")))
+    body = (
+        text.partition("::stop-commands::")[2]
+        .partition("\n")[2]
+        .rpartition("\n::endgroup")[0]
+        .rpartition("\n")[0]
+    )
+    head, gap, tail = body.partition("\n… ")
+    left, tail = tail.split("\n", 1)
+    assert gap
+    count = int(left.split(" ")[0])
+    assert left == f"{count} bytes left out; planrun logs {tmp_path.name} a shows all …"
+    assert len(head) + count + len(tail) + 1 in (len(log), len(log) - 1)
+    assert log.decode().startswith(head)
+    assert log.decode().endswith(f"\n{tail}\n")
+    assert len(text) < 4.1 * 2**20
 
 
 def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
@@ -170,19 +204,23 @@ def test_the_end_of_a_long_log_names_its_file(tmp_path: Path) -> None:
     assert Path(named).resolve() == (tmp_path / "logs" / "a" / "1.log").resolve()
 
 
-def test_the_status_line(tmp_path: Path) -> None:
-    """It is drawn at most ten times a second, erased before each line, and gone at the end."""
+def test_the_status_area(tmp_path: Path) -> None:
+    """It comes after 0.3 s, is drawn at most ten times a second, erased before each line, and gone at the end."""
     out, now = io.StringIO(), [0.0]
     story = Story(tmp_path, step("a"), step("b"), step("c"))
     watching = Console(Screen(out, lambda: now[0]), Look(style="live"), story.state, str(tmp_path))
     for part in ("a", "b"):
         story.start(part)
         watching.on_event(story.events[-1], story.state)
-    for _ in range(126):
+    for _ in range(18):
         now[0] += 1 / 64
         watching.tick()
-    assert 15 <= out.getvalue().count("\r\x1b[K") <= 20
-    assert out.getvalue().endswith("\r\x1b[K[....................] 0/3  2.0s  a, b")
+    assert out.getvalue() == ""
+    for _ in range(108):
+        now[0] += 1 / 64
+        watching.tick()
+    assert 13 <= out.getvalue().count("\r\x1b[2A\x1b[J") <= 17
+    assert out.getvalue().endswith("\r\x1b[2A\x1b[J◐ a   2.0s\n◐ b   2.0s\n[....................] 0/3  2.0s")
     out.truncate(0)
     out.seek(0)
     story = Story(tmp_path, step("a"), step("b"), step("c"))
@@ -195,20 +233,114 @@ def test_the_status_line(tmp_path: Path) -> None:
     story.end()
     watching.on_event(story.events[-1], story.state)
     assert out.getvalue() == (
-        "\r\x1b[K✓ a (4.0s)\n[######..............] 1/3  2.2s  ETA at least 2.9s  b"
-        "\r\x1b[K✓ b (4.0s)\n✓ c (4.0s)\n✓ completed in 12.0s: 3 steps: 3 successful\n"
+        "\r\x1b[2A\x1b[J✓ a (4.0s)\n◐ b   2.2s\n[######..............] 1/3  2.2s  ETA at least 2.9s"
+        "\r\x1b[1A\x1b[J✓ b (4.0s)\n✓ c (4.0s)\n✓ completed in 12.0s: 3 steps: 3 successful\n"
     )
 
 
-def test_the_status_line_fits() -> None:
-    """It is cut to the width of the terminal and holds only what is one cell wide."""
+def test_the_status_area_fits() -> None:
+    """Each line is cut to the width of the terminal in cells; a terminal that became narrower is cleared."""
     leader, follower = pty.openpty()
     with os.fdopen(leader, "rb", buffering=0), os.fdopen(follower, "w", encoding="utf-8") as out:
+        _resize(leader, 80, 24)
         screen = Screen(out)
-        screen.write("", "x" * 500)
-        assert os.read(leader, 4096) == b"x" * 79
-        screen.write("", "wide 漢字")
-        assert os.read(leader, 4096) == b"\r\x1b[Kwide ??"
+        screen.show([], ["x" * 500])
+        assert os.read(leader, 4096).decode() == "x" * 78 + "…"
+        screen.show([], ["漢字" * 30, "\x1b[31mred\x1b[0m" + "字" * 60])
+        expected = "\r\x1b[J" + "漢字" * 19 + "漢…\r\n\x1b[31mred\x1b[0m" + "字" * 37 + "…"
+        assert os.read(leader, 4096).decode() == expected
+        _resize(leader, 40, 24)
+        screen.show(["text\n"])
+        assert os.read(leader, 4096) == b"\r\x1b[3A\x1b[Jtext\r\n"
+
+
+class Writes(io.StringIO):
+    """A stream that keeps each write for itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[str] = []
+
+    def write(self, text: str) -> int:
+        """Keep it."""
+        self.all.append(text)
+        return len(text)
+
+
+def test_lines_are_gathered_for_a_short_time(tmp_path: Path) -> None:
+    """Steps that end one after the other share a write; nothing waits for long, and the end of a run for nothing."""
+    out, now = Writes(), [100.0]
+    names = [f"s{number}" for number in range(8)]
+    story = Story(tmp_path, *[step(name) for name in names])
+    watching = Console(Screen(out, lambda: now[0]), Look(), story.state, str(tmp_path))
+
+    def ended(name: str) -> float | None:
+        story.run(name)
+        for event in story.events[-2:]:
+            watching.on_event(event, story.state)
+        return watching.tick()
+
+    ended("s0")
+    assert out.all == ["✓ s0 (0.5s)\n"]
+    for name in names[1:6]:
+        now[0] += 0.008
+        due = ended(name)
+        assert due is not None
+        assert now[0] + due <= 100.05 + 0.011
+    assert len(out.all) == 1
+    now[0] = 100.05
+    watching.tick()
+    assert out.all[1:] == ["".join([f"✓ {name} (0.5s)\n" for name in names[1:6]])]
+    ended("s6")
+    ended("s7")
+    story.end()
+    watching.on_event(story.events[-1], story.state)
+    assert len(out.all) == 3
+    assert out.all[2].startswith("✓ s6 (0.5s)\n✓ s7 (0.5s)\n✓ completed")
+
+
+def test_each_stream_gets_one_write() -> None:
+    """The output of steps comes before the lines about it: who has read that a step ended finds its output."""
+    order: list[str] = []
+
+    class Noted(io.StringIO):
+        def write(self, text: str) -> int:
+            order.append(text)
+            return len(text)
+
+    screen = Screen(Noted(), out=Noted())
+    screen.show(["> a\n", b"one\n", b"two\n", "a ended\n", "> b\n", b"three\n", "b ended\n"])
+    assert order == ["one\ntwo\nthree\n", "> a\na ended\n> b\nb ended\n"]
+
+
+def test_a_question_is_below_the_area(tmp_path: Path) -> None:
+    """Its lines are the last of the area, and stay while no step runs."""
+    out, now = io.StringIO(), [0.0]
+    story = Story(tmp_path, step("a"))
+    screen = Screen(out, lambda: now[0])
+    watching = Console(screen, Look(style="live"), story.state, str(tmp_path))
+    story.run("a")
+    watching.on_event(story.events[-2], story.state)
+    now[0] = 1.0
+    screen.ask_lines[:] = ["deploy to production?", "[y/n] "]
+    watching.tick()
+    assert out.getvalue() == ("◐ a   1.0s\n[....................] 0/1  1.0s\ndeploy to production?\n[y/n] ")
+    watching.on_event(story.events[-1], story.state)
+    now[0] = 2.0
+    watching.tick()
+    terminal = pyte.Screen(80, 24)
+    terminal.set_mode(pyte.modes.LNM)
+    pyte.Stream(terminal).feed(out.getvalue())
+    assert [row.rstrip() for row in terminal.display[:3]] == ["✓ a (0.5s)", "deploy to production?", "[y/n]"]
+    assert not "".join(terminal.display[3:]).strip()
+    screen.ask_lines.clear()
+    now[0] = 3.0
+    watching.tick()
+    assert out.getvalue().endswith("\r\x1b[1A\x1b[J")
+
+
+def _resize(terminal: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 def test_a_title_is_no_heading_of_buildkite(tmp_path: Path) -> None:
@@ -250,7 +382,7 @@ def test_a_heartbeat_is_printed_in_groups_but_not_with_quiet(tmp_path: Path) -> 
     """Where CI folds the output of steps the same line is printed; with --quiet it is not."""
     for look, expected in (
         (Look(style="groups", unicode=False), "... still running: a (1m)\n"),
-        (Look(quiet=True), ""),
+        (Look(output="quiet"), ""),
     ):
         out, now = io.StringIO(), [0.0]
         story = Story(tmp_path, step("a"))
@@ -273,4 +405,4 @@ def test_an_unknown_eta_is_left_out(tmp_path: Path) -> None:
         watching.on_event(event, story.state)
     now[0] = 1.0
     watching.tick()
-    assert out.getvalue().endswith("[##########..........] 1/2  1.0s  b")
+    assert out.getvalue().endswith("◐ b   1.0s\n[##########..........] 1/2  1.0s")

@@ -9,7 +9,8 @@ import pytest
 
 from planrun.model import events as ev
 from planrun.reports.ci import Azure, Buildkite, GitHub, GitLab, Look
-from planrun.reports.console import HEARTBEAT, Console, Screen
+from planrun.reports.console import HEARTBEAT, Console
+from planrun.reports.screen import Screen
 from tests.reports.runs import RUN, Story, step, waiting_run
 from tests.reports.watching import shown
 
@@ -47,7 +48,11 @@ def test_gates_are_shown_as_they_open_and_close(tmp_path: Path) -> None:
         "◔ really waits for an answer: Last look: Publish <1.2> to @all?",
         "◔ where waits for a decision: Where to?",
         "◔ paused: approval required",
-        "◔ waiting in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run",
+        "",
+        "Failed:",
+        "  ✗ wipe  plans/release.yml:26",
+        "    rule 1 (ci/policy.yml:3) denies it; its risk is high (ceiling:rules.1)",
+        "◔ paused in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run",
     ]
 
 
@@ -56,7 +61,7 @@ def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Pa
     """Every open gate with its commands, and how to continue; also under --quiet."""
     story = waiting_run(tmp_path)
     story.rest()
-    said = left(story, Look(quiet=quiet))
+    said = left(story, Look(output="quiet" if quiet else "failed"))
     assert f"    $ planrun approve {RUN} publish\n    $ planrun reject {RUN} publish\n" in said
     assert f"    $ planrun decide {RUN} where=staging\n" in said
     assert f"  to continue once answered: planrun resume {RUN}\n" in said
@@ -76,7 +81,11 @@ def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
 def test_quiet_shows_no_gates_during_the_run(tmp_path: Path) -> None:
     """Only what failed, and the end."""
     story = waiting_run(tmp_path)
-    assert [row.split(" ")[0] for row in shown(story, Look(quiet=True)).splitlines()] == ["✗", ""]
+    assert shown(story, Look(output="quiet")) == ""
+    story.rest()
+    rows = shown(story, Look(output="quiet")).splitlines()
+    assert rows[:3] == ["◔ paused: approval required", "Failed:", "  ✗ wipe  plans/release.yml:26"]
+    assert rows[-1] == f"◔ paused in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run, run {RUN}"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ import pytest
 from planrun.model.plan import Limits
 from planrun.reports import facts
 from planrun.reports.ci import Look, look_of, sections_of
-from planrun.reports.console import Console, Screen, console
+from planrun.reports.console import Console, console
 from planrun.reports.policies import NO_POLICY
+from planrun.reports.screen import Screen
 from tests.reports.runs import RUN, Story, mixed_story, step
 from tests.reports.watching import Options, shown
 
@@ -40,7 +41,7 @@ def test_the_end_shows_why_the_exit_code_is_1(
     """A run that is not failed but ends with 1 has a last line that is not green and names option and steps."""
     story = Story(tmp_path, step("lint", on_failure="continue"), step("test"), options=options)
     story.run("lint", "failed").run("test", "waiting").run("test").end(1)
-    assert shown(story, Look(quiet=quiet)).splitlines()[-1] == end
+    assert shown(story, Look(output="quiet" if quiet else "failed")).splitlines()[-1] == end
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_the_report_folder_is_named_shortly(
     story = Story(tmp_path, step("a"))
     watching = Console(Screen(out), Look(), story.state, str(tmp_path))
     watching.close(story.state, {"junit": str(tmp_path / folder / "junit.xml")}, "0" * 64)
-    assert out.getvalue().startswith(f"  reports in {said}: junit.xml; ")
+    assert out.getvalue().startswith(f"  reports in {said}: junit.xml\n")
 
 
 def test_annotations_count_from_the_root_of_the_checkout(
@@ -158,19 +159,19 @@ def test_a_reader_that_does_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "options", "style", "logs"),
+    ("environ", "options", "style", "output"),
     [
-        ({}, Options(), "plain", "failed"),
-        ({"CI": "true"}, Options(), "plain", "all"),
-        ({"GITHUB_ACTIONS": "true"}, Options(), "groups", "all"),
-        ({"GITHUB_ACTIONS": "true"}, Options(logs="failed"), "groups", "failed"),
-        ({"GITHUB_ACTIONS": "true", "CI": "false"}, Options(logs="none"), "plain", "none"),
+        ({}, Options(), "plain", "stream"),
+        ({"CI": "true"}, Options(), "plain", "stream"),
+        ({"GITHUB_ACTIONS": "true"}, Options(), "groups", "group"),
+        ({"GITHUB_ACTIONS": "true"}, Options(output="failed"), "groups", "failed"),
+        ({"GITHUB_ACTIONS": "true", "CI": "false"}, Options(output="quiet"), "plain", "quiet"),
     ],
 )
-def test_how_it_looks(environ: Mapping[str, str], options: Options, style: str, logs: str) -> None:
+def test_how_it_looks(environ: Mapping[str, str], options: Options, style: str, output: str) -> None:
     """Environment and options decide; outside of a terminal nothing moves."""
     look = look_of(io.StringIO(), environ, options)
-    assert (look.style, look.logs, look.sections is not None) == (style, logs, style == "groups")
+    assert (look.style, look.output, look.sections is not None) == (style, output, style == "groups")
 
 
 def test_groups_go_to_stdout_unless_it_holds_json(

@@ -110,12 +110,12 @@ def test_failure_and_error_are_kept_apart(tmp_path: Path) -> None:
     failure, error = found["integration"].find("failure"), found["fetch"].find("error")
     assert failure is not None
     assert error is not None
-    assert failure.attrib == {"type": "ExitStatus", "message": "exit status 2"}
+    assert failure.attrib == {"type": "ExitStatus", "message": "error: no"}  # the last error
     assert (failure.text or "").startswith("exit status 2\n")
     assert "first try" in (failure.text or "")
     assert error.attrib == {"type": "Timeout", "message": "ran longer than 30.0s"}
     assert "error class transient, by rule reason:timeout" in (error.text or "")
-    assert (error.text or "").endswith("10%\n50%\n")
+    assert (error.text or "").endswith("\n50%\n")
 
 
 def test_retries_are_one_case(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_steps_that_did_not_run_have_a_reason(tmp_path: Path) -> None:
         if (skipped := case.find("skipped")) is not None
     }
     assert said == {
-        "lint": ("Tolerated", "tolerated: exit status 1", True),
+        "lint": ("Tolerated", "tolerated: E501 line too long", True),
         "deploy": ("Blocked", "blocked: a step it depends on failed: integration failed (exit)", True),
         "notify": ("Skipped", "skipped: its condition is false: params.target == 'prod'", True),
         "docs": ("Skipped", "skipped: not selected", True),
@@ -259,6 +259,19 @@ def test_the_file_stays_small(tmp_path: Path) -> None:
     assert (found["s198"].findtext("system-out") or "").startswith("log left out")
     assert "the reason" in (found["s199"].findtext("failure") or "")
     assert len(data) < TOTAL_BYTES * 1.5
+
+
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_logs_never_exceed_their_size(tmp_path: Path, status: str) -> None:
+    """The last log that is shown still fits, as it is escaped; passed cases leave half of the space to failures."""
+    names = [f"s{number}" for number in range(300)]
+    story = Story(tmp_path, *(step(name) for name in names))
+    for name in names:
+        story.run(name, status, log=b"<" * 15_000 + b"\nError: the reason\n")
+    data = junit(story.end(1 if status == "failed" else 0), tmp_path)
+    size = len(b"&lt;") * data.count(b"&lt;")
+    most = TOTAL_BYTES if status == "failed" else TOTAL_BYTES // 2
+    assert 0.95 * most < size <= most
 
 
 def test_a_missing_log_hurts_nothing(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
             "external": ["fetch"],
             "unknown": [],
         },
+        "notifications": [],
         "gates": [],
         "approvals": [],
         "usage": NONE,

@@ -71,15 +71,16 @@ def test_the_status_shows_why_it_is_not_good(tmp_path: Path) -> None:
     ("error", "said"),
     [
         ({"class": "unknown", "rule": "none"}, ""),
-        ({"class": "unknown", "rule": "exit:77"}, "  error class unknown, rule exit:77"),
-        ({"class": "logic", "rule": "none"}, "  error class logic, rule none"),
+        ({"class": "unknown", "rule": "exit:77"}, ""),
+        ({"class": "logic", "rule": "none"}, ", logic error"),
+        ({"class": "fatal", "rule": "exit:command not found"}, ", fatal error"),
+        ({"class": "logic", "rule": "text:assertion"}, ", logic error (assertion)"),
     ],
 )
 def test_an_unknown_class_is_not_shown(tmp_path: Path, error: dict[str, str], said: str) -> None:
-    """The line about the class is left out when there is no class and no rule."""
+    """A class is shown when there is one, and its rule when that was found in the output."""
     story = Story(tmp_path, step("a"))
     story.run("a", "failed", error=error | {"message": "no"})
     out = io.BytesIO()
     write_text(story.end(1), str(tmp_path), out)
-    rows = [row for row in out.getvalue().decode().splitlines() if "error class" in row]
-    assert rows == [said][: len(said)]
+    assert f"  plans/release.yml:0: no{said}, 0.5s\n" in out.getvalue().decode()

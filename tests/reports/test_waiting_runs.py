@@ -59,7 +59,7 @@ def test_the_text_report_shows_questions_and_answer_commands(tmp_path: Path) -> 
         "Answers",
         "  notes: approved by Ann (by the approval rel-7)",
     ]
-    assert "  denied by ceiling:rules.1\n" in found
+    assert " (ceiling:rules.1)\n" in found
 
 
 def test_the_markdown_report_tells_the_same(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Literal
 from planrun.model.record import Record
 from planrun.model.state import RunState
 from planrun.reports.ci import Look
-from planrun.reports.console import Console, Screen
+from planrun.reports.console import Console
+from planrun.reports.screen import Screen
 from tests.reports.runs import Story
 
 
@@ -16,9 +17,10 @@ class Options(Record):
     """What the command line would pass."""
 
     color: Literal["auto", "always", "never"] = "auto"
-    logs: Literal["auto", "all", "failed", "none"] = "auto"
-    quiet: bool = False
+    output: Literal["auto", "stream", "group", "failed", "quiet"] = "auto"
+    verbose: bool = False
     json: bool = False
+    in_program: bool = False
 
 
 def shown(story: Story, look: Look, *, turn: float = 0.05) -> str:

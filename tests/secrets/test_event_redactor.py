@@ -186,7 +186,7 @@ def test_every_kind_of_event_was_thought_of() -> None:
         "replayed",
     }
     structural |= {"scope", "resource", "level", "used", "limit", "outcome", "rounds"}
-    masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message"}
+    masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message", "program"}
     masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
     masked |= {"model", "request_id", "refusals", "problems"}
     masked |= {"items", "files", "tools", "resources", "reports", "cache"}
