@@ -211,10 +211,17 @@ RUNNING = (
         kind="flag",
         help="Print more at the end: the slowest steps, variables that steps do not get, the hash of the ledger.",
     ),
-    Option(flags=("--json",), name="json", kind="flag", help="Print the run's ledger.json on stdout."),
+    Option(
+        flags=("--json",),
+        name="json",
+        section="Output and reports",
+        kind="flag",
+        help="Print the run's ledger.json on stdout.",
+    ),
     Option(
         flags=("--no-input",),
         name="no_input",
+        section="Approval and answers",
         kind="flag",
         help="Ask nothing on the terminal: what needs an answer waits, and the run ends with exit code 5.",
     ),

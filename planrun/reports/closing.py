@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DETAILED = 10  # failed steps that are shown with their last lines
 _SLOWEST = 5
 _NEAR = 20  # lines: what was printed no further up is still on the screen
-_FEW = 4  # lines of output that are read at a glance
+_FEW = 4  # lines that are read at a glance
 _ROW = 300  # characters of a line of output
 
 
@@ -148,7 +148,7 @@ def _output(end: Ending, step: StepState, count: int) -> list[str]:
     since = end.printed.get(step.step.id)
     cause = error_line(end.rundir, last)
     if since is not None and since < _NEAR:  # the cause alone, unless all is in view
-        kept = [cause] if cause and len(rows) > _FEW else []
+        kept = [cause] if cause and (len(rows) > _FEW or since > _FEW) else []
     else:
         kept = rows[-(count if since is None else min(count, 5)) :]
         if cause and not any([cause in row for row in kept]):  # noqa: C419 - a few lines
