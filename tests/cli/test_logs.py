@@ -144,7 +144,7 @@ def test_what_has_no_log_is_explained(say: Say) -> None:
     )
     unknown = say("logs", "tset")
     assert unknown.code == 2
-    run = say("runs", "--json").out.split('"')[3]
+    run = json.loads(say("runs", "--json").out)["runs"][0]["run"]
     assert unknown.err.startswith(
         f'planrun: error: no step "tset" in run {run}; did you mean "test"?\n  steps with logs: '
     )
