@@ -100,7 +100,7 @@ def _listed(folder: str, file: str, default: str) -> Listed | None:
 
 def _step(step: Step, risks: Mapping[str, str]) -> ListedStep:
     members = step.grouping.members if step.kind == "group" else ()
-    text = step.title or step.description or step.action.written()
+    text = step.title or step.description or _in_a_line(step.action.written())
     return ListedStep(
         id=step.id,
         text=_line(text),
@@ -108,6 +108,12 @@ def _step(step: Step, risks: Mapping[str, str]) -> ListedStep:
         section=step.section,
         instances=len(members),
     )
+
+
+def _in_a_line(script: str) -> str:
+    """Return a script of several lines as its first one, since joined lines would be another script."""
+    first, _, rest = script.strip().partition("\n")
+    return f"{first} …" if rest else first
 
 
 def _line(text: str) -> str:

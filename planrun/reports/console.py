@@ -19,7 +19,7 @@ from planrun.reports.ci import look_of, near, style, vendor
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import icon, is_plain
 from planrun.reports.parts import load, part, parts_of, rows_of
-from planrun.reports.policies import in_force, waits_for
+from planrun.reports.policies import in_short, waits_for
 from planrun.reports.progress import Tally, jobs_of
 from planrun.reports.screen import Screen
 
@@ -221,7 +221,7 @@ class Console:
             if title.startswith(_HEADINGS):
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
-            self._say(f"  policy: {in_force(state)}\n")
+            self._say(f"  policy: {in_short(state)}\n")
             self._say("".join([f"  {row}\n" for row in rows_of(parts, "opening", state)]))
             replan = facts.option(state, "replan")
             if isinstance(replan, dict):
