@@ -574,4 +574,8 @@ def _ways(holder: str) -> str:
     if word != "run":  # a queue, or a verb that deletes runs
         return "\n  to wait for it: --wait-lock 10m"
     run = rest.partition(",")[0]
-    return f"\n  to wait for it: --wait-lock 10m; to watch it: planrun logs {run} -f; to end it: planrun cancel {run}"
+    return (
+        "\n  to wait for it: --wait-lock 10m"
+        f"\n  to watch it: planrun logs {run} --follow"
+        f"\n  to end it: planrun cancel {run}"
+    )

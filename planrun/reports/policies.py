@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
-_NONE = "none; all steps run without approval"
-NO_POLICY = f"{_NONE}, model-written ones up to low"
+NO_POLICY_IN_SHORT = "none; all steps run without approval"
+NO_POLICY = f"{NO_POLICY_IN_SHORT}, model-written ones up to low"
 ALLOWED_BY_DEFAULT = "default:auto_approve"  # by which rule a step ran where none is recorded
 # What an effect counts as. What is destroyed is modified, too.
 _COUNTS = {
@@ -60,7 +60,7 @@ def in_short(state: RunState) -> str:
     """Return the policy in force for a console: without a policy, models are named where they may write steps."""
     if _recorded(state).get("told") or state.options.get("replan") or state.options.get("expand"):
         return in_force(state)
-    return NO_POLICY if any([step.kind == "abstract" for step in state.plan.steps]) else _NONE  # noqa: C419 - half the time
+    return NO_POLICY if any([step.kind == "abstract" for step in state.plan.steps]) else NO_POLICY_IN_SHORT  # noqa: C419 - half the time
 
 
 def _recorded(state: RunState) -> Mapping[str, Any]:

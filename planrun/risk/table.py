@@ -340,9 +340,7 @@ def _apply(rule: Rule, use: Use, words: list[Arg]) -> None:
             break
         name = operands[0].value if operands else ""
         if name is None or name not in rule.sub or (operands and operands[0].glob):
-            raise Refused(
-                f"{name or 'no subcommand'}: unknown use" if name is not None else "unknown use"
-            )
+            raise Refused(f"{name or 'no subcommand'}: unknown use" if name is not None else "unknown use")
         chosen = rule.sub[name]
         words = operands[1:]
         if isinstance(chosen, tuple):
