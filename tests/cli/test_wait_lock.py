@@ -99,7 +99,7 @@ def test_a_run_that_does_not_wait_is_told_what_it_can_do(tmp_path: Path) -> None
             f"  to watch it: planrun logs {run} --follow",
             f"  to end it: planrun cancel {run}",
         ]
-        cancel = [COMMAND, "cancel", run]
+        cancel = [str(COMMAND), "cancel", run]
         assert (
             subprocess.run(cancel, cwd=tmp_path, check=False, timeout=LIMIT, capture_output=True).returncode
             == 0

@@ -84,6 +84,16 @@ def test_a_cause_between_other_lines_is_shown_again(
     assert [row for row in rows(story, printed={"a": since}) if "|" in row] == shown_again
 
 
+def test_each_of_several_failures_has_its_cause(tmp_path: Path) -> None:
+    """Of several failed steps none is left without the line that says why, wherever its output stands."""
+    story = Story(tmp_path, step("a"), step("b"))
+    for name in ("a", "b"):
+        story.run(name, "failed", log=b"Error: no\n")
+    story.end(1)
+    found = rows(story, printed={"a": 3, "b": 1})
+    assert [row for row in found if "|" in row] == ["    | Error: no", "    | Error: no"]
+
+
 def test_the_cause_is_among_the_last_lines(tmp_path: Path) -> None:
     """A cause that stands further up takes the place of lines that say less."""
     story = Story(tmp_path, step("a"))

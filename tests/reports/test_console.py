@@ -49,6 +49,7 @@ def test_plain_lines(tmp_path: Path) -> None:
         "    | 50%",
         "  ✗ integration: Tests | with <tricks> & @all #1  plans/release.yml:26",
         "    exit status 3, 2 attempts, 6.5s",
+        "    | second ```` try \ufffd",
         "Tolerated:",
         "  ✗ lint  plans/release.yml:14",
         "    exit status 1, 0.2s",
