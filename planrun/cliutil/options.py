@@ -209,7 +209,8 @@ RUNNING = (
         name="verbose",
         section="Output and reports",
         kind="flag",
-        help="Print more at the end: the slowest steps, variables that steps do not get, the hash of the ledger.",
+        help="Print the command of each step as it starts, and at the end the slowest steps, variables that steps do "
+        "not get, and the hash of the ledger.",
     ),
     Option(
         flags=("--json",),

@@ -379,9 +379,11 @@ class Console:
 
     def _attempted(self, event: ev.AttemptStarted, state: RunState) -> None:
         self._tally.start(event.step, self._clock())
+        step = state.steps[event.step]
+        if self.look.verbose and not self.look.quiet:
+            self._say("".join([f"{row}\n" for row in load("commands").commands_of(step)]))
         if self.look.output not in ("stream", "group") or not event.log:
             return
-        step = state.steps[event.step]
         label, _ = facts.named(step, self._labels)
         about = f": {line(step.step.title)}" if step.step.title else ""
         again = f" (attempt {event.n})" if event.n > 1 else ""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.plan import Step
+    from planrun.model.plan import Plan, Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
 
@@ -57,10 +57,17 @@ def in_force(state: RunState) -> str:
 
 
 def in_short(state: RunState) -> str:
-    """Return the policy in force for a console: without a policy, models are named where they may write steps."""
-    if _recorded(state).get("told") or state.options.get("replan") or state.options.get("expand"):
-        return in_force(state)
-    return NO_POLICY if any([step.kind == "abstract" for step in state.plan.steps]) else NO_POLICY_IN_SHORT  # noqa: C419 - half the time
+    """Return the policy in force for a console."""
+    replans = state.options.get("replan") or state.options.get("expand")
+    return in_force(state) if replans else shortened(in_force(state), state.plan)
+
+
+def shortened(policy: str, plan: Plan) -> str:
+    """Return a policy in force for people: without one, models are named where they may write steps of the plan."""
+    if policy != NO_POLICY or plan.llm:
+        return policy
+    by_models = [step.kind == "abstract" or step.on_failure == "replan" for step in plan.steps]
+    return policy if any(by_models) else NO_POLICY_IN_SHORT
 
 
 def _recorded(state: RunState) -> Mapping[str, Any]:

@@ -36,3 +36,18 @@ def test_models_are_named_where_they_may_write_steps(
     said = say("run", *words)
     assert said.code == 0
     assert f"\n  policy: {policy}\n" in said.err
+
+
+def test_verbose_shows_the_commands_as_they_start(say: Callable[..., Said], tmp_path: Path) -> None:
+    """Each line of a script stands behind `$`, with names of values as the plan has them; checks have none."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nparams: {who: {type: string, default: Ada}}\nsteps:\n"
+        "  - id: greet\n    run: |\n      echo begins\n      echo \"$W\"\n    env: {W: '${{ params.who }}'}\n"
+        "  - {id: look, depends_on: [greet], exec: [echo, '${{ params.who }}']}\n"
+        "  - {id: check, depends_on: [look], validate: [{files_exist: plan.yml}]}\n"
+    )
+    said = say("run", "--verbose")
+    assert said.code == 0
+    shown = [row for row in said.err.splitlines() if "$" in row]
+    assert shown == ["greet $ echo begins", '      $ echo "$W"', "look $ echo '${{ params.who }}'"]
+    assert "$" not in say("run").err
