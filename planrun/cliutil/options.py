@@ -209,8 +209,7 @@ RUNNING = (
         name="verbose",
         section="Output and reports",
         kind="flag",
-        help="Print the command of each step as it starts, and at the end the slowest steps, variables that steps do "
-        "not get, and the hash of the ledger.",
+        help="Print each step's command as it starts; at the end slow steps, withheld variables, the ledger's hash.",
     ),
     Option(
         flags=("--json",),
