@@ -150,5 +150,5 @@ PROGRAMS: dict[str, Rules] = {
         style="posix",
     ),
     "nice": Rule("read-only", "command", "-n=number --adjustment=number", style="posix"),
-    "env": Rule("read-only", "assign* command", style="posix", check=_env),
+    "env": Rule("read-only", "assign* command?", style="posix", check=_env),
 }
