@@ -182,7 +182,7 @@ class Session:
             self._take(run)
         except WorkspaceHeld as held:
             if not self.settings.wait_lock:
-                raise InvalidInput(f"{held}{_ways(held.holder)}") from None
+                raise WorkspaceHeld(held.holder, _ways(held.holder)) from None
             from planrun.app.concurrency import wait  # few runs wait
 
             wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
