@@ -48,7 +48,7 @@ class NotPlainError(ValueError):
     """A value without quotes that is neither a number nor true, false or null; `node` says where."""
 
     def __init__(self, node: Node) -> None:
-        super().__init__("text must be quoted here")
+        super().__init__("a text stands in quotes here")
         self.node = node
 
 
@@ -407,7 +407,7 @@ class _Reading:
                 f"the key is not that of what was asked (which is {entry.key[:12]}…): it was altered, or planrun "
                 f"{entry.planrun} made keys otherwise"
             )
-            self._wrong("E106", message, root.value["key"], "remove this file, and record it again")
+            self._wrong("E106", message, root.value["key"], "remove this file, and record anew")
         return entry
 
     def misplaced(self, node: Node, number: int) -> None:
