@@ -213,12 +213,13 @@ class Budget:
         found.until = self.until
         return found
 
-    def reserve(self, request: Request, at: str) -> Held:
+    def reserve(self, request: Request, at: str, tokens: int = 0) -> Held:
         """Hold what a call takes at most; raises OverrunError when the budget has too little left.
 
-        It holds two attempts if the budget has enough left: one may break off after it has cost something.
+        It holds two attempts if the budget has enough left: one may break off after it has cost something. `tokens`:
+        of the request, where the service has counted most of it before; 0: they are estimated.
         """
-        tokens = estimate(request)
+        tokens = tokens or estimate(request)
         wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}
         price = self.prices.most(request.model, tokens, request.max_tokens) if self.prices else None
         if price is not None:
@@ -260,6 +261,7 @@ def estimate(request: Request) -> int:
     parts: list[object] = [*request.system, *request.messages]
     if request.schema is not None:
         parts.append(request.schema)
+    parts += request.tools
     texts = [part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts]
     return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN + _FRAME
 

@@ -145,6 +145,7 @@ class Caller:
         return Answer(
             ending=outcome.ending,
             text=outcome.text,
+            **({"content": outcome.content} if outcome.content else {}),
             model=outcome.model[:_MOST],
             request_id=outcome.request_id[:_MOST],
             stop_reason=outcome.stop_reason[:_MOST],
