@@ -104,6 +104,7 @@ class Action(Record):
     )
     is_command = False  # a script or an argv that the plan has written
     is_script = False  # a shell reads it
+    is_agent = False  # a language model does it, by tools
     asks = False  # a person, or criteria in their place, answer it
     guards = False  # holds up what comes after it, and changes nothing: a model must not take it away
     timed = True  # the timeout of its step bounds each attempt

@@ -116,6 +116,8 @@ def names_within(state: RunState, group: str) -> dict[str, Any]:
     return {"params": opened.params if opened else {}, "steps": StepValues(state, group)}
 
 
+PATCH = "patch:"
+"""How the fingerprint of an attempt begins that applies the patch of an agent."""
 AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 
 
@@ -218,6 +220,19 @@ class StepState:
     def duration(self) -> float:
         """Seconds spent in attempts that ended."""
         return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
+
+    @property
+    def patch(self) -> dict[str, Any] | None:
+        """The patch of an agent that waits to be applied, or whose application was cut off."""
+        for attempt in reversed(self.attempts):
+            ended = attempt.ended
+            if ended is not None and ended.status == "completed":
+                return ended.patch or None
+            if ended is None or ended.status not in ("lost", "cancelled"):
+                return None
+            if not attempt.started.fingerprint.startswith(PATCH):
+                return None
+        return None
 
     @property
     def exit_code(self) -> int | None:
