@@ -108,6 +108,10 @@ class Steps:
         if copying and copying.scripts:
             job = job.but(scripts=copying.scripts)
         prepared = Prepared(fingerprint=fingerprint, job=job)
+        if step.action.is_agent:
+            prepared = kind_of(step.kind).prepared(self, step, state, recipe, prepared)
+            if prepared.job is not None and "patch" in prepared.job.agent:
+                return prepared  # what verifies the agent has verified its copy
         if step.container is not None:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
         if (step.expect or step.verify) and prepared.job is not None:
@@ -212,7 +216,7 @@ class Steps:
             concluded = self.reported().ended(step, job, concluded)
         if step.container is not None:
             concluded = self.container_jobs().conclude(step, job, concluded)
-        if step.expect or (step.verify and step.service is None):
+        if (step.expect or (step.verify and step.service is None)) and "patch" not in job.agent:
             concluded = self.post_checks().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
@@ -220,6 +224,8 @@ class Steps:
             concluded = self._tracking.ended(step, concluded)
         if not job.part:
             self._tidy(step, job, concluded)
+        if step.action.is_agent and concluded.status == "completed" and not job.following:
+            kind_of(step.kind).tidy(self, job)
         return concluded
 
     def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
@@ -273,6 +279,9 @@ class Steps:
             keep_outputs(self._output_file(step, job.attempt))
 
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        if job.agent:
+            ended: Outcome = kind_of("agent").concluded(job, outcome)
+            return ended if ended.status == "completed" else ended.but(tail=_tail(job.log))
         if outcome.status == "completed" and not job.part:
             try:
                 path = self._output_file(step, job.attempt)

@@ -84,7 +84,8 @@ class PostChecks:
         results: tuple[dict[str, Any], ...] = ()
         if step.expect and outcome.status == "completed":
             place, scope = self._steps.place, own_scope(step, self._scopes[step.id], outcome.outputs)
-            results = run_checks(step.expect, CheckScope(place.workspace, job.env, scope, place.masks))
+            folder = job.cwd if job.agent else place.workspace  # an agent works on a copy
+            results = run_checks(step.expect, CheckScope(folder, job.env, scope, place.masks))
         return self.of_action(step, outcome, results)
 
     def of_action(self, step: Step, outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
@@ -172,6 +173,7 @@ def following(
             may_omit_shell=recipe.may_omit_shell and not main.container,
             scripts=copying.scripts if copying else (),
             call={},
+            agent={},
             following=(),
             inside=(),
             timeout=bound,

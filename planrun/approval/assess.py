@@ -205,7 +205,7 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
             job.env.get("PLANRUN_PROGRESS", output),
             f"{place.rundir}/work/{step.folder or step.id}/",
         ),
-        workspace=place.workspace,
+        workspace=_root(job, place),
     )
     if step.action.is_script and _is_in_file(job):
         reason = "the script is too long to look into"
@@ -214,9 +214,15 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
     return risk
 
 
+def _root(job: Job, place: RunEnvironment) -> str:
+    """Return the workspace of a job: that of the run, or the copy that an agent works on."""
+    return job.env.get("PLANRUN_WORKSPACE", place.workspace)
+
+
 def _folder_of(job: Job, place: RunEnvironment) -> str:
     """Return the folder of a job as seen from the workspace, links followed: an earlier step may have made one."""
-    if job.cwd == place.workspace:
+    root = _root(job, place)
+    if job.cwd == root:
         return ""
-    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(place.workspace))
+    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(root))
     return "" if path == "." else path

@@ -107,7 +107,19 @@ class GatedScheduler(Scheduler):
                 self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
                 self._resolve(step)
                 return
+        if outcome.patch and outcome.status == "completed" and self._takes_patch(step, attempt, outcome):
+            return
         super().conclude(step, attempt, outcome)
+
+    def _takes_patch(self, step: Step, attempt: int, outcome: Outcome) -> bool:
+        """Let the patch of an agent wait for its gate; False when it is only kept."""
+        if step.action.apply == "never" or self.options.proposes or not self._may_continue:
+            return False
+        self.queue.release(step.id)
+        fields = as_fields(outcome, None) | {"step_status": "waiting", "step_reason": "patch"}
+        self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
+        self.queue.put_back(step.id)
+        return True
 
     def _has_failed(self, step: Step) -> bool:
         """Whether a step waits for a decision about its failure."""

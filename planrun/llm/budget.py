@@ -92,6 +92,20 @@ class Account:
         """How much of a resource is reserved for calls under way."""
         return self._held.get(name, 0.0)
 
+    def left(self, name: str) -> float | None:
+        """How much of a resource may still be reserved, in all accounts that pay for it; None: without limit."""
+        found = [
+            account.limits[name] - account.used(name) - account.held(name)
+            for account in self._chain()
+            if name in account.limits
+        ]
+        return min(found) if found else None
+
+    def use(self, used: Mapping[str, float]) -> None:
+        """Count what was used before in this account alone: the whole knows it already."""
+        with self._lock:
+            self._used = {name: self.used(name) + value for name, value in used.items()}
+
     def reserve(
         self, wanted: Mapping[str, float], at: str, better: Mapping[str, float] | None = None
     ) -> Held:

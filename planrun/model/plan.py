@@ -110,6 +110,7 @@ class Action(Record):
     timed = True  # the timeout of its step bounds each attempt
     activity = "executing_plan"  # in the stream of events
     summary = ""  # in place of its text where only a line is shown
+    apply: str = ""  # what becomes of the patch of an agent: auto, ask or never
     name: str = ""  # of the tool that it calls
     in_digest = ""  # its name in the canonical form; "": that of the class
     digested: tuple[

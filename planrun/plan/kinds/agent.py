@@ -39,7 +39,7 @@ class Agent(Action):
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     max_usd: float | None = None
-    apply: Literal["auto", "ask", "never"] = "ask"
+    apply: str = "ask"
     workspace: Literal["copy", "shared"] = "copy"
 
     @property
@@ -100,3 +100,16 @@ class Agent(Action):
             if name in known:
                 known[name] = source_text(known[name])
         return {"agent": {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}}
+
+
+class AgentCall(Action):
+    """One call of a tool by an agent, as policies see it; no plan has it."""
+
+    kind = "agent"
+    starts_process = True
+    name: str
+    text: str = ""
+
+    def written(self) -> str:
+        """Return the command, or the arguments."""
+        return self.text
