@@ -47,6 +47,7 @@ class AgentModels(Record):
     llm: Llm
     opened: Callable[[], Model]
     budget: Callable[[RunState], Budget]
+    override: str = ""  # the model of the command line, instead of that of any step
 
 
 class AgentContext(Record):

@@ -48,7 +48,9 @@ class AgentRun:
         self, job: Job, context: AgentContext, recorder: Recorder, processes: Processes, log: AttemptLog
     ) -> None:
         self.job = job
-        self.agent: dict[str, Any] = job.agent
+        models = context.models
+        model = models.override or job.agent["model"] or models.llm.model
+        self.agent: dict[str, Any] = {**job.agent, "model": model}
         self.context = context
         self.recorder = recorder
         self.step: Step = recorder.state.steps[job.step].step
@@ -152,7 +154,8 @@ class AgentRun:
             workspace=agent["workspace"],
             **{name: agent[name] for name in ("mode", "continues") if agent[name]},
         )
-        self.say(f"agent {agent['type']}{f', mode {agent["mode"]}' if agent['mode'] else ''}: {', '.join(self.tools)}")
+        mode = f", mode {agent['mode']}" if agent["mode"] else ""
+        self.say(f"agent {agent['type']}{mode}: {', '.join(self.tools)}")
         self._model = self.context.models.opened()  # it loads its libraries while the copy is made
         if agent["copy"] and not agent["continues"]:
             self._copying = True
@@ -465,9 +468,9 @@ class AgentRun:
         """Return the time for an event."""
         return self.context.clock.stamp()
 
-    def emit(self, kind: type[Any], **fields: Any) -> None:
+    def emit(self, event: type[Any], /, **fields: Any) -> None:
         """Record an event of this agent."""
-        self.recorder.emit(kind(at=self.stamp(), step=self.step.id, agent=self.agent["id"], **fields))
+        self.recorder.emit(event(at=self.stamp(), step=self.step.id, agent=self.agent["id"], **fields))
 
     def progress(self, message: str, percent: int) -> None:
         """Record how far the agent says that it is."""

@@ -94,7 +94,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         admission.refuse(secrets)
     options = admission.options() if admission else {}
     options |= replan_option(planner, admission, plan, settings)
-    if plan.llm or model:
+    if plan.llm or model or has_agents(plan):
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
         session.secrets, session.admission = secrets, admission
@@ -122,6 +122,8 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         gates = session.admit(state, ledger, steps, opening, selected)
         if gates and "replan" in opening["options"]:
             session.replanner = planner().replanner(session, state, steps, gates, opening)
+        if has_agents(state.plan):
+            session.agents = planner().agent_models(session, state, opening)
         if ledger.lost and not ledger.records:
             records.discard(rundir)
             raise ledger.lost
@@ -198,8 +200,14 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
     return Admission(plan, settings, rundir, before)
 
 
+def has_agents(plan: Plan) -> bool:
+    """Return whether an agent may work in a run of a plan."""
+    steps = [step.grouping.template if step.kind == "group" else step for step in plan.steps]
+    return any([step is not None and step.action.is_agent for step in steps])  # noqa: C419 - half the time
+
+
 def _asks(step: Step) -> bool:
-    wants = step.action.asks or step.kind == "abstract" or step.on_failure in ("ask", "replan")
+    wants = step.action.asks or step.action.is_agent or step.kind == "abstract" or step.on_failure in ("ask", "replan")
     return wants or step.origin != "file"
 
 

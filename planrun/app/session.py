@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Protocol, Self
 
+    from planrun.agents.context import AgentModels
+    from planrun.agents.executor import AgentExecutor
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
     from planrun.app.history import KnownDurations
@@ -120,6 +122,9 @@ if TYPE_CHECKING:
         ) -> RunReplanner | None:
             """Return what replans failures during the run; None when the ledger allows no model."""
 
+        def agent_models(self, session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
+            """Return the models that the agents of a run ask; raises InvalidInput when none may be asked."""
+
 
 class Session:
     """One run, new or resumed: it holds the workspace and what the run needs, and closes all of it at the end."""
@@ -133,6 +138,7 @@ class Session:
         self.secrets: RunSecrets | None = None  # None: the run has no secrets
         self.admission: Admission | None = None  # None: the run has no policies and no gates
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
+        self.agents: AgentModels | None = None  # None: the run has no agents
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
@@ -372,8 +378,13 @@ class Session:
         if code is None:
             sinks = (screen, *self._streams(state), *notifiers)
             dependencies = self._dependencies(ledger, steps, sinks, state.plan)
+            executor = self._with_agents(dependencies, steps)
+            if executor:
+                dependencies = dependencies.but(executor=executor)
             screen.follow(dependencies.executor, self.inbox.drain)
             scheduler = self._scheduler(state, dependencies, options, gates)
+            if executor:
+                executor.bind(scheduler)
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
@@ -475,6 +486,14 @@ class Session:
         from planrun.app.admission import scheduler  # few runs have gates
 
         return scheduler(state, dependencies, options, gates, self.replanner)
+
+    def _with_agents(self, dependencies: Dependencies, steps: Steps) -> AgentExecutor | None:
+        """Return the executor of a run with agents; None for a run without."""
+        if self.agents is None or self.admission is None:
+            return None
+        from planrun.app.agents import executor_of  # few runs have agents
+
+        return executor_of(self.agents, self.admission.layers, dependencies, steps)
 
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan

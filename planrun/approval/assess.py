@@ -109,9 +109,13 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
         return found, job
     # Only steps that are allowed for their class cost this check.
     ground = Ground(workspace)
-    above = raised(risk.commands, job, workspace, ground)
+    if job.agent and not job.following:  # each of its tools is judged when it is called
+        return found, job
+    above = raised(risk.commands, job.following[0] if job.agent else job, workspace, ground)
     if above is not None and rank(above[0]) > rank(found["risk"]):
         found = {**found, "risk": above[0], "reason": above[1]}
+    if job.agent:
+        return found, job
     return found, cleaned(job, found["risk"], ground)
 
 

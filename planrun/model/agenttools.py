@@ -33,7 +33,7 @@ def _number(description: str, least: int, most: int) -> Fragment:
     return {"type": "integer", "minimum": least, "maximum": most, "description": description}
 
 
-def _spec(name: str, risk: str, description: str, **params: Fragment) -> Spec:
+def _spec(name: str, risk: str, description: str, /, **params: Fragment) -> Spec:
     return Spec(name=name, risk=risk, description=description, params=params)
 
 
