@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planrun.actions.context import StepContext
     from planrun.actions.render import Recipe
     from planrun.actions.scripts import Copying
-    from planrun.model.job import Job
+    from planrun.model.job import Job, Script
     from planrun.model.plan import Action, Step
     from planrun.model.state import RunState
 
@@ -171,7 +171,7 @@ def following(
             env={**main.env, **mark, "PLANRUN_OUTPUT": os.devnull},
             log=f"{main.log.removesuffix('.log')}.{'ready' if service else f'verify{number}'}.log",
             may_omit_shell=recipe.may_omit_shell and not main.container,
-            scripts=copying.scripts if copying else (),
+            scripts=_in_copy(main, copying.scripts) if copying else (),
             call={},
             agent={},
             following=(),
@@ -187,6 +187,14 @@ def following(
             job = in_container(job, main.container, f"{main.container['name']}-{number}")
         jobs.append(job)
     return tuple(jobs)
+
+
+def _in_copy(main: Job, scripts: tuple[Script, ...]) -> tuple[Script, ...]:
+    """Return reviewed scripts as they are placed for a job: for one on a copy of the workspace, in the copy."""
+    if not main.agent:
+        return scripts
+    root = main.env["PLANRUN_WORKSPACE"]
+    return tuple([script.but(file=os.path.join(root, script.name)) for script in scripts])
 
 
 def own_scope(step: Step, scope: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:

@@ -54,12 +54,11 @@ class Calls:
         for call in waiting:
             if call["id"] in known:
                 continue
-            alone = _has_effects(call)
-            if (alone and self._processes) or len(self._processes) >= _TOGETHER:
+            running = [each for each, _ in self._processes.values()]
+            is_blocked = any(map(_has_effects, running)) or (running and _has_effects(call))
+            if is_blocked or len(running) >= _TOGETHER:
                 return False
             self._begin(call)
-            if alone and self._processes:
-                return False
         return not self._processes
 
     def ended(self, job: Job, outcome: Outcome) -> None:

@@ -44,7 +44,8 @@ def _opened(state: RunState, event: ev.GateOpened) -> None:
         step.reason = "decision"
         step.after = Gate(opened=event)
         return
-    step.status = move_step(event.step, step.status, "waiting")
+    if step.reason != PATCH_WAITS:  # else it waits already
+        step.status = move_step(event.step, step.status, "waiting")
     step.reason = "approval" if event.kind == "approval" else "decision"
     # An answer that came before the question holds for it; one to an earlier question was not good enough.
     early = step.gate.answered if step.gate and step.gate.opened is None else None
@@ -118,6 +119,8 @@ def names_within(state: RunState, group: str) -> dict[str, Any]:
 
 PATCH = "patch:"
 """How the fingerprint of an attempt begins that applies the patch of an agent."""
+PATCH_WAITS = "patch"
+"""The reason of a step whose agent has ended, and whose patch is to be applied."""
 AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 
 

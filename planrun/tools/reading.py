@@ -9,7 +9,7 @@ import sys
 
 from planrun.model.agenttools import MAX_LINES, MAX_READ, MAX_RESULT
 from planrun.model.globs import BadGlob, matches, parse
-from planrun.tools.ground import Refusal, kind_of, read_whole
+from planrun.tools.ground import GIT, RECORDS, Refusal, kind_of, read_whole
 from planrun.tools.walking import SKIPPED, files_below, folder_of
 
 TYPE_CHECKING = False
@@ -129,7 +129,7 @@ def tree(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _branch(fd: int, indent: str, depth: int, rows: list[str]) -> None:
-    for name in sorted(os.listdir(fd)):
+    for name in sorted(set(os.listdir(fd)) - {RECORDS, GIT}):
         if len(rows) > 2 * _LISTED:
             return
         mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -147,7 +147,7 @@ def list_dir(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """List one folder."""
     folder = folder_of(ground, args)
     rows = []
-    for name in sorted(os.listdir(folder.fd)):
+    for name in sorted(set(os.listdir(folder.fd)) - {RECORDS, GIT}):
         status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
         size = f", {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else ""
         rows.append(f"{_shown(name)}{_mark(status.st_mode)} ({kind_of(status.st_mode).split()[-1]}{size})")
