@@ -52,7 +52,7 @@ def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, fo
     session, earlier = job.attempt, []
     for attempt in reversed(attempts):
         ended = attempt.ended
-        is_same = attempt.started.fingerprint == found.fingerprint
+        is_same = attempt.started.fingerprint.startswith(found.fingerprint)
         if not is_same or ended is None or not (ended.status in _CUT_OFF or ended.reason == "budget"):
             break
         session = attempt.n

@@ -220,5 +220,6 @@ def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | N
         strict=session.settings.strict,
         fail_on_flaky=session.settings.fail_on_flaky,
         rollback=not session.settings.no_rollback,
+        proposes=session.settings.propose,
         seconds=session.known.weights if session.known else {},
     )

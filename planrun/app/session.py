@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
-_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell")  # by whoever continues the run
-_RECORDED = ("locked", "expand", "no_rollback", "always_shell")  # where they are given
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose")  # by whoever continues the run
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose")  # where they are given
 
 
 class Result(Record):

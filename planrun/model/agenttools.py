@@ -138,12 +138,6 @@ SPECS: dict[str, Spec] = {
             question=_need(_TEXT, minLength=1, description="The question."),
         ),
         _spec(
-            "web_fetch",
-            "medium",
-            "Get a page by HTTPS from one of the hosts that the policy of the step names.",
-            url=_need(_TEXT, minLength=1, description="The address."),
-        ),
-        _spec(
             "finish",
             "read-only",
             "End your work with a report. Call it once, when the task is done or cannot be done.",

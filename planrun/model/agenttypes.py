@@ -22,6 +22,7 @@ TOOLS = (*READING, *WRITING, *RUNNING, *OWN, *NET, *OTHERS)
 """Every tool, in the order in which a model is offered them; `finish` is always among them."""
 FINISH = "finish"
 NOT_OFFERED: Mapping[str, str] = {
+    "web_fetch": "no host is allowed in this version",
     "web_search": "no search service is built in",
     "memory": "shared memory is not part of this version",
     "ask_agent": "delegation is not part of this version",

@@ -47,6 +47,10 @@ ROOM = 12  # cells to type an answer in
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
 _OF_MODELS = (ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
+_OF_AGENTS = (
+    *(ev.AgentStarted, ev.AgentProgressed, ev.ToolCalled, ev.ToolReturned),
+    *(ev.AgentCompacted, ev.AgentEnded),
+)
 _BY_CAUSE = frozenset({"blocked", "cancelled"})
 _HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
 
@@ -208,6 +212,8 @@ class Console:
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
         elif isinstance(event, _OF_MODELS):
             self._planned(event, state)
+        elif isinstance(event, _OF_AGENTS):
+            self._worked(event, state)
 
     def _open(self, state: RunState) -> None:
         self._begun = True
@@ -244,6 +250,11 @@ class Console:
         self._grown(state)
         icon, text = part("models:MODELS")["event_line"](event, state)
         if icon == "partial" or not self.look.quiet:
+            self._say(f"{self._icon(icon)} {text}\n")
+
+    def _worked(self, event: Event, state: RunState) -> None:
+        icon, text = part("agents:AGENTS")["event_line"](event, state)
+        if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:
