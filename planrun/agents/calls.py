@@ -72,9 +72,17 @@ class Calls:
         facts = {"exit_code": outcome.exit_code, "duration": round(outcome.duration, 4), "log": self._log_name(job)}
         self._settle(call, text, "failed" if failed else "done", message=message, bytes=outcome.log_bytes, **facts)
 
-    def unknown(self, call: dict[str, Any]) -> None:
+    def unknown(self, called: ev.ToolCalled, call: dict[str, Any]) -> None:
         """Record that a call of an earlier process has no known end, and tell the model."""
-        self._settle(call, _UNKNOWN, "unknown", message="planrun was killed while it ran")
+        message = "planrun was killed while it ran"
+        self._settle(call, _UNKNOWN, "unknown", message=message, agent=called.agent)
+
+    def kept(self, called: ev.ToolCalled, *, failed: bool) -> None:
+        """Record the end of a call whose result an earlier process kept."""
+        status = "failed" if failed else "done"
+        self._run.emit(
+            ev.ToolReturned, call=called.call, name=called.name, status=status, agent=called.agent
+        )
 
     # One call.
 

@@ -165,16 +165,17 @@ class AgentRun:
 
     def _recover(self) -> None:
         """Settle the calls of an earlier process whose ends are not known."""
-        state = self.recorder.state
-        begun = {
-            tool.called.call
-            for name in self.agent["earlier"]
-            for tool in (state.agents[name].tools if name in state.agents else ())
-            if tool.returned is None and tool.called.effects
-        }
-        for call in self.transcript.calls:
-            if call["id"] in begun and call["id"] not in self.transcript.results:
-                self._calls.unknown(call)
+        calls, known = {call["id"]: call for call in self.transcript.calls}, self.transcript.results
+        for name in self.agent["earlier"]:
+            found = self.recorder.state.agents.get(name)
+            for tool in list(found.tools) if found else ():
+                called = tool.called
+                if tool.returned is not None:
+                    continue
+                if called.call in known:  # planrun was killed before it recorded the end
+                    self._calls.kept(called, failed=known[called.call]["failed"])
+                elif called.effects and called.call in calls:
+                    self._calls.unknown(called, calls[called.call])
 
     def advance(self) -> None:
         """Do what can be done without waiting."""
@@ -470,7 +471,8 @@ class AgentRun:
 
     def emit(self, event: type[Any], /, **fields: Any) -> None:
         """Record an event of this agent."""
-        self.recorder.emit(event(at=self.stamp(), step=self.step.id, agent=self.agent["id"], **fields))
+        own = {"step": self.step.id, "agent": self.agent["id"]}
+        self.recorder.emit(event(at=self.stamp(), **{**own, **fields}))
 
     def progress(self, message: str, percent: int) -> None:
         """Record how far the agent says that it is."""
