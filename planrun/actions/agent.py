@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 
 _CONFLICT = 3  # `planrun.tools.patching.CONFLICT`
 _CUT_OFF = ("lost", "cancelled")  # how an attempt ended with whose conversation the next one goes on
-_FIELDS = ("type", "mode", "instructions", "tools", "grantable", "max_tokens", "max_turns", "max_usd", "model")
+_FIELDS = (
+    "type",
+    "mode",
+    "instructions",
+    "tools",
+    "grantable",
+    "max_tokens",
+    "max_turns",
+    "max_usd",
+    "model",
+)
 
 
 def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:  # noqa: ARG001 - as of all kinds
@@ -98,12 +108,11 @@ def _application(
     """Return the attempt that applies a patch to the workspace."""
     assert found.job is not None
     place, job = steps.place, found.job
-    stage = os.path.join(place.rundir, "patches", step.folder or step.id, f"{patch['sha256'][:16]}.stage")
     args = {
         "patch": os.path.join(place.rundir, patch["path"]),
         "sha256": patch["sha256"],
         "files": [{name: each[name] for name in ("path", "op", "mode")} for each in patch["files"]],
-        "stage": stage,
+        "stage": _stage_of(steps, patch),
     }
     made = [each.ended for each in state.steps[step.id].attempts if each.ended and each.ended.patch]
     base = os.path.join(place.rundir, "agents", step.folder or step.id, f"{job.attempt}.apply.args")
@@ -114,6 +123,12 @@ def _application(
         env={**job.env, "PLANRUN_OUTPUT": ""},
     )
     return found.but(fingerprint=f"{PATCH}{brief(patch['sha256'])}", job=job)
+
+
+def _stage_of(steps: StepContext, patch: dict[str, Any]) -> str:
+    return os.path.join(
+        steps.place.rundir, f"{patch['path'].removesuffix('.patch')}.{patch['sha256'][:12]}.stage"
+    )
 
 
 def concluded(job: Job, outcome: Outcome) -> Outcome:
@@ -128,8 +143,12 @@ def concluded(job: Job, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def tidy(steps: StepContext, job: Job) -> None:
-    """Remove the copy of an agent whose step needs it no more."""
+def tidy(steps: StepContext, job: Job, outcome: Outcome) -> None:
+    """Remove the copy of an agent whose step needs it no more, and what the application of a patch needed."""
+    if outcome.status != "completed" or job.following:
+        return
+    if "patch" in job.agent:
+        shutil.rmtree(_stage_of(steps, job.agent["patch"]), ignore_errors=True)
     copies = os.path.join(steps.place.rundir, "copies") + os.sep
     folder = os.path.dirname(job.cwd)
     if folder.startswith(copies):
@@ -147,7 +166,9 @@ def _parts(text: Text, scope: dict[str, Any]) -> list[list[str]]:
             continue
         value = render_text(("template", (part,)), scope)
         source = part[1].strip()
-        found.append(["value", source, value] if source.startswith(("steps", "item", "matrix")) else ["text", value])
+        found.append(
+            ["value", source, value] if source.startswith(("steps", "item", "matrix")) else ["text", value]
+        )
     return found
 
 

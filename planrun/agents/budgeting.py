@@ -41,7 +41,9 @@ class Purse:
     def percent(self) -> int:
         """Return how much is used of what is used most, in per cent."""
         account = self.budget.account
-        return min(100, max(int(100 * account.used(name) / limit) for name, limit in self.limits.items() if limit))
+        return min(
+            100, max(int(100 * account.used(name) / limit) for name, limit in self.limits.items() if limit)
+        )
 
     def fitting(self, request: Request, tokens: int) -> tuple[Request, int]:
         """Return a request whose answer fits the budget, and the tokens of the question.

@@ -64,13 +64,19 @@ class Calls:
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Take the end of a process."""
         call, job = self._processes.pop(job.step)
-        if self._run.is_stopping and outcome.status == "cancelled":
-            if not _has_effects(call):  # it is made again when the run is resumed
-                return
+        is_cut_off = self._run.is_stopping and outcome.status == "cancelled"
+        if is_cut_off and not _has_effects(call):  # it is made again when the run is resumed
+            return
         text, message = _result(call, job, outcome)
         failed = outcome.status != "completed"
-        facts = {"exit_code": outcome.exit_code, "duration": round(outcome.duration, 4), "log": self._log_name(job)}
-        self._settle(call, text, "failed" if failed else "done", message=message, bytes=outcome.log_bytes, **facts)
+        facts: dict[str, Any] = {
+            "bytes": outcome.log_bytes,
+            "message": message,
+            "exit_code": outcome.exit_code,
+            "duration": round(outcome.duration, 4),
+            "log": self._log_name(job),
+        }
+        self._settle(call, text, "failed" if failed else "done", **facts)
 
     def unknown(self, called: ev.ToolCalled, call: dict[str, Any]) -> None:
         """Record that a call of an earlier process has no known end, and tell the model."""
@@ -80,9 +86,7 @@ class Calls:
     def kept(self, called: ev.ToolCalled, *, failed: bool) -> None:
         """Record the end of a call whose result an earlier process kept."""
         status = "failed" if failed else "done"
-        self._run.emit(
-            ev.ToolReturned, call=called.call, name=called.name, status=status, agent=called.agent
-        )
+        self._run.emit(ev.ToolReturned, call=called.call, name=called.name, status=status, agent=called.agent)
 
     # One call.
 
@@ -123,7 +127,9 @@ class Calls:
         if name not in self._run.tools:
             has = ", ".join(self._run.tools)
             return f"you do not have a tool {name!r}; you have {has}"
-        return "; ".join([f"{place(fault.path)} {fault.message}" for fault in faults(SPECS[name], call["input"])])
+        return "; ".join(
+            [f"{place(fault.path)} {fault.message}" for fault in faults(SPECS[name], call["input"])]
+        )
 
     def _own(self, call: dict[str, Any]) -> None:
         run = self._run
@@ -150,9 +156,8 @@ class Calls:
         timeout = float(args.get("timeout", BASH_TIMEOUT)) if name == "bash" else FILE_TIMEOUT
         folder = os.path.dirname(run.transcript_path)
         base = os.path.join(folder, f"{run.agent['session']}.tool{number}")
-        argv = (*_BASH, args["command"]) if name == "bash" else ()
-        if not argv:
-            argv = process_of({"name": f"agent.{name}", "args": args}, f"{base}.args")
+        argv: tuple[str, ...] = (*_BASH, args["command"]) if name == "bash" else ()
+        argv = argv or process_of({"name": f"agent.{name}", "args": args}, f"{base}.args")
         return Job(
             step=f"{run.step.id}:t{number}",
             attempt=run.job.attempt,

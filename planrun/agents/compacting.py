@@ -24,7 +24,7 @@ def size_of(messages: list[dict[str, Any]]) -> int:
 
 
 def compacted(messages: list[dict[str, Any]], goal: int) -> tuple[list[dict[str, Any]], int]:
-    """Return messages with the oldest results left out until they have at most `goal` tokens, and how many these are."""
+    """Return messages with the oldest results left out until they have `goal` tokens, and how many these are."""
     found, count = list(messages), 0
     for place in range(1, len(found) - _KEPT):
         if size_of(found) <= goal:

@@ -65,7 +65,9 @@ class Ending:
             return
         if outcome.status != "completed":
             why = run.last_line(job) or outcome.message or outcome.reason
-            self._end(Outcome(status="failed", reason="patch", message=f"no patch can be made of its work: {why}"))
+            self._end(
+                Outcome(status="failed", reason="patch", message=f"no patch can be made of its work: {why}")
+            )
             return
         try:
             patch = facts_of(self._out, run.context.place.rundir, run.context.masks)

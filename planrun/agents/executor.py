@@ -146,7 +146,9 @@ class AgentExecutor:
             try:
                 run.advance()
             except OSError as error:  # the folder of the run cannot be written
-                self._lost = self._lost or RecordsLost(f"cannot write the records of {name}: {error.strerror}")
+                self._lost = self._lost or RecordsLost(
+                    f"cannot write the records of {name}: {error.strerror}"
+                )
                 run.close()
                 run.outcome = Outcome(status="cancelled", reason="records")
             if run.outcome is not None:

@@ -38,7 +38,7 @@ STOP_TIMEOUT = 3.0
 _POLL = 0.05  # seconds, where no descriptor reports an answer
 _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
-_RETRIED = {"late": "late", "limited": "limited", "overloaded": "overloaded", "unavailable": "unavailable"}
+_TRANSIENT = ("late", "limited", "overloaded", "unavailable")  # ends of a call after which a retry may help
 
 
 class AgentRun:
@@ -86,7 +86,9 @@ class AgentRun:
     @property
     def tools(self) -> tuple[str, ...]:
         """The tools that the model is offered now, `finish` left out."""
-        return tuple([name for name in (*self.agent["tools"], *self.transcript.granted) if name not in NOT_OFFERED])
+        return tuple(
+            [name for name in (*self.agent["tools"], *self.transcript.granted) if name not in NOT_OFFERED]
+        )
 
     @property
     def grantable(self) -> tuple[str, ...]:
@@ -143,7 +145,9 @@ class AgentRun:
         self._purse = Purse(agent, budget, before, crossed)
         if agent["continues"]:
             self.transcript.load()
-            self._number = sum(len(found.tools) for name in agent["earlier"] if (found := state.agents.get(name)))
+            self._number = sum(
+                len(found.tools) for name in agent["earlier"] if (found := state.agents.get(name))
+            )
         self.emit(
             ev.AgentStarted,
             n=self.job.attempt,
@@ -215,11 +219,15 @@ class AgentRun:
         last = self.transcript.messages[-1]
         if last["role"] == "assistant":  # it ended its answer without a call
             if self.transcript.reminded:
-                return self.fail("incomplete", "the model ended without a call of `finish`, although it was reminded")
+                return self.fail(
+                    "incomplete", "the model ended without a call of `finish`, although it was reminded"
+                )
             self.transcript.told(prompts.REMINDER)
         assert self._purse is not None
         if self.transcript.turns >= self.agent["max_turns"]:
-            return self.fail("turns", f"all {self.agent['max_turns']} turns are used, and the agent has not finished")
+            return self.fail(
+                "turns", f"all {self.agent['max_turns']} turns are used, and the agent has not finished"
+            )
         self._compact()
         offers = tuple([as_offer(SPECS[name]) for name in (*self.tools, FINISH)])
         llm = self.context.models.llm
@@ -326,7 +334,9 @@ class AgentRun:
             self._grown, self._cuts = True, 1  # a cut-off answer is never read
         elif not self.is_stopping:
             message = answer.message or answer.ending
-            self.fail("model", f"the model gave no answer that can be used: {message}"[:_LONGEST], answer.ending)
+            self.fail(
+                "model", f"the model gave no answer that can be used: {message}"[:_LONGEST], answer.ending
+            )
 
     def _compact(self) -> None:
         before = self.transcript.tokens or compacting.size_of(self.transcript.messages)
@@ -422,8 +432,8 @@ class AgentRun:
 
     def fail(self, reason: str, message: str, detail: str = "") -> bool:
         """End as failed."""
-        passing = {"passing": True} if detail in _RETRIED else {}
-        return self.end(Outcome(status="failed", reason=reason, message=message, **passing))
+        outcome = Outcome(status="failed", reason=reason, message=message)
+        return self.end(outcome.but(passing=True) if detail in _TRANSIENT else outcome)
 
     def end(self, outcome: Outcome, summary: str = "", evidence: tuple[str, ...] = ()) -> bool:
         """End with an outcome; nothing of it runs any more."""
@@ -488,7 +498,11 @@ class AgentRun:
     def _progressed(self, turn: int) -> None:
         assert self._purse is not None
         self.emit(
-            ev.AgentProgressed, turn=turn, turns=self.agent["max_turns"], percent=self._purse.percent(), message=""
+            ev.AgentProgressed,
+            turn=turn,
+            turns=self.agent["max_turns"],
+            percent=self._purse.percent(),
+            message="",
         )
 
     def say(self, text: str) -> None:

@@ -64,7 +64,9 @@ def _request_tool(call: OwnCall) -> OwnResult:
         return OwnResult(text=f"you have {name} already")
     if name in call.grantable:
         return OwnResult(text=f"you have {name} from now on", own={"granted": [name]})
-    why = NOT_OFFERED.get(name) or ("the step does not allow it" if name in TOOLS else "there is no such tool")
+    why = NOT_OFFERED.get(name) or (
+        "the step does not allow it" if name in TOOLS else "there is no such tool"
+    )
     return OwnResult(text=f"{name} is not granted: {why}", failed=True)
 
 

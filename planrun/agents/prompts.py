@@ -19,15 +19,23 @@ _ON_COPY = """\
 You work on a copy of the workspace. What you change there becomes a patch, which is reviewed before it is applied.
 All paths are relative to the workspace. Change no more than the task needs."""
 _READS = "You read the workspace and change nothing. All paths are relative to it."
-_SHARED = "You work in the workspace itself. All paths are relative to it. Change no more than the task needs."
-REMINDER = "You ended your answer without a call of a tool. Go on with the task, or call `finish` with your report."
-CUT_OFF = "Your answer was too long and was cut off. Give a shorter one: one call of a tool, with short arguments."
+_SHARED = (
+    "You work in the workspace itself. All paths are relative to it. Change no more than the task needs."
+)
+REMINDER = (
+    "You ended your answer without a call of a tool. Go on with the task, or call `finish` with your report."
+)
+CUT_OFF = (
+    "Your answer was too long and was cut off. Give a shorter one: one call of a tool, with short arguments."
+)
 
 
 def system_of(agent: dict[str, Any]) -> tuple[str, ...]:
     """Return the beginning; it has nothing that differs from run to run."""
     place = {"copy": _ON_COPY, "shared": _SHARED, "read": _READS}[agent["workspace"]]
-    work = [text for text in (agent["instructions"], MODES[agent["mode"]].agent if agent["mode"] else "") if text]
+    work = [
+        text for text in (agent["instructions"], MODES[agent["mode"]].agent if agent["mode"] else "") if text
+    ]
     return (_RULES, place, untrusted.RULES, "\n".join(work) or "Do the task.")
 
 
@@ -35,7 +43,9 @@ def _joined(parts: list[list[str]]) -> str:
     """Return a text of the plan; values of other steps are blocks of data."""
     found = []
     for kind, *rest in parts:
-        found.append(rest[0] if kind == "text" else f"\n{untrusted.data_block(rest[0], rest[1], _LONGEST_VALUE)}\n")
+        found.append(
+            rest[0] if kind == "text" else f"\n{untrusted.data_block(rest[0], rest[1], _LONGEST_VALUE)}\n"
+        )
     return "".join(found).strip()
 
 

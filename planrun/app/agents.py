@@ -6,18 +6,17 @@ from planrun.actions.environment import credentials_in
 from planrun.agents.context import AgentContext
 from planrun.agents.executor import AgentExecutor
 from planrun.agents.judging import Judge
+from planrun.clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.actions.prepare import Steps
     from planrun.agents.context import AgentModels
     from planrun.approval.rules import Layers
-    from planrun.engine import Dependencies
+    from planrun.executors.local import LocalExecutor
 
 
-def executor_of(
-    models: AgentModels, layers: Layers, dependencies: Dependencies, steps: Steps
-) -> AgentExecutor:
+def executor_of(models: AgentModels, layers: Layers, executor: LocalExecutor, steps: Steps) -> AgentExecutor:
     """Return the executor of a run in which agents work."""
     place = steps.place
     policies = [*[ceiling.policy for ceiling in layers.ceilings], *([layers.plan] if layers.plan else [])]
@@ -26,8 +25,8 @@ def executor_of(
         models=models,
         judge=Judge(layers, place.context, credentials_in(place.env)),
         place=place,
-        clock=dependencies.clock,
-        masks=dependencies.masks,
+        clock=SystemClock(),
+        masks=place.masks,
         decisions=decisions,
     )
-    return AgentExecutor(dependencies.executor, context)  # type: ignore[arg-type]  # it is a LocalExecutor
+    return AgentExecutor(executor, context)

@@ -207,7 +207,12 @@ def has_agents(plan: Plan) -> bool:
 
 
 def _asks(step: Step) -> bool:
-    wants = step.action.asks or step.action.is_agent or step.kind == "abstract" or step.on_failure in ("ask", "replan")
+    wants = (
+        step.action.asks
+        or step.action.is_agent
+        or step.kind == "abstract"
+        or step.on_failure in ("ask", "replan")
+    )
     return wants or step.origin != "file"
 
 

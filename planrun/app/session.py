@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.notify.notifier import Notifier
-    from planrun.ports import Masks, Replanner, Sink
+    from planrun.ports import Executor, Masks, Replanner, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
     from planrun.reports.console import Console
@@ -139,6 +139,7 @@ class Session:
         self.admission: Admission | None = None  # None: the run has no policies and no gates
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
         self.agents: AgentModels | None = None  # None: the run has no agents
+        self._agents: AgentExecutor | None = None  # the same
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
@@ -378,13 +379,8 @@ class Session:
         if code is None:
             sinks = (screen, *self._streams(state), *notifiers)
             dependencies = self._dependencies(ledger, steps, sinks, state.plan)
-            executor = self._with_agents(dependencies, steps)
-            if executor:
-                dependencies = dependencies.but(executor=executor)
             screen.follow(dependencies.executor, self.inbox.drain)
             scheduler = self._scheduler(state, dependencies, options, gates)
-            if executor:
-                executor.bind(scheduler)
             code, lost = scheduler.run(), scheduler.lost
         if gates:
             gates.close()
@@ -485,15 +481,19 @@ class Session:
             return Scheduler(state, dependencies, options)
         from planrun.app.admission import scheduler  # few runs have gates
 
-        return scheduler(state, dependencies, options, gates, self.replanner)
+        found = scheduler(state, dependencies, options, gates, self.replanner)
+        if self._agents:
+            self._agents.bind(found)
+        return found
 
-    def _with_agents(self, dependencies: Dependencies, steps: Steps) -> AgentExecutor | None:
-        """Return the executor of a run with agents; None for a run without."""
+    def _with_agents(self, executor: LocalExecutor, steps: Steps) -> Executor:
+        """Return the executor of a run with agents, or the one below where there are none."""
         if self.agents is None or self.admission is None:
-            return None
+            return executor
         from planrun.app.agents import executor_of  # few runs have agents
 
-        return executor_of(self.agents, self.admission.layers, dependencies, steps)
+        self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
+        return self._agents
 
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
@@ -516,7 +516,7 @@ class Session:
             self._prompt.attach(executor)
             sinks = (self._prompt, *sinks)
         return Dependencies(
-            executor=executor,
+            executor=self._with_agents(executor, steps),
             steps=steps,
             journal=ledger,
             sinks=sinks,

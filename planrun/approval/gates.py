@@ -322,7 +322,12 @@ class PolicyGates:
         if self.subjects is not None:
             self.subjects.keep(step.id, found, job)
         opened = ev.GateOpened(
-            at=self._clock.stamp(), step=step.id, kind="approval", risk=level, rule=decision.rule, reason=reason
+            at=self._clock.stamp(),
+            step=step.id,
+            kind="approval",
+            risk=level,
+            rule=decision.rule,
+            reason=reason,
         )
         return Passage(answer="ask", risk=level, rule=decision.rule, reason=reason, opened=opened)
 

@@ -442,7 +442,9 @@ _ANSWER: dict[str, Check] = {
     "content": (
         False,
         "is a list of mappings with a type",
-        lambda value: isinstance(value, list) and all(isinstance(one, dict) and "type" in one for one in value),
+        lambda value: (
+            isinstance(value, list) and all(isinstance(one, dict) and "type" in one for one in value)
+        ),
     ),
 }
 _OF_USAGE: dict[str, Check] = dict.fromkeys(TOKENS, _COUNT)
@@ -475,7 +477,7 @@ def redacted(answer: Answer, mask: Mask) -> Answer:
     if clean != data or mask(answer.text) != answer.text:
         masked_texts["text"] = mask(written(form, clean))
     if answer.content:
-        masked_texts["content"] = tuple(cleaned(list(answer.content), mask))
+        answer = answer.but(content=tuple(cleaned(list(answer.content), mask)))
     return answer.but(**masked_texts)
 
 

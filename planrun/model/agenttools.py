@@ -21,7 +21,10 @@ BASH_TIMEOUT = 120  # seconds
 FILE_TIMEOUT = 60.0  # seconds of a tool that reads or writes files
 
 _PATH: Fragment = {"type": "string", "minLength": 1, "description": "A path, relative to the workspace."}
-_WHERE: Fragment = {"type": "string", "description": "A folder, relative to the workspace. Left out: all of it."}
+_WHERE: Fragment = {
+    "type": "string",
+    "description": "A folder, relative to the workspace. Left out: all of it.",
+}
 _TEXT: Fragment = {"type": "string"}
 
 
@@ -91,7 +94,9 @@ SPECS: dict[str, Spec] = {
             "low",
             "Replace a text in a file. `old` must stand in it exactly once, unless `all` is true.",
             path=_need(_PATH),
-            old=_need(_TEXT, minLength=1, description="The text to replace, with its line breaks and blanks."),
+            old=_need(
+                _TEXT, minLength=1, description="The text to replace, with its line breaks and blanks."
+            ),
             new=_need(_TEXT, description="The text to put in its place."),
             all={"type": "boolean", "description": "Replace every occurrence."},
         ),
@@ -112,9 +117,15 @@ SPECS: dict[str, Spec] = {
             "todo",
             "read-only",
             "Keep a list of what is to do. Give the whole list; the result is the list.",
-            items=_need({"type": "array", "items": _TEXT, "description": "Each as `[ ] text` or `[x] text`."}),
+            items=_need(
+                {"type": "array", "items": _TEXT, "description": "Each as `[ ] text` or `[x] text`."}
+            ),
         ),
-        _spec("env", "read-only", "List the names of the environment variables that commands get, without values."),
+        _spec(
+            "env",
+            "read-only",
+            "List the names of the environment variables that commands get, without values.",
+        ),
         _spec("tools_list", "read-only", "List your tools, and those that you may ask for."),
         _spec(
             "request_tool",
@@ -130,7 +141,9 @@ SPECS: dict[str, Spec] = {
             percent=_need(_number("From 0 to 100.", 0, 100)),
             message=_need(_TEXT, description="One sentence."),
         ),
-        _spec("get_plan_status", "read-only", "Show the steps of the plan that you work in, and their statuses."),
+        _spec(
+            "get_plan_status", "read-only", "Show the steps of the plan that you work in, and their statuses."
+        ),
         _spec(
             "ask_user",
             "read-only",
@@ -144,8 +157,14 @@ SPECS: dict[str, Spec] = {
             status=_need(
                 _TEXT, enum=["success", "failure"], description="failure: the task is not done, and why."
             ),
-            summary=_need(_TEXT, minLength=1, description="What you found or did, for later steps and people."),
-            evidence={"type": "array", "items": _TEXT, "description": "Files with lines, and results of commands."},
+            summary=_need(
+                _TEXT, minLength=1, description="What you found or did, for later steps and people."
+            ),
+            evidence={
+                "type": "array",
+                "items": _TEXT,
+                "description": "Files with lines, and results of commands.",
+            },
         ),
     )
 }

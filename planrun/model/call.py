@@ -86,7 +86,9 @@ class Answer(Record):
 
     ending: Ending
     text: str = ""
-    content: tuple[dict[str, Any], ...] = ()  # of a request with tools: its texts and calls, as the service has them
+    content: tuple[
+        dict[str, Any], ...
+    ] = ()  # of a request with tools: its texts and calls, as the service has them
     usage: Usage = Usage()
     is_estimate: bool = False
     attempts: int = 1

@@ -108,7 +108,9 @@ class RecordedEvents:
 
     def __init__(self, events: Sequence[ev.Event], first: int, *, whole: bool) -> None:
         own = [(first + place, event) for place, event in enumerate(events)]
-        own = list(_without_agents(own)) if any(isinstance(event, ev.AgentStarted) for event in events) else own
+        own = (
+            list(_without_agents(own)) if any(isinstance(event, ev.AgentStarted) for event in events) else own
+        )
         self.events = [event for _, event in own]
         self.lines = [line for line, _ in own]
         self.first = first

@@ -108,7 +108,7 @@ def _call(tool: ToolState) -> dict[str, Any]:
     }
 
 
-def event_line(event: Any, state: RunState) -> tuple[str, str]:
+def event_line(event: Any, _state: RunState) -> tuple[str, str]:
     """Return the status whose icon fits, and one clean line; empty for what is not shown."""
     if isinstance(event, ev.AgentStarted):
         place = {"copy": "on a copy", "shared": "in the workspace", "read": "reads only"}[event.workspace]
@@ -151,7 +151,8 @@ def page_sections(state: RunState) -> Iterator[str]:
             inline(_patch_text(patch)) if patch else "",
         )
         rows.append(f"| {' | '.join(cells)} |\n")
-    head = "| Agent | Type | Status | Turns | Calls | Tokens | Patch |\n| --- | --- | --- | ---: | ---: | ---: | --- |\n"
+    head = "| Agent | Type | Status | Turns | Calls | Tokens | Patch |\n"
+    head += "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
     yield f"\n## Agents\n\n{head}{''.join(rows)}"
     for agent in state.agents.values():
         yield _page_of(agent)
@@ -163,7 +164,9 @@ def _page_of(agent: AgentState) -> str:
         f"{inline(tool.called.rule)} | {inline(tool.returned.message if tool.returned else '', 200)} |\n"
         for tool in agent.tools[:_MOST]
     ]
-    more = f"\n{len(agent.tools) - _MOST} more calls are in ledger.json.\n" if len(agent.tools) > _MOST else ""
+    more = (
+        f"\n{len(agent.tools) - _MOST} more calls are in ledger.json.\n" if len(agent.tools) > _MOST else ""
+    )
     summary = f"\n{inline(agent.ended.summary, 1000)}\n" if agent.ended and agent.ended.summary else ""
     table = f"\n| Tool | Argument | Status | Rule | Message |\n| --- | --- | --- | --- | --- |\n{''.join(calls)}{more}"
     return f"\n### {inline(agent.started.agent)}\n{summary}{table if calls else ''}"

@@ -210,10 +210,8 @@ class Console:
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, _OF_MODELS):
-            self._planned(event, state)
-        elif isinstance(event, _OF_AGENTS):
-            self._worked(event, state)
+        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS)):
+            self._about_models(event, state)
 
     def _open(self, state: RunState) -> None:
         self._begun = True
@@ -246,14 +244,10 @@ class Console:
         if not self.look.quiet:
             self._say(f"{self._icon(icon)} {text}\n")
 
-    def _planned(self, event: Event, state: RunState) -> None:
+    def _about_models(self, event: Event, state: RunState) -> None:
         self._grown(state)
-        icon, text = part("models:MODELS")["event_line"](event, state)
-        if icon == "partial" or not self.look.quiet:
-            self._say(f"{self._icon(icon)} {text}\n")
-
-    def _worked(self, event: Event, state: RunState) -> None:
-        icon, text = part("agents:AGENTS")["event_line"](event, state)
+        place = "agents:AGENTS" if isinstance(event, _OF_AGENTS) else "models:MODELS"
+        icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
 

@@ -7,6 +7,8 @@ It is meant for the summary of a CI job and for comments: all text of the plan i
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from planrun.approval.preview import digest_preview, plan_data, totals
@@ -147,7 +149,9 @@ FORMATS = ("text", "json", "markdown")
 @click.command(short_help="Table of the steps; graph, levels and order.")
 @click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
 @click.argument("step", required=False)
-@click.option("--patch", is_flag=True, help="Print the patch that the agent in STEP of a run made: show RUN STEP.")
+@click.option(
+    "--patch", is_flag=True, help="Print the patch that the agent in STEP of a run made: show RUN STEP."
+)
 @click.option("--graph", type=click.Choice(DRAWINGS), help="Draw the dependency graph instead of the table.")
 @click.option(
     "--levels", is_flag=True, help="List the steps by level: each depends only on the levels above."
@@ -192,7 +196,9 @@ def show(  # noqa: PLR0913 - one for each option
     if patch:
         return _patch(plan, step)
     if step is not None:
-        raise click.UsageError("a step needs --patch: planrun show RUN STEP --patch", click.get_current_context())
+        raise click.UsageError(
+            "a step needs --patch: planrun show RUN STEP --patch", click.get_current_context()
+        )
     if sum((graph is not None, levels, order, as_json, form is not None)) > 1:
         raise click.UsageError(
             "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
@@ -230,13 +236,11 @@ def _patch(run: str | None, step: str | None) -> int:
     from planrun.show.patch import patch_of  # few runs have agents
 
     data = patch_of(run, step)
-    out = click.get_binary_stream("stdout")
-    if out.isatty():
-        text = data.decode("utf-8", "replace")
-        say("\n".join([printable(row) for row in text.split("\n")]))
+    if sys.stdout.isatty():
+        say("\n".join([printable(row) for row in data.decode("utf-8", "replace").split("\n")]))
     else:
-        out.write(data)
-        out.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
     return 0
 
 

@@ -25,7 +25,9 @@ def patch_of(run: str, step: str) -> bytes:
         attempt.ended.patch for attempt in state.steps[step].attempts if attempt.ended and attempt.ended.patch
     ]
     if not made:
-        raise InvalidInput(f'the step "{step}" of the run {found.run} has no patch: only agents on a copy make one')
+        raise InvalidInput(
+            f'the step "{step}" of the run {found.run} has no patch: only agents on a copy make one'
+        )
     path = os.path.join(found.rundir, made[-1]["path"])
     try:
         with open(path, "rb") as file:

@@ -57,7 +57,9 @@ def make(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         count += taken >= 0
         size += max(taken, 0)
         if count > MOST_FILES or size > MOST_BYTES:
-            raise Refusal(f"the workspace has more than {MOST_FILES:,} files or {MOST_BYTES >> 30} GiB to copy")
+            raise Refusal(
+                f"the workspace has more than {MOST_FILES:,} files or {MOST_BYTES >> 30} GiB to copy"
+            )
     _base(folder)
     _history(source, ground.top, tree)
     say(f"copied {plural(count, 'file')}, {size:,} bytes")
@@ -191,7 +193,7 @@ def patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG0
     folder, out = args["folder"], args["out"]
     git = _with_changes(folder, "patch.index")
     base = base_of(folder)
-    files = list(_changed(git, folder, base))
+    files = list(_changed(git, base))
     data = git.need(*_SETTINGS, *_DIFF, "--binary", "--full-index", base) if files else b""
     if len(data) > MOST_PATCH:
         raise Refusal(f"the changes make a patch of more than {MOST_PATCH >> 20} MiB")
@@ -211,7 +213,7 @@ def patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG0
     return {}
 
 
-def _changed(git: Git, folder: str, base: str) -> Iterator[dict[str, Any]]:
+def _changed(git: Git, base: str) -> Iterator[dict[str, Any]]:
     """Yield each changed file; raises Refusal for what no patch may hold."""
     words = ("diff-index", "--cached", "--no-renames", "--full-index", "--raw", "-z", base)
     parts = decoded(git.need(*_SETTINGS, *words)).split("\0")
@@ -251,5 +253,3 @@ def _write(path: str, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(part, path)
-
-

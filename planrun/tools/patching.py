@@ -1,8 +1,8 @@
 """Apply the patch of an agent to the workspace: all of it, or nothing, also when the process is killed in between.
 
-First everything is done in a folder of the run: the files as they are, then the patch by git. What does not fit is found
-there, and nothing was changed. What each file becomes is written down before the first one is written; each is replaced
-atomically. A second call goes on from there: it leaves out what has its new content already.
+First everything is done in a folder of the run: the files as they are, then the patch by git. What does not fit is
+found there, and nothing was changed. What each file becomes is written down before the first one is written; each is
+replaced atomically. A second call goes on from there: it leaves out what has its new content already.
 """
 
 from __future__ import annotations
@@ -84,11 +84,16 @@ def _targets(ground: Ground, args: dict[str, Any], data: bytes) -> dict[str, dic
 
 def _staged(ground: Ground, tree: str, path: str) -> str:
     """Copy a file of the workspace as it is now, and return its hash; "" when there is none."""
-    with _place(ground, path) as place:
-        known = _now(place)
-        if known is None:
-            return ""
-        data, mode = known
+    try:
+        with ground.writable(path) as place:
+            known = _now(place)
+    except Refusal as refusal:
+        if not str(refusal).endswith("there is no such folder"):
+            raise
+        known = None
+    if known is None:
+        return ""
+    data, mode = known
     target = os.path.join(tree, path)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if stat.S_ISLNK(mode):

@@ -52,7 +52,9 @@ def _edited(place: Place, text: str, args: dict[str, Any]) -> str:
     old, new = args["old"], args["new"]
     count = text.count(old)
     if not count:
-        raise Refusal(f"{place.path}: the text does not stand in it; read the file, and copy the text exactly")
+        raise Refusal(
+            f"{place.path}: the text does not stand in it; read the file, and copy the text exactly"
+        )
     if count > 1 and not args.get("all", False):
         raise Refusal(f"{place.path}: the text stands in it {count} times; name more of the lines around it")
     if old == new:

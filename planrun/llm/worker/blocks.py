@@ -36,7 +36,9 @@ class Blocks:
         if any(part.get("id") == number for part in self._parts):
             raise Unusable("tool_use:repeated", "the model called two tools under one id")
         if len(self._parts) >= MOST_CALLS:
-            raise Unusable("tool_use:count", f"the model called more than {MOST_CALLS} tools at once", repeat=0)
+            raise Unusable(
+                "tool_use:count", f"the model called more than {MOST_CALLS} tools at once", repeat=0
+            )
         self._parts.append({"type": "tool_use", "id": number, "name": name, "input": {}})
         self._pieces = []
 

@@ -44,17 +44,19 @@ def find(checked: Checked) -> None:
         _check_tools(outline, node.get("tools"), f'agent type "{name}"')
     known = [*TYPES, *[name for name, _ in members(own)]]
     for raw in outline.steps:
-        node = raw.keys.get("agent")
-        if node is None or node.kind != MAPPING or outline.is_full:
+        agent = raw.keys.get("agent")
+        if agent is None or agent.kind != MAPPING or outline.is_full:
             continue
-        _check_step(outline, raw, node, known)
+        _check_step(outline, raw, agent, known)
         checked.outputs[raw.id] = {name: dict(fragment) for name, fragment in OUTPUTS.items()}
 
 
 def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) -> None:
     kind = scalar(node.get("type"))
     if kind is not None and kind.value not in known:
-        hint = outline.nearest(kind.value, known) or f"types: {', '.join(known)}; define others under `agents`"
+        hint = (
+            outline.nearest(kind.value, known) or f"types: {', '.join(known)}; define others under `agents`"
+        )
         outline.report("E272", f'unknown type of agent "{kind.value}" in step "{raw.id}"', kind, hint)
     given = [key for key in ("prompt", "task") if key in node.value]
     if not given:
@@ -108,8 +110,12 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
     kind = types[values["type"].value if "type" in values else "general"]
     mode = values["mode"].value if "mode" in values else kind.mode
     limits = MODES[mode] if mode else None
-    prompt = values.get("prompt") or values["task"]
-    fields: dict[str, Any] = {"type": kind.name, "prompt": checked.formulas.text(prompt), "instructions": kind.prompt}
+    prompt = values["prompt" if "prompt" in values else "task"]
+    fields: dict[str, Any] = {
+        "type": kind.name,
+        "prompt": checked.formulas.text(prompt),
+        "instructions": kind.prompt,
+    }
     fields |= _tools(kind, mode, values.get("tools"))
     if mode:
         fields["mode"] = mode

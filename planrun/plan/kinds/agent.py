@@ -91,7 +91,9 @@ class Agent(Action):
         """Return the task as it stands in the plan, below the type and its tools."""
         mode = f", mode {self.mode}" if self.mode else ""
         head = f"agent {self.type}{mode}: {', '.join(self.tools) or 'no tools'}"
-        return "\n".join([head, source_text(self.prompt), *([source_text(self.suffix)] if self.suffix else [])])
+        return "\n".join(
+            [head, source_text(self.prompt), *([source_text(self.suffix)] if self.suffix else [])]
+        )
 
     def by_keys(self) -> dict[str, Any]:
         """Return it under its key."""
@@ -99,7 +101,11 @@ class Agent(Action):
         for name in ("prompt", "suffix"):
             if name in known:
                 known[name] = source_text(known[name])
-        return {"agent": {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}}
+        return {
+            "agent": {
+                name: list(value) if isinstance(value, tuple) else value for name, value in known.items()
+            }
+        }
 
 
 class AgentCall(Action):

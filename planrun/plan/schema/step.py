@@ -207,14 +207,18 @@ class Agent(Written):
     model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
     max_tokens: Positive | None = key("How many tokens it may use. Left out: as its mode, or 50000.", 50000)
-    max_turns: Positive | None = key("How many calls to the model it may make. Left out: as its mode, or 10.", 10)
+    max_turns: Positive | None = key(
+        "How many calls to the model it may make. Left out: as its mode, or 10.", 10
+    )
     max_usd: Amount | None = key("How many US dollars it may use.", 0.5)
     prompt_suffix: Text | None = key("What is added to its instructions.", "Keep the changes small.")
     apply: Literal["auto", "ask", "never"] | None = key(
-        "What becomes of its patch. ask: it waits for an approval. auto: the policy decides. never: it is kept.", "ask"
+        "What becomes of its patch. ask: it waits for an approval. auto: the policy decides. never: it is kept.",
+        "ask",
     )
     workspace: Literal["copy", "shared"] | None = key(
-        "copy: it works on a copy, and its result is a patch. shared: it works in the workspace itself.", "copy"
+        "copy: it works on a copy, and its result is a patch. shared: it works in the workspace itself.",
+        "copy",
     )
 
 
