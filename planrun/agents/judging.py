@@ -10,6 +10,7 @@ from planrun.approval.rules import decide
 from planrun.model.agenttypes import WRITING
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
+from planrun.model.tools import NAMES
 from planrun.plan.kinds.agent import AgentCall
 from planrun.risk.actions import of_call, of_script
 from planrun.risk.classifier import Risk, Setting
@@ -71,7 +72,7 @@ class Judge:
         )
 
     def _decide(self, step: Step, name: str, args: dict[str, Any], found: Risk) -> Decision:
-        """Return the strictest decision; a rule about `shell` or `run` is about `bash`, too."""
+        """Return the strictest decision; `bash` is the tool `shell`, and a rule about `run` is about it, too."""
         text = args["command"] if name == "bash" else dumps(args)
         facts = {
             "risk": found.level,
@@ -84,8 +85,8 @@ class Judge:
             "inherited": self._inherited,
         }
         decisions = []
-        for known, kind in [(name, "agent"), *([("shell", "run")] if name == "bash" else [])]:
-            action = AgentCall(name=known, text=text)
+        action = AgentCall(name=NAMES.get(name, name), text=text)
+        for kind in ("agent", *(("run",) if name == "bash" else ())):
             seen = step.but(action=action, kind=kind, origin="agent", verify=(), expect=())
             decisions.append(decide(facts_of(seen, self._run, facts), self._layers))
         return max(decisions, key=lambda one: _STRICTER.index(one.answer))

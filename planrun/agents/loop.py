@@ -151,7 +151,7 @@ class AgentRun:
         self.emit(
             ev.AgentStarted,
             n=self.job.attempt,
-            kind=agent["type"],
+            agent_type=agent["type"],
             model=agent["model"],
             tools=self.tools,
             budget=self._purse.limits,
@@ -344,7 +344,8 @@ class AgentRun:
         turn = self.transcript.turns
         if before < compacting.BOUND * bound or turn - self._compacted_at < compacting.APART:
             return
-        goal = int(compacting.GOAL * bound)
+        # The service counts other tokens than an estimate does: what is left out is a share.
+        goal = int(compacting.size_of(self.transcript.messages) * compacting.GOAL * bound / before)
         messages, count = compacting.compacted(self.transcript.messages, goal)
         if not count:
             return

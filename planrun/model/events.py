@@ -306,7 +306,7 @@ class AgentStarted(Record):
     step: str
     n: int  # the attempt
     agent: str  # its id in the run
-    kind: str  # its type
+    agent_type: str
     model: str
     tools: tuple[str, ...]
     budget: dict[str, float]  # tokens, turns and, where it is limited, usd

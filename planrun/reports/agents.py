@@ -39,7 +39,7 @@ def _agent(agent: AgentState, state: RunState) -> dict[str, Any]:
         "id": started.agent,
         "step": started.step,
         "attempt": started.n,
-        "type": started.kind,
+        "type": started.agent_type,
         "mode": started.mode or None,
         "status": agent.status(state),
         "reason": ended.reason if ended else "",
@@ -114,7 +114,7 @@ def event_line(event: Any, _state: RunState) -> tuple[str, str]:
         place = {"copy": "on a copy", "shared": "in the workspace", "read": "reads only"}[event.workspace]
         mode = f", mode {event.mode}" if event.mode else ""
         more = f", continues {event.continues}" if event.continues else ""
-        return "running", line(f"{event.step}: agent {event.kind}{mode}, {place}, {event.model}{more}")
+        return "running", line(f"{event.step}: agent {event.agent_type}{mode}, {place}, {event.model}{more}")
     if isinstance(event, ev.AgentProgressed):
         said = f": {event.message}" if event.message else ""
         return "running", line(
@@ -143,7 +143,7 @@ def page_sections(state: RunState) -> Iterator[str]:
         patch = patch_of(started.step, started.n, state)
         cells = (
             code(started.agent),
-            inline(started.kind + (f", {started.mode}" if started.mode else "")),
+            inline(started.agent_type + (f", {started.mode}" if started.mode else "")),
             inline(agent.status(state)),
             str(agent.turns),
             f"{int(stats.get('tool_calls', 0))} ({int(stats.get('tool_failures', 0))} failed)",
@@ -193,7 +193,7 @@ def text_rows(state: RunState) -> Iterator[str]:
         patch = patch_of(agent.started.step, agent.started.n, state)
         shown = f", patch {_patch_text(patch)}" if patch else ""
         yield line(
-            f"Agent {agent.started.agent} ({agent.started.kind}): {agent.status(state)}, {agent.turns} turns, "
+            f"Agent {agent.started.agent} ({agent.started.agent_type}): {agent.status(state)}, {agent.turns} turns, "
             f"{int(stats.get('tool_calls', 0))} calls{shown}"
         )
 

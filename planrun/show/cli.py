@@ -17,7 +17,7 @@ from planrun.cliutil.click import judged, policy_preview
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import say, say_json, table
+from planrun.cliutil.printing import say, say_bytes, say_json, table
 from planrun.model.groups import number_of, unknown, waited_for
 from planrun.model.plan import Edge
 from planrun.plan.load import load
@@ -239,8 +239,7 @@ def _patch(run: str | None, step: str | None) -> int:
     if sys.stdout.isatty():
         say("\n".join([printable(row) for row in data.decode("utf-8", "replace").split("\n")]))
     else:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
+        say_bytes(data)
     return 0
 
 
