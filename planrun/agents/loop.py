@@ -13,6 +13,7 @@ from planrun.agents.budgeting import OverrunError, Purse
 from planrun.agents.calls import Calls
 from planrun.agents.ending import Ending
 from planrun.agents.transcript import Transcript
+from planrun.errors import PlanrunError
 from planrun.llm.entries import key_of
 from planrun.model import events as ev
 from planrun.model.agenttools import SPECS, as_offer
@@ -160,7 +161,11 @@ class AgentRun:
         )
         mode = f", mode {agent['mode']}" if agent["mode"] else ""
         self.say(f"agent {agent['type']}{mode}: {', '.join(self.tools)}")
-        self._model = self.context.models.opened()  # it loads its libraries while the copy is made
+        try:
+            self._model = self.context.models.opened()  # it loads its libraries while the copy is made
+        except PlanrunError as error:
+            self.fail("model", f"no model can be asked: {error}")
+            return
         if agent["copy"] and not agent["continues"]:
             self._copying = True
             self._start_own("copy", "copies.make", {"folder": agent["copy"]}, self.context.place.workspace)

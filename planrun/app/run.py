@@ -84,6 +84,8 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     wanted, selected, abstract = selection_of(plan, settings)
     if abstract:
         planner().require_actions(plan, settings, abstract)
+    if has_agents(plan, selected):
+        planner().require_model(plan, settings)
     model = _model_asked(plan, settings)
     secrets = secrets or secrets_of(plan, model)
     if secrets:
@@ -200,10 +202,14 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
     return Admission(plan, settings, rundir, before)
 
 
-def has_agents(plan: Plan) -> bool:
-    """Return whether an agent may work in a run of a plan."""
-    steps = [step.grouping.template if step.kind == "group" else step for step in plan.steps]
-    return any([step is not None and step.action.is_agent for step in steps])  # noqa: C419 - half the time
+def has_agents(plan: Plan, selected: frozenset[str] | None = None) -> bool:
+    """Return whether an agent may work in a run of a plan; `selected`: the steps that may run, None: all."""
+    for step in plan.steps:
+        is_in = selected is None or step.id in selected
+        found = step.grouping.template if step.kind == "group" else step
+        if is_in and found is not None and found.action.is_agent:
+            return True
+    return False
 
 
 def _asks(step: Step) -> bool:

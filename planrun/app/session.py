@@ -88,6 +88,9 @@ if TYPE_CHECKING:
         def require_actions(self, plan: Plan, settings: Settings, names: Collection[str]) -> None:
             """Raise InvalidInput for abstract steps, by `names`, that nothing makes concrete before the run."""
 
+        def require_model(self, plan: Plan, settings: Settings) -> None:
+            """Raise InvalidInput when the agents of a plan have no model to ask."""
+
         def make_concrete(
             self, session: Session, state: RunState, ledger: Ledger, steps: Steps, opening: dict[str, Any]
         ) -> NotStarted | None:
@@ -123,7 +126,7 @@ if TYPE_CHECKING:
             """Return what replans failures during the run; None when the ledger allows no model."""
 
         def agent_models(self, session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
-            """Return the models that the agents of a run ask; raises InvalidInput when none may be asked."""
+            """Return the models that the agents of a run ask."""
 
 
 class Session:

@@ -304,6 +304,7 @@ __all__ = [
     "replan_option",
     "replanner",
     "require_actions",
+    "require_model",
     "suggestion",
 ]
 
@@ -390,8 +391,6 @@ def limits_on_record(
     be written.
     """
     model = model_of(plan, settings)
-    if has_agents(plan) and (why := why_no_model(settings, plan.llm)):
-        raise InvalidInput(f"the plan has agents, and no model can be asked: {why}")
     if not model:
         return {}
     check_recording(settings)
@@ -484,10 +483,11 @@ def replanner(
 
 
 def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
-    """Return the models that the agents of a run ask; raises InvalidInput when none may be asked."""
+    """Return the models that the agents of a run ask; without one each agent that has work to do fails.
+
+    A run that only applies a patch needs no model, and no credentials.
+    """
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
-    if why := why_no_model(settings, llm):
-        raise InvalidInput(f"the plan has agents, and no model can be asked: {why}")
     mask = session.secrets.redactor.mask_text if session.secrets and session.secrets.redactor else None
     spent = spending_on_record(opening["options"])
 
@@ -501,6 +501,12 @@ def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) 
         budget=lambda state: spent.budget(state.planning),
         override=settings.llm_model,
     )
+
+
+def require_model(plan: Plan, settings: Settings) -> None:
+    """Raise InvalidInput when the agents of a plan have no model to ask."""
+    if why := why_no_model(settings, plan.llm):
+        raise InvalidInput(f"the plan has agents, and no model can be asked: {why}")
 
 
 def require_actions(plan: Plan, settings: Settings, names: Collection[str]) -> None:
