@@ -67,7 +67,7 @@ class Calls:
         is_cut_off = self._run.is_stopping and outcome.status == "cancelled"
         if is_cut_off and not _has_effects(call):  # it is made again when the run is resumed
             return
-        text, message = _result(call, job, outcome)
+        text, message = _result(call, job, outcome, self._run.result_limit)
         failed = outcome.status != "completed"
         facts: dict[str, Any] = {
             "bytes": outcome.log_bytes,
@@ -214,10 +214,10 @@ def _has_effects(call: dict[str, Any]) -> bool:
     return spec is not None and spec.risk != "read-only"
 
 
-def _result(call: dict[str, Any], job: Job, outcome: Outcome) -> tuple[str, str]:
+def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tuple[str, str]:
     """Return what the model is told of a process that ended, and a line for the ledger."""
     output = _output(job.log)
-    shown = data_block(f"output of {call['name']}", output, MAX_RESULT) if output else ""
+    shown = data_block(f"output of {call['name']}", output, limit) if output else ""
     if outcome.status == "completed":
         return shown or "done, without output", ""
     why = outcome.message or outcome.reason

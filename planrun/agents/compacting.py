@@ -13,14 +13,14 @@ CONTEXT = 120_000
 BOUND, GOAL = 0.95, 0.7
 APART = 3  # turns between two compactions: seconds would make a replay depend on the machine
 _KEPT = 4  # of the last messages, which are never cut
-_BYTES_A_TOKEN = 2
+BYTES_A_TOKEN = 2
 _LEAST = 400  # bytes of a result that is worth leaving out
 _LEFT_OUT = "[the result is left out: it had {size} bytes; call the tool again to see it]"
 
 
 def size_of(messages: list[dict[str, Any]]) -> int:
     """Return about how many tokens messages have."""
-    return len(json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace")) // _BYTES_A_TOKEN
+    return len(json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace")) // BYTES_A_TOKEN
 
 
 def compacted(messages: list[dict[str, Any]], goal: int) -> tuple[list[dict[str, Any]], int]:

@@ -47,6 +47,7 @@ class AgentModels(Record):
     llm: Llm
     opened: Callable[[], Model]
     budget: Callable[[RunState], Budget]
+    hidden: tuple[str, ...] = ()  # folders of recordings, as seen from the workspace
     override: str = ""  # the model of the command line, instead of that of any step
 
 

@@ -16,7 +16,7 @@ from planrun.agents.transcript import Transcript
 from planrun.errors import PlanrunError
 from planrun.llm.entries import key_of
 from planrun.model import events as ev
-from planrun.model.agenttools import SPECS, as_offer
+from planrun.model.agenttools import MAX_RESULT, SPECS, as_offer
 from planrun.model.agenttypes import FINISH, NOT_OFFERED
 from planrun.model.call import Request
 from planrun.model.job import Outcome
@@ -39,6 +39,7 @@ STOP_TIMEOUT = 3.0
 _POLL = 0.05  # seconds, where no descriptor reports an answer
 _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
+_LEAST_RESULT = 2048  # bytes of one result
 _TRANSIENT = ("late", "limited", "overloaded", "unavailable")  # ends of a call after which a retry may help
 
 
@@ -102,8 +103,9 @@ class AgentRun:
     def variables(self) -> dict[str, str]:
         """What its commands get besides the environment of the step."""
         copy = self.agent["copy"]
+        hidden = ":".join([*self.context.place.hidden, *self.context.models.hidden])
         found = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self.job.cwd)} if copy else {}
-        return {**found, **({"PLANRUN_AGENT_BASE": copy} if copy else {})}
+        return {**found, "PLANRUN_AGENT_HIDDEN": hidden, **({"PLANRUN_AGENT_BASE": copy} if copy else {})}
 
     @property
     def fd(self) -> int:
@@ -130,6 +132,13 @@ class AgentRun:
     def seconds_left(self) -> float:
         """Return the seconds until the attempt has to end."""
         return self._deadline - self.context.clock.monotonic()
+
+    @property
+    def result_limit(self) -> int:
+        """The bytes of one result: no more than a quarter of the tokens that the agent has left."""
+        assert self._purse is not None
+        left = self._purse.limits["tokens"] - self._purse.budget.account.used("tokens")
+        return int(min(MAX_RESULT, max(_LEAST_RESULT, left / 4 * compacting.BYTES_A_TOKEN)))
 
     def next_number(self) -> int:
         """Return the number of the next process."""
@@ -242,6 +251,7 @@ class AgentRun:
             system=self._system,
             messages=tuple(self.transcript.messages),
             max_tokens=llm.plan_max_tokens * (2 if self._grown else 1),
+            schema=None,  # as a recording has it
             effort=llm.effort,
             retries=llm.retries,
             tools=offers,
@@ -374,7 +384,7 @@ class AgentRun:
             step=f"{self.step.id}:{name}",
             argv=process_of({"name": tool, "args": args}, f"{base}.args"),
             cwd=cwd,
-            env={**self.job.env, "PLANRUN_WORKSPACE": cwd, "PLANRUN_OUTPUT": ""},
+            env={**self.job.env, **self.variables, "PLANRUN_WORKSPACE": cwd, "PLANRUN_OUTPUT": ""},
             log=f"{base}.log",
             timeout=max(1.0, self.seconds_left()),
             agent={},

@@ -36,10 +36,10 @@ _REASONS: dict[str, ErrorClass] = {
     "incomplete": "logic",
     "reported": "logic",
     "patch": "logic",
-    "secrets": "fatal",
+    "secrets": "logic",
     "conflict": "transient",
-    "copy": "fatal",
-    "model": "fatal",
+    "copy": "unknown",
+    "model": "unknown",
     "spawn": "fatal",
     "denied": "fatal",
 }

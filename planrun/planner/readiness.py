@@ -499,8 +499,16 @@ def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) 
         llm=llm,
         opened=opened,
         budget=lambda state: spent.budget(state.planning),
+        hidden=_within(session.workspace, _recordings(settings)),
         override=settings.llm_model,
     )
+
+
+def _within(workspace: str, folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders that are in the workspace, as seen from it."""
+    top = os.path.realpath(workspace)
+    paths = [os.path.relpath(os.path.realpath(os.path.join(workspace, folder)), top) for folder in folders]
+    return tuple([path for path in paths if not path.startswith("..") and path != "."])
 
 
 def require_model(plan: Plan, settings: Settings) -> None:

@@ -16,6 +16,7 @@ import stat
 from planrun.sha256 import sha256
 from planrun.tools.git import Git, decoded
 from planrun.tools.ground import GIT, RECORDS, Refusal, plural, say
+from planrun.tools.walking import is_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def make(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     source = Git(ground.top)
     count, size, links = 0, 0, 0
     for path in _files(ground, source):
+        if is_hidden(path):
+            continue
         taken = _taken(ground.top, tree, path)
         links += taken < 0
         count += taken >= 0

@@ -9,8 +9,8 @@ import sys
 
 from planrun.model.agenttools import MAX_LINES, MAX_READ, MAX_RESULT
 from planrun.model.globs import BadGlob, matches, parse
-from planrun.tools.ground import GIT, RECORDS, Refusal, kind_of, read_whole
-from planrun.tools.walking import SKIPPED, files_below, folder_of
+from planrun.tools.ground import Refusal, kind_of, read_whole
+from planrun.tools.walking import SKIPPED, Folder, files_below, folder_of, shown_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,13 +123,14 @@ def tree(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """Show folders and files as a tree."""
     folder = folder_of(ground, args)
     rows: list[str] = [f"{folder.path or '.'}/"]
-    _branch(folder.fd, "", args.get("depth", _DEPTH), rows)
+    _branch(folder, "", args.get("depth", _DEPTH), rows)
     put([*rows[:_LISTED], *_more(len(rows), _LISTED, "entries")])
     return {}
 
 
-def _branch(fd: int, indent: str, depth: int, rows: list[str]) -> None:
-    for name in sorted(set(os.listdir(fd)) - {RECORDS, GIT}):
+def _branch(folder: Folder, indent: str, depth: int, rows: list[str]) -> None:
+    fd = folder.fd
+    for name in shown_names(fd, folder.path):
         if len(rows) > 2 * _LISTED:
             return
         mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -138,7 +139,8 @@ def _branch(fd: int, indent: str, depth: int, rows: list[str]) -> None:
             continue
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
         try:
-            _branch(inner, f"{indent}  ", depth - 1, rows)
+            path = f"{folder.path}/{name}" if folder.path else name
+            _branch(Folder(inner, path), f"{indent}  ", depth - 1, rows)
         finally:
             os.close(inner)
 
@@ -147,7 +149,7 @@ def list_dir(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """List one folder."""
     folder = folder_of(ground, args)
     rows = []
-    for name in sorted(set(os.listdir(folder.fd)) - {RECORDS, GIT}):
+    for name in shown_names(folder.fd, folder.path):
         status = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
         size = f", {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else ""
         rows.append(f"{_shown(name)}{_mark(status.st_mode)} ({kind_of(status.st_mode).split()[-1]}{size})")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SKIPPED = frozenset((RECORDS, GIT, "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache"))
 """Folders that searches leave out."""
+HIDDEN = "PLANRUN_AGENT_HIDDEN"
+"""Folders of reports and recordings, as seen from the workspace, separated by colons: what planrun writes itself."""
 MOST_FILES = 50_000  # that one search looks at
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -26,6 +28,17 @@ class Folder:
     def __init__(self, fd: int, path: str) -> None:
         self.fd = fd
         self.path = path
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a path belongs to planrun, or to the inside of git."""
+    own = [each for each in os.environ.get(HIDDEN, "").split(":") if each]
+    return path in (RECORDS, GIT) or any(path == each or path.startswith(f"{each}/") for each in own)
+
+
+def shown_names(folder: int, path: str) -> list[str]:
+    """Return the names in an open folder, without what belongs to planrun or to git, in order."""
+    return sorted(name for name in os.listdir(folder) if not is_hidden(f"{path}/{name}" if path else name))
 
 
 def folder_of(ground: Ground, args: dict[str, Any]) -> Folder:
@@ -48,8 +61,9 @@ def files_below(folder: Folder) -> Iterator[tuple[str, int, str]]:
     count = 0
     top = folder.fd
     for within, folders, files, fd in os.fwalk(".", dir_fd=top, follow_symlinks=False):
-        folders[:] = sorted(name for name in folders if name.lower() not in SKIPPED)
         base = "/".join(part for part in (folder.path, *within.split("/")) if part not in ("", "."))
+        kept = [name for name in folders if name.lower() not in SKIPPED]
+        folders[:] = sorted(name for name in kept if not is_hidden(f"{base}/{name}" if base else name))
         for name in sorted(files):
             count += 1
             if count > MOST_FILES:

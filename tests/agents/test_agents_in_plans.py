@@ -54,7 +54,8 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     """`planrun modes` lists turns, tokens and denied tools of each mode; each has guidance for plans and agents."""
     listed = {each["name"]: each for each in json.loads(planrun("modes", "--json").stdout)["modes"]}
     found = {
-        name: (each["max_turns"], each["max_tokens"], " ".join(each["without"])) for name, each in listed.items()
+        name: (each["max_turns"], each["max_tokens"], " ".join(each["without"]))
+        for name, each in listed.items()
     }
     assert found == LIMITS
     assert all(each["planner"] and each["agent"] and each["title"] for each in listed.values())
@@ -117,14 +118,14 @@ def test_keys_of_processes_do_not_apply_to_agents(planrun: Command, key: str) ->
     assert "E275" in done.stdout + done.stderr
 
 
-CUSTOM = f"""\
+CUSTOM = """\
 version: 1
-llm: {{model: model-a}}
+llm: {model: model-a}
 agents:
-  reviewer: {{description: Reviews changes., tools: [read, grep], prompt: You review., mode: research, max_turns: 3}}
+  reviewer: {description: Reviews changes., tools: [read, grep], prompt: You review., mode: research, max_turns: 3}
 steps:
   - id: fix
-    agent: {{type: reviewer, task: Review it., prompt_suffix: Be short.}}
+    agent: {type: reviewer, task: Review it., prompt_suffix: Be short.}
 """
 
 

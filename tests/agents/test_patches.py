@@ -57,7 +57,11 @@ def test_a_patch_waits_for_its_approval_and_is_applied_then(planrun: Command) ->
     resumed = planrun("resume", "last")
     assert resumed.returncode == 0, resumed.stderr
     assert (folder / "calc.py").read_text() == FIXED
-    assert [event["step"] for event in events(folder) if event["type"] == "attempt_started"] == ["fix", "fix", "after"]
+    assert [event["step"] for event in events(folder) if event["type"] == "attempt_started"] == [
+        "fix",
+        "fix",
+        "after",
+    ]
     assert ended(folder)["reason"] == "applied"
     (found,) = ledger(folder)["agents"]
     assert found["patch"]["applied"] is True
@@ -101,7 +105,8 @@ def test_apply_auto_applies_a_patch_of_low_risk(planrun: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [".github/workflows/ci.yml", "plan.yml", "policy.yml", ".gitlab-ci.yml", ".husky/pre-commit", ".envrc"]
+    "path",
+    [".github/workflows/ci.yml", "plan.yml", "policy.yml", ".gitlab-ci.yml", ".husky/pre-commit", ".envrc"],
 )
 def test_a_patch_of_files_that_control_what_runs_is_of_high_risk(planrun: Command, path: str) -> None:
     """CI files, plans, policies and hooks need an approval, whatever `apply` says."""
@@ -150,7 +155,11 @@ def test_uncommitted_changes_are_in_the_copy_and_not_in_the_patch(planrun: Comma
         seen.append(asked.user)
         return use(EDIT)
 
-    model = turns(use(("bash", {"command": "ls -A; cat notes.txt; git log --oneline; git status --short"})), look, finish())
+    model = turns(
+        use(("bash", {"command": "ls -A; cat notes.txt; git log --oneline; git status --short"})),
+        look,
+        finish(),
+    )
     assert run(planrun, agent(apply="auto"), model).returncode == 0
     assert "not committed" in seen[0]
     assert "begin" in seen[0]
@@ -231,10 +240,17 @@ SHAPED = "ghp_" + "Zk3vQ9xT2bN7mR4wL8yD1cF6hJ5sG0aEuPiO"
 def test_a_patch_with_a_secret_fails_and_is_deleted(planrun: Command, text: str) -> None:
     """The value of a secret of the run, or what looks like a credential, in a patch: failed(secrets)."""
     folder = repository(planrun.folder)
-    plan = agent(apply="auto", step={"secrets": ["DEPLOY_TOKEN"]}).replace("steps:", "secrets: [DEPLOY_TOKEN]\nsteps:")
+    plan = agent(apply="auto", step={"secrets": ["DEPLOY_TOKEN"]}).replace(
+        "steps:", "secrets: [DEPLOY_TOKEN]\nsteps:"
+    )
     command = text.replace("SECRET", "'$DEPLOY_TOKEN'") if "SECRET" in text else text
     model = turns(use(("bash", {"command": f'echo "{command}" > conf.py'})), finish())
-    done = run(planrun, plan.replace("llm_auto_approve: medium", "llm_auto_approve: high"), model, DEPLOY_TOKEN=SECRET)
+    done = run(
+        planrun,
+        plan.replace("llm_auto_approve: medium", "llm_auto_approve: high"),
+        model,
+        DEPLOY_TOKEN=SECRET,
+    )
     assert done.returncode == 1, done.stderr
     assert ended(folder)["reason"] == "secrets"
     assert not list(folder.glob(".planrun/runs/*/patches/fix/*.patch"))

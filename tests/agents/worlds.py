@@ -47,7 +47,9 @@ def agent(**keys: Any) -> str:
     return HEAD + f"  - {json.dumps({'id': 'fix', **step, 'agent': {'prompt': 'Fix it.', **keys}})}\n"
 
 
-def finish(summary: str = "done", status: str = "success", evidence: tuple[str, ...] = ("calc.py:2",)) -> Reply:
+def finish(
+    summary: str = "done", status: str = "success", evidence: tuple[str, ...] = ("calc.py:2",)
+) -> Reply:
     """End the work of an agent."""
     return use(("finish", {"status": status, "summary": summary, "evidence": list(evidence)}))
 
@@ -110,7 +112,9 @@ def started(planrun: Command, api: FakeMessages) -> Iterator[subprocess.Popen[by
     """Start `planrun execute plan.yml` and leave it running."""
     words = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
     env = {**os.environ, **api.env}
-    process = subprocess.Popen(words, cwd=planrun.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        words, cwd=planrun.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         yield process
     finally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planrun.errors import InvalidPlan
-from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.agenttypes import TOOLS
+from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
 from planrun.plan.keys import notify
 from planrun.plan.keys.outline import Outline, entries, members
