@@ -82,10 +82,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
     planner, params, secrets = request.planner, dict(request.params), request.secrets
     wanted, selected, abstract = selection_of(plan, settings)
-    if abstract:
-        planner().require_actions(plan, settings, abstract)
-    if has_agents(plan, selected):
-        planner().require_model(plan, settings)
+    _require(planner, plan, settings, (abstract, selected))
     model = _model_asked(plan, settings)
     secrets = secrets or secrets_of(plan, model)
     if secrets:
@@ -131,6 +128,20 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
+
+
+def _require(
+    planner: Callable[[], Planner],
+    plan: Plan,
+    settings: Settings,
+    chosen: tuple[list[str], frozenset[str] | None],
+) -> None:
+    """Raise InvalidInput where steps need a model and have none; `chosen`: abstract steps, and those that may run."""
+    abstract, selected = chosen
+    if abstract:
+        planner().require_actions(plan, settings, abstract)
+    if has_agents(plan, selected):
+        planner().require_model(plan, settings)
 
 
 def selection_of(

@@ -1,4 +1,4 @@
-"""planrun is killed at every point of an agent's loop; a resumed run goes on from there, and no effect happens twice."""
+"""planrun is killed at every point of an agent's loop; a resumed run goes on, and no effect happens twice."""
 
 from __future__ import annotations
 

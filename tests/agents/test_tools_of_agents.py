@@ -131,7 +131,7 @@ def test_bash(planrun: Command) -> None:
     )
     assert told[0].startswith("exit code 3\n")
     assert "out\nerr" in told[0]
-    assert "1 s" in told[1]
+    assert "timed out after 1s" in told[1]
     assert "read" in told[2]
     assert "line 1\n" in told[3]
     assert "line 100000" in told[3]
