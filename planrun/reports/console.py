@@ -13,6 +13,7 @@ import sys
 
 from planrun.model import events as ev
 from planrun.model.groups import number_of, unknown
+from planrun.model.progress import PATCH
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import look_of, near, style, vendor
@@ -338,6 +339,11 @@ class Console:
         if event.reason == "paused":  # a service, which the next resume starts again
             self._close_output(event.step, f"{self._heading_icon('paused')} {line(event.step)}")
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
+        elif event.patch:
+            count = len(event.patch["files"])
+            about = f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            if not self._close_output(event.step, f"{self._heading_icon('completed')} {about}"):
+                self._say("" if self.look.quiet else f"{self._icon('completed')} {about}\n")
         elif not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
@@ -390,6 +396,7 @@ class Console:
         label, _ = facts.named(step, self._labels)
         about = f": {line(step.step.title)}" if step.step.title else ""
         again = f" (attempt {event.n})" if event.n > 1 else ""
+        again = " (its patch)" if event.fingerprint.startswith(PATCH) else again
         heading = f"{'▶' if self.look.unicode else '>'} {label}{about}{again}\n"
         number = self._numbers.setdefault(event.step, len(self._numbers))
         source = (event.step, label, heading, os.path.join(self.rundir, event.log), number)

@@ -49,7 +49,7 @@ def test_the_five_types_have_their_exact_tools(planrun: Command) -> None:
     assert "explore" in planrun("agents").stdout
 
 
-@pytest.mark.shows("V-27", "V-28", "V-29", "V-30", "V-31", "V-32", "V-33")
+@pytest.mark.shows("V-27", "V-28", "V-29", "V-30", "V-31", "V-32", "V-33", "V-72")
 def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     """`planrun modes` lists turns, tokens and denied tools of each mode; each has guidance for plans and agents."""
     listed = {each["name"]: each for each in json.loads(planrun("modes", "--json").stdout)["modes"]}
