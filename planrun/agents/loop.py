@@ -488,6 +488,7 @@ class AgentRun:
         if self._model is not None:
             self._model.close()
             self._model = None
+        self._request = None
 
     # Records.
 

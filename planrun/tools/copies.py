@@ -139,9 +139,7 @@ def _base(folder: str) -> None:
 
 
 def _of_copy(folder: str, index: str) -> Git:
-    found = Git(os.path.join(folder, TREE), "drivers").with_index(index)
-    found._env |= {"GIT_DIR": os.path.join(folder, BASE), "GIT_WORK_TREE": os.path.join(folder, TREE)}
-    return found
+    return Git(os.path.join(folder, TREE), "drivers").in_place(os.path.join(folder, BASE), index)
 
 
 def _history(source: Git, top: str, tree: str) -> None:

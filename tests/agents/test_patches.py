@@ -296,6 +296,42 @@ def test_a_failed_agent_is_tried_again_on_a_new_copy(planrun: Command) -> None:
     assert (folder / "try2.txt").exists()
 
 
+def test_an_agent_cannot_have_planrun_run_its_programs(planrun: Command) -> None:
+    """Filters, monitors and attributes that it plants in both repositories of the copy do not run."""
+    folder = repository(planrun.folder)
+    evil = f"touch {folder}/owned; cat"
+    base = '"$PLANRUN_AGENT_BASE"/base.git'
+    commands = [
+        f"git config -f {base}/config filter.evil.clean '{evil}'",
+        f"git config -f {base}/config core.fsmonitor '{evil}'",
+        f"git config -f {base}/config diff.evil.textconv '{evil}'",
+        f"echo '* filter=evil diff=evil' > {base}/info/attributes",
+        f"git config filter.evil.clean '{evil}'; echo '* filter=evil' > .gitattributes",
+    ]
+    plan = agent(apply="auto").replace("llm_auto_approve: medium", "llm_auto_approve: high")
+    model = turns(
+        use(*[("bash", {"command": command}) for command in commands], EDIT), use(("diff", {})), finish()
+    )
+    assert run(planrun, plan, model).returncode == 0
+    assert [each["status"] for each in ledger(folder)["agents"][0]["effects"]] == ["done"] * 7
+    assert (folder / "calc.py").read_text() == FIXED
+    assert not (folder / "owned").exists()
+
+
+def test_an_agent_may_work_in_the_workspace_itself(planrun: Command) -> None:
+    """`workspace: shared` needs high risk to start; files that control what runs are judged when they are written."""
+    folder = repository(planrun.folder)
+    plan = agent(workspace="shared")
+    model = turns(use(EDIT, ("write", {"path": ".github/workflows/ci.yml", "content": "x\n"})), finish())
+    assert run(planrun, plan, model).returncode == 5
+    (folder / "plan.yml").unlink()
+    assert run(planrun, plan.replace("{auto_approve: medium", "{auto_approve: high"), model).returncode == 0
+    assert (folder / "calc.py").read_text() == FIXED
+    assert not (folder / ".github").exists()
+    (found,) = ledger(folder)["agents"]
+    assert (found["workspace"], found["patch"]) == ("shared", None)
+
+
 def test_applying_goes_on_where_it_was_killed(planrun: Command, tmp_path: Path) -> None:
     """The process that applies a patch is killed after each of its writes; a second one completes it, none twice."""
     folder = repository(planrun.folder)

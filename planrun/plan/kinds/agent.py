@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.agenttypes import CHANGING, MAX_TOKENS, MAX_TURNS
+from planrun.model.agenttypes import CHANGING, MAX_TOKENS, MAX_TURNS, NOT_OFFERED
 from planrun.model.plan import Action, source_text
 from planrun.risk.classifier import Risk
 
@@ -90,7 +90,8 @@ class Agent(Action):
     def written(self) -> str:
         """Return the task as it stands in the plan, below the type and its tools."""
         mode = f", mode {self.mode}" if self.mode else ""
-        head = f"agent {self.type}{mode}: {', '.join(self.tools) or 'no tools'}"
+        tools = ", ".join([name for name in self.tools if name not in NOT_OFFERED])
+        head = f"agent {self.type}{mode}: {tools or 'no tools'}"
         return "\n".join(
             [head, source_text(self.prompt), *([source_text(self.suffix)] if self.suffix else [])]
         )
