@@ -54,6 +54,7 @@ class Settings(Record):
         None  # of `generate --execute`: the usage of the model that wrote the plan
     )
     expand: bool = False  # a model makes abstract steps concrete before the run
+    propose: bool = False  # the patches of agents are kept, and not applied
     no_llm: bool = False  # no model is called, whatever plan and command line state
     llm_model: str = ""  # in place of the plan's
     llm_base_url: str = ""  # empty: that of the environment, or Anthropic's

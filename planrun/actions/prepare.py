@@ -108,11 +108,20 @@ class Steps:
         if copying and copying.scripts:
             job = job.but(scripts=copying.scripts)
         prepared = Prepared(fingerprint=fingerprint, job=job)
+        if step.action.is_agent:
+            prepared = kind_of(step.kind).prepared(self, step, state, recipe, prepared)
         if step.container is not None:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
-        if (step.expect or step.verify) and prepared.job is not None:
-            return self.post_checks().prepare(step, state, scope, prepared)
-        return prepared
+        return self._with_checks(step, state, scope, prepared)
+
+    def _with_checks(
+        self, step: Step, state: RunState, scope: dict[str, Any], prepared: Prepared
+    ) -> Prepared:
+        """Return an attempt with its post-checks; those of an agent are made on its copy, before its patch."""
+        job = prepared.job
+        if job is None or not (step.expect or step.verify) or "patch" in job.agent:
+            return prepared
+        return self.post_checks().prepare(step, state, scope, prepared)
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
         """Return the job of an attempt; its outcome if the files that it needs cannot be written."""
@@ -212,14 +221,13 @@ class Steps:
             concluded = self.reported().ended(step, job, concluded)
         if step.container is not None:
             concluded = self.container_jobs().conclude(step, job, concluded)
-        if step.expect or (step.verify and step.service is None):
+        if (step.expect or (step.verify and step.service is None)) and "patch" not in job.agent:
             concluded = self.post_checks().conclude(step, job, concluded)
         if self._filing and not (job.following and concluded.status == "completed"):
             concluded = self._filing.settled(step, concluded)
         if self._tracking and not (job.following and concluded.status == "completed"):
             concluded = self._tracking.ended(step, concluded)
-        if not job.part:
-            self._tidy(step, job, concluded)
+        self._tidy(step, job, concluded)
         return concluded
 
     def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
@@ -267,12 +275,19 @@ class Steps:
 
     def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
         """Delete output files that may hold secrets; otherwise keep those of failed attempts."""
+        if step.action.is_agent:
+            kind_of(step.kind).tidy(self, job, concluded)
+        if job.part:
+            return
         if self.place.masks:
             forget_outputs(self._output_file(step, job.attempt))
         elif concluded.status != "completed":
             keep_outputs(self._output_file(step, job.attempt))
 
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
+        if job.agent:
+            ended: Outcome = kind_of("agent").concluded(job, outcome)
+            return ended if ended.status == "completed" else ended.but(tail=_tail(job.log))
         if outcome.status == "completed" and not job.part:
             try:
                 path = self._output_file(step, job.attempt)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planrun.actions.context import StepContext
     from planrun.actions.render import Recipe
     from planrun.actions.scripts import Copying
-    from planrun.model.job import Job
+    from planrun.model.job import Job, Script
     from planrun.model.plan import Action, Step
     from planrun.model.state import RunState
 
@@ -84,7 +84,8 @@ class PostChecks:
         results: tuple[dict[str, Any], ...] = ()
         if step.expect and outcome.status == "completed":
             place, scope = self._steps.place, own_scope(step, self._scopes[step.id], outcome.outputs)
-            results = run_checks(step.expect, CheckScope(place.workspace, job.env, scope, place.masks))
+            folder = job.cwd if job.agent else place.workspace  # an agent works on a copy
+            results = run_checks(step.expect, CheckScope(folder, job.env, scope, place.masks))
         return self.of_action(step, outcome, results)
 
     def of_action(self, step: Step, outcome: Outcome, checks: tuple[dict[str, Any], ...]) -> Outcome:
@@ -170,8 +171,9 @@ def following(
             env={**main.env, **mark, "PLANRUN_OUTPUT": os.devnull},
             log=f"{main.log.removesuffix('.log')}.{'ready' if service else f'verify{number}'}.log",
             may_omit_shell=recipe.may_omit_shell and not main.container,
-            scripts=copying.scripts if copying else (),
+            scripts=_in_copy(main, copying.scripts) if copying else (),
             call={},
+            agent={},
             following=(),
             inside=(),
             timeout=bound,
@@ -185,6 +187,14 @@ def following(
             job = in_container(job, main.container, f"{main.container['name']}-{number}")
         jobs.append(job)
     return tuple(jobs)
+
+
+def _in_copy(main: Job, scripts: tuple[Script, ...]) -> tuple[Script, ...]:
+    """Return reviewed scripts as they are placed for a job: for one on a copy of the workspace, in the copy."""
+    if not main.agent:
+        return scripts
+    root = main.env["PLANRUN_WORKSPACE"]
+    return tuple([script.but(file=os.path.join(root, script.name)) for script in scripts])
 
 
 def own_scope(step: Step, scope: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Any]:

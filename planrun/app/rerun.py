@@ -10,7 +10,7 @@ from planrun.expressions.check import references
 from planrun.model import events as ev
 from planrun.model import graph
 from planrun.model.groups import unrolled
-from planrun.model.progress import LEFT_OUT
+from planrun.model.progress import LEFT_OUT, PATCH
 from planrun.model.rollback import awaits_replan
 from planrun.plan.compile.canonical import plain
 
@@ -378,7 +378,8 @@ class RerunPlan:
         """Return which parts of the fingerprint changed."""
         if not step_state.attempts:
             return []
-        last = step_state.attempts[-1]
+        works = [each for each in step_state.attempts if not each.started.fingerprint.startswith(PATCH)]
+        last = (works or step_state.attempts)[-1]
         old = parts_of(last.started.fingerprint)
         new = parts_of(self._steps.fingerprint(step_state.step, last.n, self._after))
         if old and not new:

@@ -13,6 +13,7 @@ from planrun.app.rerun import CLEANUP, RerunPlan, given_up, lost_attempts, refus
 from planrun.app.run import (
     admission_of,
     budget_option,
+    has_agents,
     replan_option,
     scheduler_options,
     secrets_of,
@@ -122,6 +123,8 @@ def resume(run: str, settings: Settings, request: ResumeRequest) -> Result | Non
         gates = session.admit(state, ledger, steps, opening, selected)
         if gates and "replan" in opening["options"]:
             session.replanner = request.planner().replanner(session, state, steps, gates, opening)
+        if has_agents(state.plan):
+            session.agents = request.planner().agent_models(session, state, opening)
         ledger.sync()
         return session.drive(state, ledger, steps, resumption.options.but(selected=selected), gates)
 
@@ -191,7 +194,7 @@ class Resumption:
                 admission.refuse(session.secrets)
         options, planner = self.opening["options"], request.planner
         options |= replan_option(planner, admission, self.plan, session.settings, self.failed)
-        if self.plan.llm or session.settings.llm_model:
+        if self.plan.llm or session.settings.llm_model or has_agents(self.plan):
             options |= budget_option(planner, admission, self.plan, session.settings, _options(state))
         self._after = self._under_the_plan()
         asked = {name for event in state.resumed for name in event.retry} | set(request.steps)

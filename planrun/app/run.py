@@ -82,8 +82,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     """Run a plan in a new run directory; raises PlanrunError before anything runs when it cannot."""
     planner, params, secrets = request.planner, dict(request.params), request.secrets
     wanted, selected, abstract = selection_of(plan, settings)
-    if abstract:
-        planner().require_actions(plan, settings, abstract)
+    _require(planner, plan, settings, (abstract, selected))
     model = _model_asked(plan, settings)
     secrets = secrets or secrets_of(plan, model)
     if secrets:
@@ -94,7 +93,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         admission.refuse(secrets)
     options = admission.options() if admission else {}
     options |= replan_option(planner, admission, plan, settings)
-    if plan.llm or model:
+    if plan.llm or model or has_agents(plan):
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
         session.secrets, session.admission = secrets, admission
@@ -122,11 +121,27 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         gates = session.admit(state, ledger, steps, opening, selected)
         if gates and "replan" in opening["options"]:
             session.replanner = planner().replanner(session, state, steps, gates, opening)
+        if has_agents(state.plan):
+            session.agents = planner().agent_models(session, state, opening)
         if ledger.lost and not ledger.records:
             records.discard(rundir)
             raise ledger.lost
         # Not synced yet: the scheduler does it while the first steps run, and before one that is not idempotent.
         return session.drive(state, ledger, steps, scheduler_options(session, plan, selected), gates)
+
+
+def _require(
+    planner: Callable[[], Planner],
+    plan: Plan,
+    settings: Settings,
+    chosen: tuple[list[str], frozenset[str] | None],
+) -> None:
+    """Raise InvalidInput where steps need a model and have none; `chosen`: abstract steps, and those that may run."""
+    abstract, selected = chosen
+    if abstract:
+        planner().require_actions(plan, settings, abstract)
+    if has_agents(plan, selected):
+        planner().require_model(plan, settings)
 
 
 def selection_of(
@@ -198,8 +213,23 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
     return Admission(plan, settings, rundir, before)
 
 
+def has_agents(plan: Plan, selected: frozenset[str] | None = None) -> bool:
+    """Return whether an agent may work in a run of a plan; `selected`: the steps that may run, None: all."""
+    for step in plan.steps:
+        is_in = selected is None or step.id in selected
+        found = step.grouping.template if step.kind == "group" else step
+        if is_in and found is not None and found.action.is_agent:
+            return True
+    return False
+
+
 def _asks(step: Step) -> bool:
-    wants = step.action.asks or step.kind == "abstract" or step.on_failure in ("ask", "replan")
+    wants = (
+        step.action.asks
+        or step.action.is_agent
+        or step.kind == "abstract"
+        or step.on_failure in ("ask", "replan")
+    )
     return wants or step.origin != "file"
 
 
@@ -212,5 +242,6 @@ def scheduler_options(session: Session, plan: Plan, selected: frozenset[str] | N
         strict=session.settings.strict,
         fail_on_flaky=session.settings.fail_on_flaky,
         rollback=not session.settings.no_rollback,
+        proposes=session.settings.propose,
         seconds=session.known.weights if session.known else {},
     )

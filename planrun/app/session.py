@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Protocol, Self
 
+    from planrun.agents.context import AgentModels
+    from planrun.agents.executor import AgentExecutor
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
     from planrun.app.history import KnownDurations
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.notify.notifier import Notifier
-    from planrun.ports import Masks, Replanner, Sink
+    from planrun.ports import Executor, Masks, Replanner, Sink
     from planrun.records.hostlocks import HostLocks
     from planrun.records.ledger import Ledger
     from planrun.reports.console import Console
@@ -50,8 +52,8 @@ if TYPE_CHECKING:
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
-_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell")  # by whoever continues the run
-_RECORDED = ("locked", "expand", "no_rollback", "always_shell")  # where they are given
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose")  # by whoever continues the run
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose")  # where they are given
 
 
 class Result(Record):
@@ -85,6 +87,9 @@ if TYPE_CHECKING:
 
         def require_actions(self, plan: Plan, settings: Settings, names: Collection[str]) -> None:
             """Raise InvalidInput for abstract steps, by `names`, that nothing makes concrete before the run."""
+
+        def require_model(self, plan: Plan, settings: Settings) -> None:
+            """Raise InvalidInput when the agents of a plan have no model to ask."""
 
         def make_concrete(
             self, session: Session, state: RunState, ledger: Ledger, steps: Steps, opening: dict[str, Any]
@@ -120,6 +125,9 @@ if TYPE_CHECKING:
         ) -> RunReplanner | None:
             """Return what replans failures during the run; None when the ledger allows no model."""
 
+        def agent_models(self, session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
+            """Return the models that the agents of a run ask."""
+
 
 class Session:
     """One run, new or resumed: it holds the workspace and what the run needs, and closes all of it at the end."""
@@ -133,6 +141,8 @@ class Session:
         self.secrets: RunSecrets | None = None  # None: the run has no secrets
         self.admission: Admission | None = None  # None: the run has no policies and no gates
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
+        self.agents: AgentModels | None = None  # None: the run has no agents
+        self._agents: AgentExecutor | None = None  # the same
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
@@ -474,7 +484,19 @@ class Session:
             return Scheduler(state, dependencies, options)
         from planrun.app.admission import scheduler  # few runs have gates
 
-        return scheduler(state, dependencies, options, gates, self.replanner)
+        found = scheduler(state, dependencies, options, gates, self.replanner)
+        if self._agents:
+            self._agents.bind(found)
+        return found
+
+    def _with_agents(self, executor: LocalExecutor, steps: Steps) -> Executor:
+        """Return the executor of a run with agents, or the one below where there are none."""
+        if self.agents is None or self.admission is None:
+            return executor
+        from planrun.app.agents import executor_of  # few runs have agents
+
+        self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
+        return self._agents
 
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
@@ -497,7 +519,7 @@ class Session:
             self._prompt.attach(executor)
             sinks = (self._prompt, *sinks)
         return Dependencies(
-            executor=executor,
+            executor=self._with_agents(executor, steps),
             steps=steps,
             journal=ledger,
             sinks=sinks,

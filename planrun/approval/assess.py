@@ -109,9 +109,13 @@ def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -
         return found, job
     # Only steps that are allowed for their class cost this check.
     ground = Ground(workspace)
-    above = raised(risk.commands, job, workspace, ground)
+    if job.agent and not job.following:  # each of its tools is judged when it is called
+        return found, job
+    above = raised(risk.commands, job.following[0] if job.agent else job, workspace, ground)
     if above is not None and rank(above[0]) > rank(found["risk"]):
         found = {**found, "risk": above[0], "reason": above[1]}
+    if job.agent:
+        return found, job
     return found, cleaned(job, found["risk"], ground)
 
 
@@ -205,7 +209,7 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
             job.env.get("PLANRUN_PROGRESS", output),
             f"{place.rundir}/work/{step.folder or step.id}/",
         ),
-        workspace=place.workspace,
+        workspace=_root(job, place),
     )
     if step.action.is_script and _is_in_file(job):
         reason = "the script is too long to look into"
@@ -214,9 +218,15 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
     return risk
 
 
+def _root(job: Job, place: RunEnvironment) -> str:
+    """Return the workspace of a job: that of the run, or the copy that an agent works on."""
+    return job.env.get("PLANRUN_WORKSPACE", place.workspace)
+
+
 def _folder_of(job: Job, place: RunEnvironment) -> str:
     """Return the folder of a job as seen from the workspace, links followed: an earlier step may have made one."""
-    if job.cwd == place.workspace:
+    root = _root(job, place)
+    if job.cwd == root:
         return ""
-    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(place.workspace))
+    path = os.path.relpath(os.path.realpath(job.cwd), os.path.realpath(root))
     return "" if path == "." else path

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Approved = Callable[[str], tuple[str, str] | None]
 
+_FILES = 5  # of a patch in a reason
 MAX_QUESTION = 2000
 """Characters of a question: its values may come from anywhere."""
 
@@ -269,6 +270,8 @@ class PolicyGates:
         if answered is not None and answered.answer == LEFT_OUT:
             by = f" by {answered.by}" if answered.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
+        if job is not None and "patch" in job.agent:
+            return self._judge_patch(step, state, job, answered)
         if job is None:
             found = as_written(step)
             decision = self._decide(step, found)
@@ -292,6 +295,41 @@ class PolicyGates:
             return context.questions.judge(step, state)
         passage = Passage(answer="allow", risk=level, rule=decision.rule)
         return passage if job is None else passage.but(job=job)
+
+    def _judge_patch(
+        self, step: Step, state: RunState, job: Job, answered: ev.GateAnswered | None
+    ) -> Passage:
+        """Return whether the patch of an agent may be applied; only an answer to its own gate approves it."""
+        found, _ = as_started(step, job, self._place, self._known)
+        decision = self._decide(step.but(origin="agent"), found)
+        level = str(found["risk"])
+        if decision.answer == "allow" and step.action.apply == "ask":
+            reason = "its `apply` is `ask`"
+            decision = decision.but(answer="ask", rule="agent:apply", reason=reason)
+        if decision.answer == "deny":
+            return Passage(answer="deny", risk=level, rule=decision.rule, reason=decision.reason)
+        if decision.answer == "allow":
+            return Passage(answer="allow", risk=level, rule=decision.rule)
+        if answered is not None:
+            return self._approval(step, state, decision, level)
+        patch = job.agent["patch"]
+        files = ", ".join([each["path"] for each in patch["files"][:_FILES]])
+        more = f" and {len(patch['files']) - _FILES} more" if len(patch["files"]) > _FILES else ""
+        reason = (
+            f"{decision.reason}; a patch of {files}{more} (+{patch['insertions']} -{patch['deletions']}), "
+            f"sha256 {patch['sha256'][:12]}"
+        )
+        if self.subjects is not None:
+            self.subjects.keep(step.id, found, job)
+        opened = ev.GateOpened(
+            at=self._clock.stamp(),
+            step=step.id,
+            kind="approval",
+            risk=level,
+            rule=decision.rule,
+            reason=reason,
+        )
+        return Passage(answer="ask", risk=level, rule=decision.rule, reason=reason, opened=opened)
 
     def _decide(self, step: Step, found: dict[str, Any]) -> Decision:
         if step.undoes:  # a rule about a step is about undoing it, too

@@ -38,6 +38,7 @@ TABLE = (
     Verb("lint", "[PLAN]...", "plans", "report risks and mistakes in valid plans", "lint.cli:lint"),
     Verb("fmt", "[PLAN]...", "plans", "format plan files, and keep every comment", "fmt.cli:fmt"),
     Verb("show", "[PLAN]", "plans", "show what it would do: steps, risks, order", "show.cli:show"),
+    Verb("show", "RUN STEP --patch", "review", "print the patch that an agent made", "show.cli:show"),
     Verb("explain", "CODE", "plans", "explain a problem code, such as E104", "cli.explain:explain"),
     Verb(
         "explain",
@@ -56,6 +57,8 @@ TABLE = (
     ),
     Verb("notify", "[PLAN]", "plans", "send a test message to whom it notifies", "cli.notify:notify"),
     Verb("tools", "[NAME]", "plans", "list the tools that a plan can call", "cli.tools:tools"),
+    Verb("agents", "[PLAN]", "plans", "list the types of agents, with their tools", "cli.agents:agents"),
+    Verb("modes", "", "plans", "list the modes of agents, with their limits", "cli.agents:modes"),
     Verb("run", "[PLAN] [STEP]", "runs", "run a plan, or a step and what it depends on", "cli.execute:run"),
     Verb("execute", "[PLAN]", "runs", "the same as run", "cli.execute:execute"),
     Verb("logs", "[RUN] [STEP]", "runs", "print the output of the steps", "logs.cli:logs"),

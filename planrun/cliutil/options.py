@@ -356,6 +356,13 @@ EXPAND = Option(
     kind="flag",
     help="Let a model expand abstract steps before anything starts; see llm_auto_approve.",
 )
+PROPOSE = Option(
+    flags=("--propose",),
+    name="propose",
+    section="Models",
+    kind="flag",
+    help="Keep the patches of agents, for a pull request, and apply none of them.",
+)
 CACHE = Option(
     flags=("--no-cache",),
     name="no_cache",
@@ -371,7 +378,7 @@ STORE = Option(
     metavar="DIR",
     help="A cache folder shared with others.",
 )
-ASKING = (EXPAND, *MODEL_OPTIONS)
+ASKING = (EXPAND, PROPOSE, *MODEL_OPTIONS)
 DRY_RUN = Option(
     flags=("--dry-run",),
     name="dry_run",

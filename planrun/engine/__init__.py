@@ -30,6 +30,7 @@ class Options(Record):
     seconds: Mapping[str, float] = {}
     rollback: bool = True  # a failed run is rolled back
     cleanup_only: bool = False  # finish the pending cleanup of an earlier process and start nothing else
+    proposes: bool = False  # patches of agents are kept, and not applied
     asks: bool = True  # a step that needs an approval waits for it; otherwise it is denied
 
 

@@ -7,14 +7,14 @@ from planrun.engine.queue import push
 from planrun.engine.scheduler import Scheduler
 from planrun.engine.termination import cancel_pending
 from planrun.model import events as ev
-from planrun.model.job import as_fields
+from planrun.model.job import Outcome, as_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planrun.engine import Dependencies, Options
-    from planrun.model.job import Outcome, Passage, Prepared
+    from planrun.model.job import Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -107,7 +107,22 @@ class GatedScheduler(Scheduler):
                 self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
                 self._resolve(step)
                 return
+        if outcome.patch and outcome.status == "completed" and self._takes_patch(step, attempt, outcome):
+            return
         super().conclude(step, attempt, outcome)
+
+    def _takes_patch(self, step: Step, attempt: int, outcome: Outcome) -> bool:
+        """Let the patch of an agent wait for its gate; False when it is only kept."""
+        if step.action.apply == "never" or self.options.proposes:
+            return False
+        if not self._may_continue:  # a resumed run goes on from here
+            super().conclude(step, attempt, Outcome(status="cancelled", reason="cancelled"))
+            return True
+        self.queue.release(step.id)
+        fields = as_fields(outcome, None) | {"step_status": "waiting", "step_reason": "patch"}
+        self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
+        self.queue.put_back(step.id)
+        return True
 
     def _has_failed(self, step: Step) -> bool:
         """Whether a step waits for a decision about its failure."""

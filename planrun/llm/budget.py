@@ -92,6 +92,20 @@ class Account:
         """How much of a resource is reserved for calls under way."""
         return self._held.get(name, 0.0)
 
+    def left(self, name: str) -> float | None:
+        """How much of a resource may still be reserved, in all accounts that pay for it; None: without limit."""
+        found = [
+            account.limits[name] - account.used(name) - account.held(name)
+            for account in self._chain()
+            if name in account.limits
+        ]
+        return min(found) if found else None
+
+    def use(self, used: Mapping[str, float]) -> None:
+        """Count what was used before in this account alone: the whole knows it already."""
+        with self._lock:
+            self._used = {name: self.used(name) + value for name, value in used.items()}
+
     def reserve(
         self, wanted: Mapping[str, float], at: str, better: Mapping[str, float] | None = None
     ) -> Held:
@@ -213,12 +227,13 @@ class Budget:
         found.until = self.until
         return found
 
-    def reserve(self, request: Request, at: str) -> Held:
+    def reserve(self, request: Request, at: str, tokens: int = 0) -> Held:
         """Hold what a call takes at most; raises OverrunError when the budget has too little left.
 
-        It holds two attempts if the budget has enough left: one may break off after it has cost something.
+        It holds two attempts if the budget has enough left: one may break off after it has cost something. `tokens`:
+        of the request, where the service has counted most of it before; 0: they are estimated.
         """
-        tokens = estimate(request)
+        tokens = tokens or estimate(request)
         wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}
         price = self.prices.most(request.model, tokens, request.max_tokens) if self.prices else None
         if price is not None:
@@ -260,6 +275,7 @@ def estimate(request: Request) -> int:
     parts: list[object] = [*request.system, *request.messages]
     if request.schema is not None:
         parts.append(request.schema)
+    parts += request.tools
     texts = [part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts]
     return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN + _FRAME
 

@@ -20,137 +20,19 @@ import re
 
 from planrun import __version__
 from planrun.errors import InvalidPlan
+from planrun.llm.yamltext import NotPlainError, data_of, yaml_text
 from planrun.model.call import TOKENS, Answer, Request, Usage
 from planrun.model.record import Record
 from planrun.plan.problems import Problem, in_order, key_hint
 from planrun.plan.yaml.document import read_tree
-from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from planrun.plan.yaml.node import Node
-
-DEEPEST = 40  # levels of lists and mappings; the reader takes 64
-
-_KEY = re.compile(r"[a-z][a-z0-9_]*\Z")
-_TAKEN = frozenset(("y", "yes", "n", "no", "true", "false", "on", "off", "null"))  # by YAML 1.1
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]*[A-Za-z0-9_/-]\Z")
-_NUMBER = re.compile(r"-?[0-9][0-9.eE+-]*\Z")
-_GOES_ON = "\\n\\\n"  # ends a line of a text, and of the file
-_WORDS = {"true": True, "false": False, "null": None, "": None}
-
-
-class NotPlainError(ValueError):
-    """A value without quotes that is neither a number nor true, false or null; `node` says where."""
-
-    def __init__(self, node: Node) -> None:
-        super().__init__("a text stands in quotes here")
-        self.node = node
-
-
-def yaml_text(data: Mapping[str, Any]) -> str:
-    """Return a mapping as YAML; raises ValueError for what YAML cannot hold."""
-    return "".join(_pairs(data, 0))
-
-
-def data_of(node: Node) -> Any:
-    """Return what a node holds; raises NotPlainError."""
-    if node.kind == MAPPING:
-        return {name: data_of(value) for name, value in node.value.items()}
-    if node.kind != SCALAR:
-        return [data_of(item) for item in node.value]
-    if not node.plain:
-        return node.value
-    if node.value in _WORDS:
-        return _WORDS[node.value]
-    if _NUMBER.match(node.value):
-        try:
-            return json.loads(node.value)
-        except ValueError:  # also of more digits than Python reads
-            raise NotPlainError(node) from None
-    if _WORD.match(node.value) and node.value.lower() not in _TAKEN:
-        return node.value
-    raise NotPlainError(node)
-
-
-def _pairs(data: Mapping[str, Any], indent: int) -> Iterator[str]:
-    if indent > 2 * DEEPEST:
-        raise ValueError("nested too deeply")
-    for name, value in data.items():
-        yield f"{' ' * indent}{_key(name)}:{_value(value, indent + 2)}"
-
-
-def _items(data: list[Any], indent: int) -> Iterator[str]:
-    if indent > 2 * DEEPEST:
-        raise ValueError("nested too deeply")
-    margin = " " * indent
-    for item in data:
-        if isinstance(item, dict) and item:
-            yield f"{margin}- {''.join(_pairs(item, indent + 2))[indent + 2 :]}"
-        else:
-            yield f"{margin}-{_value(item, indent + 2)}"
-
-
-def _value(value: Any, indent: int) -> str:
-    """Return what stands behind a colon or dash; lines of its own begin at column `indent`."""
-    if isinstance(value, str):
-        return f" {_text(value, indent)}\n"
-    if isinstance(value, dict) and value:
-        return "\n" + "".join(_pairs(value, indent))
-    if isinstance(value, (list, tuple)) and value:
-        return "\n" + "".join(_items(list(value), indent))
-    return f" {json.dumps(value, allow_nan=False)}\n"
-
-
-def _key(name: str) -> str:
-    return name if _KEY.match(name) and name not in _TAKEN else _quoted(name)
-
-
-def _text(text: str, indent: int) -> str:
-    if _WORD.match(text) and len(text) <= 100 and text.lower() not in _TAKEN:
-        return text
-    lines = text.split("\n")
-    if len(lines) == 1:
-        return _quoted(text)
-    margin = " " * indent
-    ends = not lines[-1]
-    if ends:
-        del lines[-1]
-    if lines[-1] and not lines[0].startswith(" ") and lines[0] and all(map(_is_clean, lines)):
-        return f"|{'' if ends else '-'}\n" + "\n".join([f"{margin}{line}" if line else "" for line in lines])
-    # The same line by line in quotes; a blank that begins a line needs an escape.
-    parts = [_inner(line) for line in lines]
-    shown = [part if not number or part[:1] != " " else f"\\{part}" for number, part in enumerate(parts)]
-    end = "\\n" if ends else ""
-    return f'"{(_GOES_ON + margin).join(shown)}{end}"'
-
-
-def _is_clean(line: str) -> bool:
-    """Whether a line may stand in a file as it is."""
-    return line.isprintable() and not line.endswith(" ")
-
-
-def _quoted(text: str) -> str:
-    return f'"{_inner(text)}"'
-
-
-def _inner(text: str) -> str:
-    """Return one line of text as it stands in double quotes; raises ValueError for half a character."""
-    inner = json.dumps(text, ensure_ascii=False)[1:-1]
-    if inner.isprintable():
-        return inner
-    text.encode("utf-8")
-    return "".join([char if char.isprintable() else _escape(char) for char in inner])
-
-
-def _escape(char: str) -> str:
-    number = ord(char)
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
-
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,6 +200,8 @@ def text_of(entry: Entry) -> str:
     data |= {"max_tokens": request.max_tokens, "answer": _answer_data(answer)}
     data |= {"messages": list(request.messages), "system": list(request.system)}
     data["schema"] = "" if request.schema is None else written("compact", request.schema)
+    if request.tools:
+        data["tools"] = written("compact", list(request.tools))
     return HEAD + yaml_text(data)
 
 
@@ -331,6 +215,8 @@ def _answer_data(answer: Answer) -> dict[str, Any]:
     form, text = form_of(answer.text)
     if answer.text:
         data |= {"form": form, "text": text}
+    if answer.content:
+        data["content"] = list(answer.content)
     return data
 
 
@@ -389,10 +275,14 @@ class _Reading:
             return None
         text = self._text(node, answer.pop("form", "text"), answer.pop("text", ""))
         schema = self._schema(root.value["schema"])
+        tools = self._tools(root.get("tools"))
         if self.problems:
             return None
         answer |= {"usage": Usage(**usage), "text": text}
+        if "content" in answer:
+            answer["content"] = tuple(answer["content"])
         asked = {name: fields[name] for name in ("purpose", "model", "effort", "max_tokens")}
+        asked |= {"tools": tools} if tools else {}
         entry = Entry(
             number=fields["number"],
             planrun=fields["planrun"],
@@ -461,6 +351,18 @@ class _Reading:
             return None
         return found
 
+    def _tools(self, node: Node | None) -> tuple[dict[str, Any], ...]:
+        if node is None:
+            return ()
+        try:
+            found = json.loads(node.value)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            self._wrong("E106", '"tools" is a list of JSON objects in a text', node)
+            return ()
+        return tuple(found)
+
     def _wrong(self, code: str, message: str, at: Node, hint: str = "") -> None:
         problem = Problem(code=code, message=message, file=self._file, line=at.line, col=at.col, hint=hint)
         self.problems.append(problem)
@@ -509,8 +411,8 @@ _ENTRY: dict[str, Check] = {
     "key": (True, "is a SHA-256: 64 hexadecimal digits in lower case", _is_key),
     "purpose": (
         True,
-        "is generate, expand or replan",
-        lambda value: value in ("generate", "expand", "replan"),
+        "is generate, expand, replan or agent",
+        lambda value: value in ("generate", "expand", "replan", "agent"),
     ),
     "model": _TEXT,
     "effort": _TEXT,
@@ -523,6 +425,7 @@ _ENTRY: dict[str, Check] = {
         lambda value: isinstance(value, list) and all(map(_is_text, value)),
     ),
     "schema": (True, "is a JSON object in a text, or empty", _is_text),
+    "tools": (False, "is a list of JSON objects in a text", _is_text),
 }
 _ANSWER: dict[str, Check] = {
     "ending": (True, f"is one of {', '.join(ENDINGS)}", lambda value: value in ENDINGS),
@@ -536,6 +439,13 @@ _ANSWER: dict[str, Check] = {
     "rule": _LINE,
     "form": (False, f"is text, {' or '.join(_FORMS)}", _is_form),
     "text": (False, "is a text or a mapping", lambda value: isinstance(value, (str, dict))),
+    "content": (
+        False,
+        "is a list of mappings with a type",
+        lambda value: (
+            isinstance(value, list) and all(isinstance(one, dict) and "type" in one for one in value)
+        ),
+    ),
 }
 _OF_USAGE: dict[str, Check] = dict.fromkeys(TOKENS, _COUNT)
 
@@ -566,6 +476,8 @@ def redacted(answer: Answer, mask: Mask) -> Answer:
     clean = cleaned(data, mask)  # first what its JSON says: that is what a plan is made of
     if clean != data or mask(answer.text) != answer.text:
         masked_texts["text"] = mask(written(form, clean))
+    if answer.content:
+        answer = answer.but(content=tuple(cleaned(list(answer.content), mask)))
     return answer.but(**masked_texts)
 
 

@@ -124,7 +124,8 @@ def _check(data: bytes, entry: Entry) -> None:
         back = entry_in(data, entry.name)
     except InvalidPlan as error:
         raise ValueError(f"it could not be read again: {error.problems[0].text}") from None
-    if (back.key, back.answer.text) != (entry.key, entry.answer.text):
+    said = (entry.key, entry.answer.text, list(entry.answer.content))
+    if (back.key, back.answer.text, list(back.answer.content)) != said:
         raise ValueError("it would be read as something else")
 
 
@@ -282,6 +283,11 @@ class RecordingModel:
         self._request: Request | None = None
         self._refusal: Answer | None = None
 
+    @property
+    def fd(self) -> int:
+        """A descriptor that can be read when something came; -1 while there is no process."""
+        return int(getattr(self._model, "fd", -1))
+
     def ask(self, request: Request) -> None:
         """Begin a call; see `planrun.ports.Model`."""
         self._request = request = masked(request, self._mask)
@@ -321,7 +327,7 @@ class RecordingModel:
     def _kept(self, request: Request, answer: Answer) -> Answer:
         """Record an answer and return it, or why it is not to be used."""
         said = {name: getattr(answer, name) for name in WORDS}
-        said["text"] = form_of(answer.text)[1]
+        said |= {"text": form_of(answer.text)[1], "content": list(answer.content)}
         places = list(_suspicious("the answer", said))
         if places:
             return _unrecorded(places[0], "recording:secret", answer)
@@ -390,6 +396,8 @@ def _clean_answer(answer: Answer, mask: Mask | None) -> Answer:
     clean = {name: cleaned(vars(answer)[name], mask) for name in WORDS if vars(answer).get(name)}
     # First what its JSON says: that is what the file shows and a plan is made of, and a mask may break JSON.
     form, data = form_of(answer.text)
+    if answer.content:
+        clean["content"] = tuple(cleaned(list(answer.content), mask))
     return answer.but(text=cleaned(written(form, cleaned(data, mask)), mask), **clean)
 
 
@@ -415,7 +423,7 @@ def _unrecorded(message: str, rule: str, answer: Answer | None = None) -> Answer
     """Return what stands for an answer that is not used; what it cost counts."""
     if answer is None:
         return Answer(ending="unrecorded", message=message, rule=rule, attempts=0)
-    return answer.but(ending="unrecorded", text="", message=message, rule=rule)
+    return answer.but(ending="unrecorded", text="", content=(), message=message, rule=rule)
 
 
 def _missing(message: str) -> Answer:

@@ -29,9 +29,11 @@ def as_data(record: Request | Answer | Usage) -> dict[str, Any]:
 
 def as_request(data: Mapping[str, Any]) -> Request:
     """Return the request that was sent as `as_data` of it."""
-    return Request(**{**data, "system": tuple(data["system"]), "messages": tuple(data["messages"])})
+    lists = {name: tuple(data[name]) for name in ("system", "messages", "tools") if name in data}
+    return Request(**{**data, **lists})
 
 
 def as_answer(data: Mapping[str, Any]) -> Answer:
     """Return the answer that was sent as `as_data` of it."""
-    return Answer(**{**data, "usage": Usage(**data.get("usage", {}))})
+    content = {"content": tuple(data["content"])} if "content" in data else {}
+    return Answer(**{**data, **content, "usage": Usage(**data.get("usage", {}))})

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    Purpose = Literal["generate", "expand", "replan"]
+    Purpose = Literal["generate", "expand", "replan", "agent"]
     Ending = Literal[
         "answered",  # the text is whole
         "truncated",  # the answer was cut off by max_tokens or by the connection; `text` must not be used
@@ -48,6 +48,7 @@ class Request(Record):
     seconds: float = 120.0
     retries: int = 5
     extra_body: dict[str, Any] = {}  # noqa: RUF012 - never written; more fields of the request
+    tools: tuple[dict[str, Any], ...] = ()  # that the model may call: name, description, input_schema
     paid: int = 2  # how many attempts may cost something; one that the service turned down does not
 
 
@@ -85,6 +86,9 @@ class Answer(Record):
 
     ending: Ending
     text: str = ""
+    content: tuple[
+        dict[str, Any], ...
+    ] = ()  # of a request with tools: its texts and calls, as the service has them
     usage: Usage = Usage()
     is_estimate: bool = False
     attempts: int = 1

@@ -101,6 +101,8 @@ class AttemptEnded(Record):
         int, ...
     ] = ()  # of a failed one: where in its log the last of stderr stands; from -1: mixed
     program: str = ""  # the path of what started in place of bash, for a script that is one plain command
+    # Of an agent: path in the run's folder, sha256, names, files, insertions, deletions, risk, risk_reason.
+    patch: dict[str, Any] = {}  # noqa: RUF012
 
 
 class StepHeld(Record):
@@ -230,6 +232,8 @@ class ModelAsked(Record):
     model: str
     request: str  # sha256 of what is asked, in its canonical form
     reserved: dict[str, float]  # tokens and, where the price is known, usd
+    step: str = ""  # whose agent asks
+    agent: str = ""
 
 
 class ModelRepeated(Record):
@@ -240,6 +244,8 @@ class ModelRepeated(Record):
     attempt: int  # that was in vain, from 1
     message: str
     delay: float = 0.0
+    step: str = ""  # whose agent asks
+    agent: str = ""
 
 
 class ModelAnswered(Record):
@@ -257,6 +263,8 @@ class ModelAnswered(Record):
     rule: str = ""
     is_estimate: bool = False
     replayed: bool = False
+    step: str = ""  # whose agent asked
+    agent: str = ""
 
 
 class BudgetCrossed(Record):
@@ -289,6 +297,102 @@ class PlanningEnded(Record):
     plan: dict[str, Any] = {}  # noqa: RUF012 - never written; as in run_started, for `revised`
     refusals: tuple[dict[str, str], ...] = ()
     problems: tuple[str, ...] = ()
+
+
+class AgentStarted(Record):
+    """An agent begins to work for an attempt of a step, or goes on where an earlier one was cut off."""
+
+    at: str
+    step: str
+    n: int  # the attempt
+    agent: str  # its id in the run
+    agent_type: str
+    model: str
+    tools: tuple[str, ...]
+    budget: dict[str, float]  # tokens, turns and, where it is limited, usd
+    workspace: str  # copy, shared, or read for one that changes nothing
+    mode: str = ""
+    parent: str = ""  # the agent that delegated to it
+    depth: int = 0
+    continues: str = ""  # the agent whose work it goes on with
+
+
+class AgentProgressed(Record):
+    """An agent begins another turn: it asks the model once more."""
+
+    at: str
+    step: str
+    agent: str
+    turn: int  # from 1
+    turns: int  # that it may take
+    percent: int  # of its budget: the highest of turns and tokens
+    message: str = ""  # what it did last, in one line
+
+
+class ToolCalled(Record):
+    """An agent calls a tool; written, and synced where it has effects, before anything happens.
+
+    `answer`: what the policies decided. `effects`: whether it may change something. `args`: with long texts cut.
+    """
+
+    at: str
+    step: str
+    agent: str
+    call: str  # its id in the conversation
+    name: str
+    args: dict[str, Any]
+    sha256: str  # of the whole arguments
+    risk: str
+    answer: str  # allow, ask or deny
+    rule: str = ""
+    reason: str = ""
+    effects: bool = False
+
+
+class ToolReturned(Record):
+    """A call of a tool ended. unknown: planrun was killed meanwhile; the call is not made again."""
+
+    at: str
+    step: str
+    agent: str
+    call: str
+    name: str
+    status: str  # done, failed, denied or unknown
+    duration: float = 0.0
+    exit_code: int | None = None
+    bytes: int = 0  # of what it printed
+    sha256: str = ""  # of what the model is told
+    log: str = ""
+    message: str = ""  # why it failed, in one line
+    files: tuple[dict[str, Any], ...] = ()  # that it named: path, op
+
+
+class AgentCompacted(Record):
+    """Earlier results of tools were left out of the conversation, which came near its limit."""
+
+    at: str
+    step: str
+    agent: str
+    before: int  # tokens
+    after: int
+    left_out: int  # results
+
+
+class AgentEnded(Record):
+    """An agent ended: its own report, and figures.
+
+    `stats`: prompt_tokens, completion_tokens, tool_calls, tool_successes, tool_failures, duration_seconds.
+    """
+
+    at: str
+    step: str
+    agent: str
+    status: str  # completed, failed or cancelled
+    reason: str
+    summary: str = ""
+    evidence: tuple[str, ...] = ()
+    stats: dict[str, float] = {}  # noqa: RUF012 - never written
+    message: str = ""
 
 
 class RunEnding(Record):
@@ -341,6 +445,12 @@ Event = (
     | ModelAnswered
     | BudgetCrossed
     | PlanningEnded
+    | AgentStarted
+    | AgentProgressed
+    | ToolCalled
+    | ToolReturned
+    | AgentCompacted
+    | AgentEnded
     | RunEnding
     | RunEnded
 )
@@ -365,6 +475,12 @@ EVENTS: dict[str, type[Event]] = {
     "model_answered": ModelAnswered,
     "budget_crossed": BudgetCrossed,
     "planning_ended": PlanningEnded,
+    "agent_started": AgentStarted,
+    "agent_progressed": AgentProgressed,
+    "tool_called": ToolCalled,
+    "tool_returned": ToolReturned,
+    "agent_compacted": AgentCompacted,
+    "agent_ended": AgentEnded,
     "run_ending": RunEnding,
     "run_ended": RunEnded,
 }

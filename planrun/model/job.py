@@ -39,6 +39,8 @@ class Job(Record):
         False  # argv ends with a script for bash, which is not needed for one plain command
     )
     private: str = ""  # the folder of its attempt, where there is one
+    agent: dict[str, Any] = {}  # noqa: RUF012 - never written; of an agent: who it is, or its `patch` to apply
+    sandbox: str = ""  # the level that it needs: read-only, low or medium; empty: none
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
 
 
@@ -80,6 +82,8 @@ class Outcome(Record):
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
     reports: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - that it wrote itself: `junit`, see planrun.actions.reported
     resources: tuple[dict[str, Any], ...] = ()  # what it created, used and deleted: kind, id, action
+    usage: dict[str, float] = {}  # noqa: RUF012 - of an agent: tokens and usd
+    patch: dict[str, Any] = {}  # noqa: RUF012 - of an agent: what it changed in its copy
     tail: str = ""  # the last output of a failed attempt
     stderr: tuple[
         int, ...
@@ -148,6 +152,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "reports",
         "stderr",
         "program",
+        "patch",
     ):
         if name in known:
             fields[name] = known[name]

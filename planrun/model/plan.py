@@ -104,11 +104,13 @@ class Action(Record):
     )
     is_command = False  # a script or an argv that the plan has written
     is_script = False  # a shell reads it
+    is_agent = False  # a language model does it, by tools
     asks = False  # a person, or criteria in their place, answer it
     guards = False  # holds up what comes after it, and changes nothing: a model must not take it away
     timed = True  # the timeout of its step bounds each attempt
     activity = "executing_plan"  # in the stream of events
     summary = ""  # in place of its text where only a line is shown
+    apply: str = ""  # what becomes of the patch of an agent: auto, ask or never
     name: str = ""  # of the tool that it calls
     in_digest = ""  # its name in the canonical form; "": that of the class
     digested: tuple[

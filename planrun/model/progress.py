@@ -44,7 +44,8 @@ def _opened(state: RunState, event: ev.GateOpened) -> None:
         step.reason = "decision"
         step.after = Gate(opened=event)
         return
-    step.status = move_step(event.step, step.status, "waiting")
+    if step.reason != PATCH_WAITS:  # else it waits already
+        step.status = move_step(event.step, step.status, "waiting")
     step.reason = "approval" if event.kind == "approval" else "decision"
     # An answer that came before the question holds for it; one to an earlier question was not good enough.
     early = step.gate.answered if step.gate and step.gate.opened is None else None
@@ -116,6 +117,10 @@ def names_within(state: RunState, group: str) -> dict[str, Any]:
     return {"params": opened.params if opened else {}, "steps": StepValues(state, group)}
 
 
+PATCH = "patch:"
+"""How the fingerprint of an attempt begins that applies the patch of an agent."""
+PATCH_WAITS = "patch"
+"""The reason of a step whose agent has ended, and whose patch is to be applied."""
 AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 
 
@@ -218,6 +223,19 @@ class StepState:
     def duration(self) -> float:
         """Seconds spent in attempts that ended."""
         return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
+
+    @property
+    def patch(self) -> dict[str, Any] | None:
+        """The patch of an agent that waits to be applied, or whose application was cut off."""
+        for attempt in reversed(self.attempts):
+            ended = attempt.ended
+            if ended is not None and ended.status == "completed":
+                return ended.patch or None
+            if ended is None or ended.status not in ("lost", "cancelled"):
+                return None
+            if not attempt.started.fingerprint.startswith(PATCH):
+                return None
+        return None
 
     @property
     def exit_code(self) -> int | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from planrun.model.agents import AgentEvent, AgentState
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Planning, PlanningEvent
@@ -67,6 +68,7 @@ class RunState:
             str, Any
         ] = {}  # that the caller gave before anything was asked, by step: value, via
         self.planning: Planning | None = None  # None: no model was asked
+        self.agents: dict[str, AgentState] = {}  # by id, in the order in which they started
         self.named: Mapping[str, Any] = {}  # what the ledger says of the current plan
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
@@ -340,6 +342,8 @@ class RunState:
         state.reason = event.step_reason or event.reason
         state.attempts[-1].ended = event
         state.opened = None
+        if event.patch and state.status == "waiting":
+            state.gate = None  # an approval from before the patch is none of it
         if state.status in ENDED:
             state.ended_at = event.at
             state.outputs = event.outputs
@@ -389,6 +393,11 @@ class RunState:
 
     def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
         fold_planning(self, event)
+
+    def _by_agent(self, event: AgentEvent) -> None:
+        from planrun.model.agents import fold_agent  # few runs have agents
+
+        fold_agent(self, event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
@@ -443,6 +452,12 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.ModelAnswered: RunState._planned,
     ev.BudgetCrossed: RunState._planned,
     ev.PlanningEnded: RunState._planned,
+    ev.AgentStarted: RunState._by_agent,
+    ev.AgentProgressed: RunState._by_agent,
+    ev.ToolCalled: RunState._by_agent,
+    ev.ToolReturned: RunState._by_agent,
+    ev.AgentCompacted: RunState._by_agent,
+    ev.AgentEnded: RunState._by_agent,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

@@ -19,16 +19,20 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "type": (("line",), None, None),
         "mode": (("word", ("code", "test", "research", "design", "docs", "run"), ()), None, None),
         "prompt": (("full",), None, None),
+        "task": (("full",), None, None),
         "model": (("line",), None, None),
         "tools": (None, None, "Tools"),
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_turns": (("integer", 1, 1000000000), None, None),
+        "max_usd": (("number", 0, None), None, None),
         "prompt_suffix": (("text",), None, None),
+        "apply": (("word", ("auto", "ask", "never"), ()), None, None),
+        "workspace": (("word", ("copy", "shared"), ()), None, None),
     },
     "AgentType": {
         "description": (("text",), None, None),
         "prompt": (("text",), None, None),
-        "tools": (None, ((("text",), None, None), 1), "Tools"),
+        "tools": (None, ((("text",), None, None), 1), None),
         "mode": (("word", ("code", "test", "research", "design", "docs", "run"), ()), None, None),
         "model": (("line",), None, None),
         "max_tokens": (("integer", 1, 1000000000), None, None),
@@ -410,7 +414,6 @@ OBJECTS: dict[str, dict[str, Any]] = {
 }
 
 REQUIRED: dict[str, tuple[str, ...]] = {
-    "Agent": ("prompt",),
     "AgentType": ("description",),
     "Ask": ("question",),
     "Decide": ("question", "options"),
@@ -432,8 +435,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 }
 
 LATER: dict[str, tuple[str, ...]] = {
-    "Plan": ("agents",),
-    "Step": ("agent", "sandbox"),
+    "Step": ("sandbox",),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

@@ -13,7 +13,9 @@ import time
 from _signal import SIGUSR1 as PAUSE
 
 from planrun.actions.environment import credentials_in
+from planrun.agents.context import AgentModels
 from planrun.app.copies import stored_plan
+from planrun.app.run import has_agents
 from planrun.app.session import NotStarted
 from planrun.engine.failures import is_typed
 from planrun.errors import EXIT_WAITING, Denied, InvalidInput, PlanrunError
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from planrun.app.session import Session
     from planrun.approval.gates import PolicyGates
     from planrun.approval.rules import Layers
-    from planrun.model.plan import Plan
+    from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.planner.conversation import Exchange
     from planrun.planner.replan import Replanner
@@ -295,12 +297,14 @@ def _recordings(settings: Settings) -> tuple[str, ...]:
 
 
 __all__ = [
+    "agent_models",
     "failures_to_replan",
     "limits_on_record",
     "make_concrete",
     "replan_option",
     "replanner",
     "require_actions",
+    "require_model",
     "suggestion",
 ]
 
@@ -361,10 +365,17 @@ def _why_not(name: str, state: RunState) -> str:
 def model_of(plan: Plan, settings: Settings) -> str:
     """Return the model that a run of a plan may call; empty when it calls none."""
     llm = plan.llm
-    wants = llm or any(step.on_failure == "replan" or step.kind == "abstract" for step in plan.steps)
-    if not wants or settings.locked:
+    wants = llm or any(_asks_a_model(step) for step in plan.steps)
+    if not wants or (settings.locked and not has_agents(plan)):
         return ""
     return "" if why_no_model(settings, llm) else llm_of(settings, llm).model
+
+
+def _asks_a_model(step: Step) -> bool:
+    if step.kind == "group":
+        template = step.grouping.template
+        return template is not None and _asks_a_model(template)
+    return step.on_failure == "replan" or step.kind == "abstract" or step.action.is_agent
 
 
 def limits_on_record(
@@ -469,6 +480,41 @@ def replanner(
     spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
     adoption = Adoption(session, steps, gates)
     return Replanner(context, steps.place, adoption, lambda state: spent.budget(state.planning))
+
+
+def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
+    """Return the models that the agents of a run ask; without one each agent that has work to do fails.
+
+    A run that only applies a patch needs no model, and no credentials.
+    """
+    settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
+    mask = session.secrets.redactor.mask_text if session.secrets and session.secrets.redactor else None
+    spent = spending_on_record(opening["options"])
+
+    def opened() -> Model:
+        recording = RecordingOptions(mask=mask, planning=state.planning)
+        return models.open_model(settings, state.plan.llm, recording=recording)
+
+    return AgentModels(
+        llm=llm,
+        opened=opened,
+        budget=lambda state: spent.budget(state.planning),
+        hidden=_within(session.workspace, _recordings(settings)),
+        override=settings.llm_model,
+    )
+
+
+def _within(workspace: str, folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders that are in the workspace, as seen from it."""
+    top = os.path.realpath(workspace)
+    paths = [os.path.relpath(os.path.realpath(os.path.join(workspace, folder)), top) for folder in folders]
+    return tuple([path for path in paths if not path.startswith("..") and path != "."])
+
+
+def require_model(plan: Plan, settings: Settings) -> None:
+    """Raise InvalidInput when the agents of a plan have no model to ask."""
+    if why := why_no_model(settings, plan.llm):
+        raise InvalidInput(f"the plan has agents, and no model can be asked: {why}")
 
 
 def require_actions(plan: Plan, settings: Settings, names: Collection[str]) -> None:

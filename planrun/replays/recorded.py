@@ -16,7 +16,7 @@ from planrun.replays.results import chance_of, holds, outcome_of, reads_only_rec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, Literal
 
     from planrun.model.plan import Step
@@ -78,6 +78,28 @@ class Difference(Record):
     replayed: ev.Event | None
 
 
+_OF_AGENTS = (
+    *(ev.AgentStarted, ev.AgentProgressed, ev.ToolCalled, ev.ToolReturned),
+    *(ev.AgentCompacted, ev.AgentEnded),
+)
+
+
+def _without_agents(events: list[tuple[int, ev.Event]]) -> Iterator[tuple[int, ev.Event]]:
+    """Yield the events that the scheduler made itself: those of agents come from outside, as the end of a process."""
+    is_agent = False  # the last call to a model was made by an agent
+    for line, event in events:
+        if isinstance(event, _OF_AGENTS):
+            is_agent = True
+            continue
+        if isinstance(event, ev.ModelAsked | ev.ModelRepeated | ev.ModelAnswered):
+            is_agent = bool(event.agent)
+            if is_agent:
+                continue
+        if isinstance(event, ev.BudgetCrossed) and (is_agent or event.step):
+            continue
+        yield line, event
+
+
 class RecordedEvents:
     """The recorded events of one process; `first` is the line of the ledger on which it begins.
 
@@ -85,11 +107,23 @@ class RecordedEvents:
     """
 
     def __init__(self, events: Sequence[ev.Event], first: int, *, whole: bool) -> None:
-        self.events = events
+        own = [(first + place, event) for place, event in enumerate(events)]
+        own = (
+            list(_without_agents(own)) if any(isinstance(event, ev.AgentStarted) for event in events) else own
+        )
+        self.events = [event for _, event in own]
+        self.lines = [line for line, _ in own]
         self.first = first
         self.whole = whole
         self.place = 0
         self.difference: Difference | None = None
+
+    @property
+    def line(self) -> int:
+        """The line of the ledger of the event that has to come now."""
+        if self.place < len(self.lines):
+            return self.lines[self.place]
+        return self.lines[-1] + 1 if self.lines else self.first
 
     @property
     def next(self) -> ev.Event | None:
@@ -102,14 +136,14 @@ class RecordedEvents:
         if expected is None and not self.whole:
             raise ReplayEnded
         if expected is None or not same(expected, event):
-            self.difference = Difference(line=self.first + self.place, recorded=expected, replayed=event)
+            self.difference = Difference(line=self.line, recorded=expected, replayed=event)
             raise ReplayEnded
         self.place += 1
 
     def stick(self) -> None:
         """Note that the scheduler waits for something that was never recorded."""
         if self.next is not None:
-            self.difference = Difference(line=self.first + self.place, recorded=self.next, replayed=None)
+            self.difference = Difference(line=self.line, recorded=self.next, replayed=None)
         raise ReplayEnded
 
     def later(self, step: str) -> ev.Event | None:
@@ -188,8 +222,8 @@ class Player:
 
     def append(self, event: ev.Event) -> None:
         """Compare an event of the scheduler with the record."""
+        self.records = self._recorded.line
         self._recorded.play(event)
-        self.records += 1
         self._idle = 0
         self._now = max(self._now, between(self._start, event.at))
 

@@ -110,6 +110,7 @@ def _options(state: RunState, process: Process, seconds: Mapping[str, float]) ->
         strict=bool(known["strict"]),
         fail_on_flaky=bool(known["fail_on_flaky"]),
         rollback=not known.get("no_rollback"),
+        proposes=bool(known.get("propose")),
         cleanup_only=bool(state.resumed) and state.resumed[-1].finishes,
         replan=_to_plan(process),
         seconds=weights(seconds),

@@ -42,6 +42,7 @@ _SAME = (
     "resources",
     "stderr",
     "program",
+    "patch",
 )
 
 

@@ -13,6 +13,7 @@ import sys
 
 from planrun.model import events as ev
 from planrun.model.groups import number_of, unknown
+from planrun.model.progress import PATCH
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import look_of, near, style, vendor
@@ -47,6 +48,10 @@ ROOM = 12  # cells to type an answer in
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
 _OF_MODELS = (ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
+_OF_AGENTS = (
+    *(ev.AgentStarted, ev.AgentProgressed, ev.ToolCalled, ev.ToolReturned),
+    *(ev.AgentCompacted, ev.AgentEnded),
+)
 _BY_CAUSE = frozenset({"blocked", "cancelled"})
 _HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
 
@@ -206,8 +211,8 @@ class Console:
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, _OF_MODELS):
-            self._planned(event, state)
+        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS)):
+            self._about_models(event, state)
 
     def _open(self, state: RunState) -> None:
         self._begun = True
@@ -240,10 +245,11 @@ class Console:
         if not self.look.quiet:
             self._say(f"{self._icon(icon)} {text}\n")
 
-    def _planned(self, event: Event, state: RunState) -> None:
+    def _about_models(self, event: Event, state: RunState) -> None:
         self._grown(state)
-        icon, text = part("models:MODELS")["event_line"](event, state)
-        if icon == "partial" or not self.look.quiet:
+        place = "agents:AGENTS" if isinstance(event, _OF_AGENTS) else "models:MODELS"
+        icon, text = part(place)["event_line"](event, state)
+        if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:
@@ -333,6 +339,11 @@ class Console:
         if event.reason == "paused":  # a service, which the next resume starts again
             self._close_output(event.step, f"{self._heading_icon('paused')} {line(event.step)}")
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
+        elif event.patch:
+            count = len(event.patch["files"])
+            about = f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            if not self._close_output(event.step, f"{self._heading_icon('completed')} {about}"):
+                self._say("" if self.look.quiet else f"{self._icon('completed')} {about}\n")
         elif not self.look.quiet:
             why = facts.attempt_sentence(event)
             delay = f", next in {units.seconds(event.delay)}" if event.delay else ""
@@ -387,6 +398,7 @@ class Console:
         label, _ = facts.named(step, self._labels)
         about = f": {line(step.step.title)}" if step.step.title else ""
         again = f" (attempt {event.n})" if event.n > 1 else ""
+        again = " (its patch)" if event.fingerprint.startswith(PATCH) else again
         heading = f"{'▶' if self.look.unicode else '>'} {label}{about}{again}\n"
         number = self._numbers.setdefault(event.step, len(self._numbers))
         source = (event.step, label, heading, os.path.join(self.rundir, event.log), number)

@@ -117,6 +117,9 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
         return [f"planrun decide {run} {step}={word}" for word in ("yes", "no")]
     here = f"{run} {step}" if opened.step else run
     answers = [f"planrun approve {here}", f"planrun reject {here}"]
+    found = state.steps.get(opened.step)
+    if found is not None and found.patch is not None:  # no file can approve what did not exist before
+        return [f"planrun show {here} --patch", *answers]
     if (
         state.plan.version > 1
     ):  # the file is another version, and what approves that does not approve this one

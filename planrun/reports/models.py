@@ -43,13 +43,20 @@ def by_step(state: RunState) -> dict[str, dict[str, float]]:
     """Return what the plannings for each step used, by kind; attempts are not part of it."""
     usages: dict[str, dict[str, float]] = {}
     for call in state.planning.calls if state.planning else ():
-        steps = call.planning.steps if call.planning else ()
+        steps = steps_of(call)
         for number, name in enumerate(steps):
             totals = usages.setdefault(name, dict.fromkeys(KINDS, 0))
             _add(
                 totals, {kind: _part(kind, value, number, len(steps)) for kind, value in _used(call).items()}
             )
     return usages
+
+
+def steps_of(call: Call) -> tuple[str, ...]:
+    """Return the steps that a call was made for."""
+    if call.asked.step:
+        return (call.asked.step,)
+    return call.planning.steps if call.planning else ()
 
 
 def _part(kind: str, value: float, number: int, parts: int) -> float:
@@ -114,7 +121,8 @@ def _call(call: Call) -> dict[str, Any]:
     return {
         "n": asked.call,
         "purpose": asked.purpose,
-        "steps": list(call.planning.steps) if call.planning else [],
+        "steps": list(steps_of(call)),
+        "agent": call.asked.agent or None,
         "model": (answered.model if answered else "") or asked.model,
         "ending": answered.ending if answered else None,
         "message": answered.message if answered else "",
@@ -243,7 +251,7 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     """Return the result of a call, clean: `asked MODEL (replan, call 2): 5.7K tokens, 0.0231 USD in 3.2s`."""
     calls = state.planning.calls if state.planning else []
     asked = next((call.asked for call in reversed(calls) if call.asked.call == answered.call), None)
-    purpose = f"{asked.purpose}, " if asked else ""
+    purpose = f"{asked.agent or asked.purpose}, " if asked else ""
     reserved = asked.reserved if asked else {}
     model = answered.model or (asked.model if asked else "a model")
     used = units.tokens(int(amount(answered, reserved, "tokens")))

@@ -31,6 +31,14 @@ _LAST = 1.0  # seconds for a slow reader at the end
 _STEP_EVENTS = (ev.AttemptStarted, ev.AttemptEnded, ev.StepMoved, ev.StepOpened, ev.StepRestored, ev.StepHeld)
 
 
+_STREAMED: dict[type[Event], str] = {
+    ev.ToolCalled: "tool_call",
+    ev.ToolReturned: "tool_result",
+    ev.AgentProgressed: "agent_progress",
+}
+"""Events that have another name for programs than in the ledger: a call of a tool is the same, whoever makes it."""
+
+
 class EventStream:
     """A sink that hands on what happens; `send` takes one event as plain data, and never ends a run."""
 
@@ -113,7 +121,8 @@ class EventStream:
             self._step(event, state)
         else:
             fields = {name: value for name, value in vars(event).items() if name != "at"}
-            self._put(ev.NAMES[type(event)], event.at, state, activity=self._activity, **fields)
+            kind = _STREAMED.get(type(event)) or ev.NAMES[type(event)]
+            self._put(kind, event.at, state, activity=self._activity, **fields)
         self._progress(event.at, state)
 
     @property

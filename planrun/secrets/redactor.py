@@ -28,6 +28,7 @@ _OF_MODEL = (
     "refusals",
     "problems",
 )  # text from the model and its service
+_OF_AGENT = ("model", "args", "reason", "message", "files", "summary", "evidence")
 _OF_STEP_EVENT = ("items", "params", "outputs", "files")
 # Separates texts that are masked together; a secret is not matched across so many line breaks.
 _APART = "\n" * 8
@@ -53,6 +54,11 @@ class EventRedactor:
             ev.ModelRepeated: self._mask_planning,
             ev.ModelAnswered: self._mask_planning,
             ev.PlanningEnded: self._mask_planning,
+            ev.AgentStarted: self._mask_agent,
+            ev.AgentProgressed: self._mask_agent,
+            ev.ToolCalled: self._mask_agent,
+            ev.ToolReturned: self._mask_agent,
+            ev.AgentEnded: self._mask_agent,
             ev.RunEnded: self._mask_ended,
         }
 
@@ -161,7 +167,7 @@ class EventRedactor:
             changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
         if fields.get("checks"):
             changes["checks"] = tuple([self._values(check) for check in event.checks])
-        for name in ("reports", "cache"):
+        for name in ("reports", "cache", "patch"):
             if fields.get(name):
                 changes[name] = self._values(fields[name])
         for name in ("files", "tools", "resources"):
@@ -198,6 +204,12 @@ class EventRedactor:
     def _mask_gate(self, event: Any) -> ev.Event:
         """Mask questions and answers, and the values in `schema` and `options`."""
         fields = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
+        masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
+        return masked
+
+    def _mask_agent(self, event: Any) -> ev.Event:
+        """Mask what an agent and its tools say; names of tools and figures stay unchanged."""
+        fields = {name: vars(event)[name] for name in _OF_AGENT if vars(event).get(name)}
         masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
         return masked
 

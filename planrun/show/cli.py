@@ -7,6 +7,8 @@ It is meant for the summary of a CI job and for comments: all text of the plan i
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from planrun.approval.preview import digest_preview, plan_data, totals
@@ -15,7 +17,7 @@ from planrun.cliutil.click import judged, policy_preview
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import say, say_json, table
+from planrun.cliutil.printing import say, say_bytes, say_json, table
 from planrun.model.groups import number_of, unknown, waited_for
 from planrun.model.plan import Edge
 from planrun.plan.load import load
@@ -146,6 +148,10 @@ FORMATS = ("text", "json", "markdown")
 
 @click.command(short_help="Table of the steps; graph, levels and order.")
 @click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
+@click.argument("step", required=False)
+@click.option(
+    "--patch", is_flag=True, help="Print the patch that the agent in STEP of a run made: show RUN STEP."
+)
 @click.option("--graph", type=click.Choice(DRAWINGS), help="Draw the dependency graph instead of the table.")
 @click.option(
     "--levels", is_flag=True, help="List the steps by level: each depends only on the levels above."
@@ -161,8 +167,10 @@ FORMATS = ("text", "json", "markdown")
 @judged
 def show(  # noqa: PLR0913 - one for each option
     plan: str | None,
+    step: str | None,
     graph: str | None,
     *,
+    patch: bool,
     levels: bool,
     order: bool,
     as_json: bool,
@@ -183,7 +191,14 @@ def show(  # noqa: PLR0913 - one for each option
       planrun show plan.yml --graph text
       planrun show plan.yml --graph dot | dot -Tsvg > plan.svg
       planrun show plan.yml --json | jq '.steps[].id'
+      planrun show last fix --patch
     """
+    if patch:
+        return _patch(plan, step)
+    if step is not None:
+        raise click.UsageError(
+            "a step needs --patch: planrun show RUN STEP --patch", click.get_current_context()
+        )
     if sum((graph is not None, levels, order, as_json, form is not None)) > 1:
         raise click.UsageError(
             "--graph, --levels, --order, --format and --json exclude each other", click.get_current_context()
@@ -211,6 +226,20 @@ def show(  # noqa: PLR0913 - one for each option
             say(markdown(loaded, digests, ahead).rstrip("\n"))
         else:
             say("\n".join(overview(digests, ahead)))
+    return 0
+
+
+def _patch(run: str | None, step: str | None) -> int:
+    """Print the patch of an agent byte for byte, but on a terminal without what could steer it."""
+    if run is None or step is None:
+        raise click.UsageError("--patch needs a run and a step: planrun show RUN STEP --patch")
+    from planrun.show.patch import patch_of  # few runs have agents
+
+    data = patch_of(run, step)
+    if sys.stdout.isatty():
+        say("\n".join([printable(row) for row in data.decode("utf-8", "replace").split("\n")]))
+    else:
+        say_bytes(data)
     return 0
 
 

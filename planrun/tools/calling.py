@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.model.tools import Spec
     from planrun.tools.ground import Ground
 
 # Tool -> its module, which is imported only for its own tools.
@@ -32,6 +33,12 @@ _HOMES = {
     "file.mkdir": "files",
     "file.glob": "files",
     "json_patch": "json",
+    **{f"agent.{name}": "reading" for name in ("read", "glob", "grep", "tree", "list_dir", "diff")},
+    **{f"agent.{name}": "writing" for name in ("write", "edit", "apply_patch")},
+    # Not for models: what planrun does itself around an agent.
+    "copies.make": "copies",
+    "copies.patch": "copies",
+    "patching.apply": "patching",
 }
 _FAILED = 1
 
@@ -55,8 +62,7 @@ def main(argv: list[str]) -> int:
 def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
     if name not in _HOMES:
         raise Refusal(f"there is no tool {name}")
-    spec = CATALOGUE[name]
-    for fault in faults(spec, args):
+    for fault in faults(spec, args) if (spec := _spec(name)) else ():
         raise Refusal(f"{place(fault.path)} {fault.message}")
     module = import_module(f"planrun.tools.{_HOMES[name]}")
     tool = getattr(module, name.rpartition(".")[2])
@@ -66,6 +72,16 @@ def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
     finally:
         ground.close()
     return found
+
+
+def _spec(name: str) -> Spec | None:
+    """Return the tool of plans or of agents; None for what planrun itself calls."""
+    kind, _, tool = name.partition(".")
+    if kind == "agent":
+        from planrun.model.agenttools import SPECS  # few plans have agents
+
+        return SPECS[tool]
+    return CATALOGUE.get(name)
 
 
 def _ground() -> Ground:

@@ -80,6 +80,15 @@ class Git:
         found._folder, found._env = self._folder, {**self._env, "GIT_INDEX_FILE": file}
         return found
 
+    def in_place(self, git_dir: str, index: str) -> Git:
+        """Return git for the files of this folder and a repository elsewhere; the filters of neither are run."""
+        found = Git.__new__(Git)
+        found._folder = self._folder
+        place = {"GIT_DIR": git_dir, "GIT_WORK_TREE": self._folder, "GIT_INDEX_FILE": index}
+        found._env = {**self._env, **place}
+        found._env = {**_environment([*_OFF, *found._drivers()]), **place}
+        return found
+
     def ask(self, *words: str, given: bytes | None = None, quietly: object = False) -> Answer:
         """Run a git command and return its result; its stderr goes to the log, unless `quietly`."""
         argv = ("git", "--no-pager", "--literal-pathspecs", "-C", self._folder, *words)

@@ -28,6 +28,9 @@ BUILT = (
     "Container",
     "SharedContainer",
     "SameInstance",
+    "Agent",
+    "AgentType",
+    "Tools",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.llm.entries import DEEPEST, NotPlainError, data_of, yaml_text
+from planrun.llm.yamltext import DEEPEST, NotPlainError, data_of, yaml_text
 from planrun.plan.yaml.document import read_tree
 
 HARD = tuple("\n \t\r\"\\':#-\u2028\x85\x7f\u200b\ufeff\uffff\U000e0041")

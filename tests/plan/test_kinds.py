@@ -12,7 +12,7 @@ from planrun.plan.kinds import GUARDS, KINDS, PROCESSES, QUESTIONS, kind_of
 from planrun.plan.tables import ACTIONS
 
 ROOT = Path(__file__).parents[2] / "planrun"
-NO_KINDS = {"agent", "uses"}  # reserved, and a form of the group that a step becomes
+NO_KINDS = {"uses"}  # a form of the group that a step becomes
 
 
 def test_each_action_of_the_plan_language_has_a_kind() -> None:

@@ -23,7 +23,7 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Literal
+    from typing import Any, Literal
 
     from planrun.model.call import Ending
 
@@ -41,6 +41,7 @@ class Outcome(Record):
     rule: str
     message: str = ""
     text: str = ""
+    content: tuple[dict[str, Any], ...] = ()
     stop_reason: str = ""
     model: str = ""
     request_id: str = ""

@@ -142,7 +142,7 @@ class Caller:
         lacking = [each for each in self._left_out if wanted[each]]
         notes = [f"the service does not know what was asked of it, so {_LEFT_OUT[each]}" for each in lacking]
         rule = ", ".join([outcome.rule, *[f"without:{each}" for each in lacking]])
-        return Answer(
+        found = Answer(
             ending=outcome.ending,
             text=outcome.text,
             model=outcome.model[:_MOST],
@@ -151,6 +151,7 @@ class Caller:
             message="; ".join([*([message[:_MOST]] if message else []), *notes]),
             rule=rule[:_MOST],
         )
+        return found.but(content=outcome.content) if outcome.content else found
 
 
 def pause_before(outcome: Outcome, repeat: int, base: float) -> float:

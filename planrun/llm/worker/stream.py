@@ -11,6 +11,7 @@ import anthropic
 import httpx2
 from anthropic.lib.credentials import IdentityTokenFile, WorkloadIdentityCredentials
 
+from planrun.llm.worker.blocks import Blocks
 from planrun.llm.worker.outcomes import Outcome, Unusable
 from planrun.model.record import Record
 
@@ -27,6 +28,7 @@ _DELTAS: dict[object, tuple[str, ...]] = {
     "text": ("text_delta", "citations_delta"),
     "thinking": ("thinking_delta", "signature_delta"),
     "redacted_thinking": (),
+    "tool_use": ("input_json_delta",),
 }
 
 
@@ -121,6 +123,7 @@ _IN_TEXT = (
 )
 _STOPS: dict[str, tuple[Ending, str]] = {
     "end_turn": ("answered", ""),
+    "tool_use": ("answered", ""),
     "refusal": ("refused", "the model declined to answer"),
     "max_tokens": ("truncated", "the answer was cut off at max_tokens"),
     "model_context_window_exceeded": ("truncated", "question and answer are longer than the model can hold"),
@@ -224,11 +227,22 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["system"] = system
     if config:
         body["output_config"] = config
-    if form.thinking:
+    if request.tools:  # thoughts would have to be sent back unchanged, and masks may change them
+        body["tools"] = list(request.tools)
+        messages[-1] = _kept(messages[-1])
+    elif form.thinking:
         body["thinking"] = {"type": "adaptive"}
     if request.extra_body:
         body["extra_body"] = request.extra_body
     return body
+
+
+def _kept(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the last message of a conversation, up to which the service keeps it for the next request."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    blocks[-1] = {**blocks[-1], "cache_control": {"type": "ephemeral"}}
+    return {**message, "content": blocks}
 
 
 def _with_schema(message: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -248,6 +262,7 @@ class Reader:
         self._is_fenced = is_fenced
         self._order = Order()
         self._texts: list[str] = []
+        self._blocks = Blocks() if call.request.tools else None
         self._length = 0  # of these, in characters
         self._model = ""
         self._stop: Any = None
@@ -305,6 +320,9 @@ class Reader:
     def _open(self, event: Any) -> None:
         block = getattr(event, "content_block", None)
         kind = _text(block, "type")
+        if kind == "tool_use" and self._blocks is not None:
+            self._blocks.begin_call(block)
+            return
         if kind not in _BLOCKS:
             raise Unusable(
                 f"content_block:{kind or 'none'}",
@@ -323,6 +341,9 @@ class Reader:
             if not isinstance(getattr(delta, "text", None), str):
                 raise Unusable("delta:incomplete", "the service sent a piece of text without the text")
             self._add(delta.text)  # type: ignore[union-attr] # just looked at
+        elif kind == "input_json_delta" and self._blocks is not None:
+            self._count(_text(delta, "partial_json"))
+            self._blocks.arguments(_text(delta, "partial_json"))
         elif kind == "thinking_delta":
             self._tally.unread()
         elif kind not in _SILENT_DELTAS:
@@ -333,12 +354,21 @@ class Reader:
             )
 
     def _add(self, text: str) -> None:
+        self._count(text)
+        self._texts.append(text)
+        if self._blocks is not None:
+            self._blocks.text(text)
+
+    def _count(self, text: str) -> None:
         self._tally.received(text)
         self._length += len(text)
         if self._length > MOST_TEXT:
             self._texts.clear()
             raise Unusable("size", f"the model wrote more than {MOST_TEXT} characters", repeat=0)
-        self._texts.append(text)
+
+    def _close(self, _event: Any) -> None:
+        if self._blocks is not None:
+            self._blocks.end()
 
     def _turn(self, event: Any) -> None:
         self._tally.report(getattr(event, "usage", None), final=True)
@@ -360,13 +390,15 @@ class Reader:
         if stop is None or (stop == "end_turn" and not self._has_ended):
             reason = "the stream ended before the answer did"
             return self._outcome("truncated", "stream:ended_early", reason)
-        if not isinstance(stop, str) or stop not in _STOPS:
+        if not isinstance(stop, str) or stop not in _STOPS or (stop == "tool_use" and self._blocks is None):
             reason = f"the model stopped for a reason that planrun does not know: {str(stop)!a}"
             raise Unusable(f"stop_reason:{stop!s}", reason, repeat=0)
         ending, reason = _STOPS[stop]
         if ending == "refused" and self._category:
             reason += f" ({self._category})"
         outcome = self._outcome(ending, f"stop_reason:{stop}", reason).but(repeat=0)
+        if self._blocks is not None:
+            return outcome.but(content=self._blocks.parts) if ending == "answered" else outcome
         return outcome.but(text=self._text()) if ending == "answered" else outcome
 
     def _text(self) -> str:
@@ -391,6 +423,7 @@ _READERS: dict[str, Callable[[Reader, Any], None]] = {
     "message_start": Reader._begin,
     "content_block_start": Reader._open,
     "content_block_delta": Reader._grow,
+    "content_block_stop": Reader._close,
     "message_delta": Reader._turn,
     "message_stop": Reader._finish,
 }

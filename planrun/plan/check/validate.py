@@ -67,7 +67,7 @@ def validated(outline: Outline, included: Included) -> Checked:
 # The functions of the modules that the table of keys names, in the order in which they are called. `take` completes
 # steps before expressions are read, `find` finds what expressions may read, `check` reports what is wrong.
 _TAKEN = ("containers", "uses")
-_FOUND = ("gates", "tools", "uses", "instances")
+_FOUND = ("gates", "tools", "agents", "uses", "instances")
 _CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback", "notify")
 
 

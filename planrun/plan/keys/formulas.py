@@ -143,6 +143,13 @@ def _of_gate(node: Node, _keys: Keys) -> Places:
             yield when, "when"
 
 
+def _of_agent(node: Node, _keys: Keys) -> Places:
+    for key in ("prompt", "task", "prompt_suffix"):
+        text = node.get(key)
+        if text is not None and text.kind == SCALAR:
+            yield text, "text"
+
+
 def _of_commands(node: Node, _keys: Keys) -> Places:
     for command in node.value if node.kind == SEQUENCE else [node]:
         if command.kind == SCALAR:
@@ -214,6 +221,7 @@ PLACES: dict[str, Callable[[Node, Keys], Places]] = {
     "axes": _axes,
     "items": _items,
     "call": _of_call,
+    "agent": _of_agent,
     "files": _files,
     "variables": _variables,
     "defaults": _defaults,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.errors import InvalidPlan
+from planrun.model.agenttypes import TOOLS
 from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
 from planrun.plan.keys import notify
@@ -135,7 +136,7 @@ def check_rules(outline: Outline, policy: Node) -> None:
     for field, word in _words(policy):
         text = word.value
         if field == "tool" and "tool" not in known:
-            known["tool"] = (*ACTIONS, *NAMES)
+            known["tool"] = (*ACTIONS, *NAMES, *TOOLS)
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
             outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)

@@ -22,9 +22,10 @@ KINDS = {
     "validate": ("validate", "Validate"),
     "ask": ("question", "Ask"),
     "decide": ("question", "Decide"),
+    "agent": ("agent", "Agent"),
 }
 """The module of this package and its class, by the key of a step that states such an action."""
-PROCESSES = ("run", "exec", "tool")
+PROCESSES = ("run", "exec", "tool", "agent")
 """Those that start a process: `Action.starts_process`."""
 GUARDS = ("ask", "decide", "validate")
 """Those that hold up what comes after them, and change nothing: `Action.guards`."""

@@ -28,7 +28,6 @@ from planrun.plan.schema.fields import (
     Texts,
     Written,
     key,
-    later,
     written,
 )
 from planrun.plan.schema.notify import Notifications
@@ -244,7 +243,7 @@ class Plan(Written):
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
     )
-    agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = later(
+    agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = key(
         "Kinds of agents that the plan defines.", {"reviewer": {"description": "Reviews changes."}}
     )
     decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = key(

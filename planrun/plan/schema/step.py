@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from planrun.plan.schema.fields import (
     AXIS_PATTERN,
     ID_PATTERN,
+    Amount,
     AnyMapping,
     Anything,
     Argv,
@@ -197,24 +198,38 @@ class Tools(Written):
 class Agent(Written):
     """Work for a language model, within limits."""
 
-    type: Line | None = key("Which kind of agent.", "general")
-    mode: Mode | None = key("What it is meant to do.", "code")
-    prompt: FullText = key("The instructions for the agent.", "Make the failing tests pass.", required=True)
-    model: Line | None = key("Which model it uses.", "a-model")
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["prompt"]}, {"required": ["task"]}]})
+
+    type: Line | None = key("Which type of agent: a built-in one or one of `agents`.", "general")
+    mode: Mode | None = key("What the work is for: it sets guidance, tools and limits.", "code")
+    prompt: FullText | None = key("The task.", "Make the failing tests pass.")
+    task: FullText | None = key("The same as `prompt`.", "Make the failing tests pass.")
+    model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
-    max_tokens: Positive | None = key("How many tokens it may use.", 50000)
-    max_turns: Positive | None = key("How many turns it may take.", 10)
+    max_tokens: Positive | None = key("How many tokens it may use. Left out: as its mode, or 50000.", 50000)
+    max_turns: Positive | None = key(
+        "How many calls to the model it may make. Left out: as its mode, or 10.", 10
+    )
+    max_usd: Amount | None = key("How many US dollars it may use.", 0.5)
     prompt_suffix: Text | None = key("What is added to its instructions.", "Keep the changes small.")
+    apply: Literal["auto", "ask", "never"] | None = key(
+        "What becomes of its patch. ask: it waits for an approval. auto: the policy decides. never: it is kept.",
+        "ask",
+    )
+    workspace: Literal["copy", "shared"] | None = key(
+        "copy: it works on a copy, and its result is a patch. shared: it works in the workspace itself.",
+        "copy",
+    )
 
 
 class AgentType(Written):
-    """A kind of agent that the plan brings along."""
+    """A type of agent that the plan defines."""
 
     description: Text = key("What it is good at.", "Reviews changes.", required=True)
     prompt: Text | None = key("Its instructions.", "You review changes.")
-    tools: TextList | Tools | None = key("Which tools it has.", ["read", "grep"])
-    mode: Mode | None = key("What it is meant to do.", "research")
-    model: Line | None = key("Which model it uses.", "a-model")
+    tools: TextList | None = key("Which tools it has. Left out: all.", ["read", "grep"])
+    mode: Mode | None = key("The mode of steps that name none.", "research")
+    model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     max_tokens: Positive | None = key("How many tokens it may use.", 50000)
     max_turns: Positive | None = key("How many turns it may take.", 10)
 
@@ -377,8 +392,8 @@ class Step(Written):
         "A decision of the user.", {"question": "Which store?", "options": [{"label": "redis"}]}
     )
     ask: Ask | None = key("A question to be answered with yes, no or a value.", {"question": "Publish?"})
-    agent: Agent | None = later(
-        "Work for a language model within limits.", {"type": "general", "prompt": "Fix it."}
+    agent: Agent | None = key(
+        "Work for a language model, with tools and within limits.", {"type": "general", "prompt": "Fix it."}
     )
     uses: Line | None = key("Another plan that runs as this step.", "./build.yml")
     with_: AnyMapping | None = key(

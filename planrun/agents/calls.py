@@ -1,0 +1,269 @@
+"""The calls of tools in one answer of a model: judged, recorded before they start, run, recorded when they ended."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.actions.tool import process_of, shortened
+from planrun.agents.own import OWN, OwnCall
+from planrun.llm.untrusted import data_block
+from planrun.model import events as ev
+from planrun.model.agenttools import BASH_TIMEOUT, FILE_TIMEOUT, MAX_RESULT, SPECS
+from planrun.model.agenttypes import FINISH
+from planrun.model.job import Job
+from planrun.model.jsontext import dumps
+from planrun.model.tools import faults, place
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.agents.judging import Verdict
+    from planrun.agents.loop import AgentRun
+    from planrun.model.job import Outcome
+
+_BASH = ("bash", "-euo", "pipefail", "-c")
+_TOGETHER = 4  # processes of read-only calls at once
+_UNKNOWN = (
+    "planrun was killed while this ran, so it is not known whether it had its effect. It was not run again. "
+    "Look at what it may have changed before you go on."
+)
+_SANDBOX = {"read-only": "read-only", "low": "low", "medium": "medium", "high": "medium"}
+
+
+class Calls:
+    """The calls of the last answer of one agent; those without a result are still to be made."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+        self._processes: dict[str, tuple[dict[str, Any], Job]] = {}  # by the name of the job
+        self.failures = 0
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The names of the jobs that run."""
+        return tuple(self._processes)
+
+    def advance(self) -> bool:
+        """Start what may start now; whether every call has its result, `finish` left out."""
+        run = self._run
+        waiting = [call for call in run.transcript.calls if call["id"] not in run.transcript.results]
+        waiting = [call for call in waiting if call["name"] != FINISH]
+        known = {call["id"] for call, _ in self._processes.values()}
+        for call in waiting:
+            if call["id"] in known:
+                continue
+            running = [each for each, _ in self._processes.values()]
+            is_blocked = any(map(_has_effects, running)) or (running and _has_effects(call))
+            if is_blocked or len(running) >= _TOGETHER:
+                return False
+            self._begin(call)
+        return not self._processes
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """Take the end of a process."""
+        call, job = self._processes.pop(job.step)
+        is_cut_off = self._run.is_stopping and outcome.status == "cancelled"
+        if is_cut_off and not _has_effects(call):  # it is made again when the run is resumed
+            return
+        text, message = _result(call, job, outcome, self._run.result_limit)
+        failed = outcome.status != "completed"
+        facts: dict[str, Any] = {
+            "bytes": outcome.log_bytes,
+            "message": message,
+            "exit_code": outcome.exit_code,
+            "duration": round(outcome.duration, 4),
+            "log": self._log_name(job),
+        }
+        self._settle(call, text, "failed" if failed else "done", **facts)
+
+    def unknown(self, called: ev.ToolCalled, call: dict[str, Any]) -> None:
+        """Record that a call of an earlier process has no known end, and tell the model."""
+        message = "planrun was killed while it ran"
+        self._settle(call, _UNKNOWN, "unknown", message=message, agent=called.agent)
+
+    def kept(self, called: ev.ToolCalled, *, failed: bool) -> None:
+        """Record the end of a call whose result an earlier process kept."""
+        status = "failed" if failed else "done"
+        self._run.emit(ev.ToolReturned, call=called.call, name=called.name, status=status, agent=called.agent)
+
+    # One call.
+
+    def _begin(self, call: dict[str, Any]) -> None:
+        run = self._run
+        if why := self._fault(call):
+            self._called(call, risk="read-only", answer="deny", reason=why, rule="agent:tools")
+            self._settle(call, why, "denied", message=why)
+            return
+        if call["name"] in OWN:
+            self._called(call, risk="read-only", answer="allow")
+            self._own(call)
+            return
+        number = run.next_number()
+        job = self._job(call, number)
+        verdict = run.judge(call, job)
+        self._called(
+            call,
+            risk=verdict.risk,
+            answer=verdict.answer,
+            rule=verdict.rule,
+            reason="" if verdict.answer == "allow" else verdict.reason,
+            effects=verdict.effects,
+        )
+        if verdict.answer != "allow":
+            why = _denial(verdict)
+            self._settle(call, why, "denied", message=verdict.reason)
+            return
+        job = verdict.job or job
+        if verdict.effects:
+            run.recorder.sync()  # a resume after a power cut must know that it started
+        self._processes[job.step] = (call, job.but(sandbox=_SANDBOX[verdict.risk]))
+        run.start(self._processes[job.step][1])
+
+    def _fault(self, call: dict[str, Any]) -> str:
+        """Return why a call cannot be made at all."""
+        name = call["name"]
+        if name not in self._run.tools:
+            has = ", ".join(self._run.tools)
+            return f"you do not have a tool {name!r}; you have {has}"
+        return "; ".join(
+            [f"{place(fault.path)} {fault.message}" for fault in faults(SPECS[name], call["input"])]
+        )
+
+    def _own(self, call: dict[str, Any]) -> None:
+        run = self._run
+        found = OWN[call["name"]](
+            OwnCall(
+                step=run.step.id,
+                args=call["input"],
+                state=run.recorder.state,
+                tools=run.tools,
+                grantable=run.grantable,
+                env=run.job.env,
+                todo=run.transcript.todo,
+                decisions=run.context.decisions,
+            )
+        )
+        if found.percent is not None:
+            run.progress(call["input"]["message"], found.percent)
+        status = "failed" if found.failed else "done"
+        self._settle(call, found.text, status, own=found.own, message=found.text if found.failed else "")
+
+    def _job(self, call: dict[str, Any], number: int) -> Job:
+        """Return the process of a call, in the folder that the agent works in."""
+        run, name, args = self._run, call["name"], call["input"]
+        timeout = float(args.get("timeout", BASH_TIMEOUT)) if name == "bash" else FILE_TIMEOUT
+        folder = os.path.dirname(run.transcript_path)
+        base = os.path.join(folder, f"{run.agent['session']}.tool{number}")
+        argv: tuple[str, ...] = (*_BASH, args["command"]) if name == "bash" else ()
+        argv = argv or process_of({"name": f"agent.{name}", "args": args}, f"{base}.args")
+        return Job(
+            step=f"{run.step.id}:t{number}",
+            attempt=run.job.attempt,
+            argv=argv,
+            env={**run.job.env, **run.variables},
+            cwd=run.job.cwd,
+            log=f"{base}.log",
+            timeout=max(1.0, min(timeout, run.seconds_left())),
+        )
+
+    # Records.
+
+    def _called(self, call: dict[str, Any], **fields: Any) -> None:
+        run = self._run
+        whole = dumps(call["input"])
+        run.emit(
+            ev.ToolCalled,
+            call=call["id"],
+            name=call["name"],
+            args=shortened(call["input"]),
+            sha256=str(sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()),
+            **{name: value for name, value in fields.items() if value},
+        )
+        run.say(f"{call['name']} {_brief(call)}")
+
+    def _settle(
+        self, call: dict[str, Any], text: str, status: str, own: dict[str, Any] | None = None, **fields: Any
+    ) -> None:
+        """Keep the result in the transcript, then record it."""
+        run = self._run
+        if run.context.hook is not None:
+            text += run.context.hook(run.agent["id"], call["name"], status, text)
+        run.transcript.result(call["id"], text, failed=status != "done", **(own or {}))
+        self.failures += status != "done"
+        run.emit(
+            ev.ToolReturned,
+            call=call["id"],
+            name=call["name"],
+            status=status,
+            sha256=str(sha256(text.encode("utf-8", "surrogatepass")).hexdigest()),
+            files=_files(call) if status == "done" else (),
+            **{name: value for name, value in fields.items() if value not in ("", None, 0, 0.0)},
+        )
+        message = fields.get("message", "")
+        run.say(f"  {status}{f': {message}' if message else ''}")
+
+    def _log_name(self, job: Job) -> str:
+        return os.path.relpath(job.log, self._run.context.place.rundir)
+
+
+def _has_effects(call: dict[str, Any]) -> bool:
+    """Whether a call is made alone: commands, and tools that write."""
+    spec = SPECS.get(call["name"])
+    return spec is not None and spec.risk != "read-only"
+
+
+def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tuple[str, str]:
+    """Return what the model is told of a process that ended, and a line for the ledger."""
+    output = _output(job.log)
+    shown = data_block(f"output of {call['name']}", output, limit) if output else ""
+    if outcome.status == "completed":
+        return shown or "done, without output", ""
+    why = outcome.message or outcome.reason
+    if call["name"] != "bash":  # the last line of a tool says why it refused
+        last = output.strip().rpartition("\n")[2]
+        return (shown or why), last[:400] or why
+    return f"{why}\n{shown}".rstrip(), why
+
+
+def _output(path: str) -> str:
+    """Return the output of a process, the beginning and the end of a long one."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= 4 * MAX_RESULT:
+                return file.read().decode("utf-8", "replace")
+            head = file.read(MAX_RESULT)
+            file.seek(size - 2 * MAX_RESULT)
+            tail = file.read()
+    except OSError:  # it printed nothing
+        return ""
+    out = size - len(head) - len(tail)
+    return f"{head.decode('utf-8', 'replace')}\n[{out} bytes left out]\n{tail.decode('utf-8', 'replace')}"
+
+
+def _denial(verdict: Verdict) -> str:
+    if verdict.answer == "ask":
+        return (
+            f"denied: {verdict.reason} [{verdict.rule}]. It needs an approval, and an agent cannot wait for one. "
+            "Do the task without it, or report what is missing."
+        )
+    return f"denied: {verdict.reason} [{verdict.rule}]"
+
+
+def _files(call: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return the files that a call names."""
+    path = call["input"].get("path")
+    ops = {"read": "read", "write": "wrote", "edit": "changed"}
+    return ({"path": path, "op": ops[call["name"]]},) if path and call["name"] in ops else ()
+
+
+def _brief(call: dict[str, Any]) -> str:
+    """Return the argument of a call that says most, in one line."""
+    given = call["input"]
+    for name in ("command", "path", "pattern", "name", "question", "message"):
+        if isinstance(given.get(name), str):
+            text = " ".join(given[name].split())
+            return text if len(text) <= 120 else f"{text[:119]}…"
+    return ""

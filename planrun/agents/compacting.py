@@ -1,0 +1,43 @@
+"""Compaction: a conversation that comes near its limit loses the oldest results of tools, which can be had again."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CONTEXT = 120_000
+"""Tokens of one request that an agent may reach."""
+BOUND, GOAL = 0.95, 0.7
+APART = 3  # turns between two compactions: seconds would make a replay depend on the machine
+_KEPT = 4  # of the last messages, which are never cut
+BYTES_A_TOKEN = 2
+_LEAST = 400  # bytes of a result that is worth leaving out
+_LEFT_OUT = "[the result is left out: it had {size} bytes; call the tool again to see it]"
+
+
+def size_of(messages: list[dict[str, Any]]) -> int:
+    """Return about how many tokens messages have."""
+    return len(json.dumps(messages, ensure_ascii=False).encode("utf-8", "replace")) // BYTES_A_TOKEN
+
+
+def compacted(messages: list[dict[str, Any]], goal: int) -> tuple[list[dict[str, Any]], int]:
+    """Return messages with the oldest results left out until they have `goal` tokens, and how many these are."""
+    found, count = list(messages), 0
+    for place in range(1, len(found) - _KEPT):
+        if size_of(found) <= goal:
+            break
+        message = found[place]
+        if message["role"] != "user" or isinstance(message["content"], str):
+            continue
+        blocks = []
+        for block in message["content"]:
+            content = block.get("content")
+            if isinstance(content, str) and len(content) > _LEAST:
+                count += 1
+                block = {**block, "content": _LEFT_OUT.format(size=len(content))}  # noqa: PLW2901
+            blocks.append(block)
+        found[place] = {**message, "content": blocks}
+    return found, count

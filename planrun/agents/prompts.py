@@ -1,0 +1,63 @@
+"""What an agent is told: a beginning that is the same for all agents of a type and mode, and its task."""
+
+from __future__ import annotations
+
+from planrun.llm import untrusted
+from planrun.model.agenttypes import MODES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_RULES = """\
+You are an agent in a step of an automated run. No person reads along, and nobody answers questions.
+You work by tools. Several calls in one answer are welcome where they do not depend on each other.
+Every call is checked by policies. A call that is denied stays denied: do not try to reach the same by another way.
+When the task is done, or cannot be done, call `finish` with a short report and evidence: files with lines, and what
+commands showed. Commands that you cannot change verify the result afterwards, so report only what is so."""
+_ON_COPY = """\
+You work on a copy of the workspace. What you change there becomes a patch, which is reviewed before it is applied.
+All paths are relative to the workspace. Change no more than the task needs."""
+_READS = "You read the workspace and change nothing. All paths are relative to it."
+_SHARED = (
+    "You work in the workspace itself. All paths are relative to it. Change no more than the task needs."
+)
+REMINDER = (
+    "You ended your answer without a call of a tool. Go on with the task, or call `finish` with your report."
+)
+CUT_OFF = (
+    "Your answer was too long and was cut off. Give a shorter one: one call of a tool, with short arguments."
+)
+
+
+def system_of(agent: dict[str, Any]) -> tuple[str, ...]:
+    """Return the beginning; it has nothing that differs from run to run."""
+    place = {"copy": _ON_COPY, "shared": _SHARED, "read": _READS}[agent["workspace"]]
+    work = [
+        text for text in (agent["instructions"], MODES[agent["mode"]].agent if agent["mode"] else "") if text
+    ]
+    return (_RULES, place, untrusted.RULES, "\n".join(work) or "Do the task.")
+
+
+def _joined(parts: list[list[str]]) -> str:
+    """Return a text of the plan; values of other steps are blocks of data."""
+    found = []
+    for kind, *rest in parts:
+        found.append(
+            rest[0] if kind == "text" else f"\n{untrusted.data_block(rest[0], rest[1], _LONGEST_VALUE)}\n"
+        )
+    return "".join(found).strip()
+
+
+_LONGEST_VALUE = 64 * 1024  # bytes of one value of another step
+
+
+def task_of(agent: dict[str, Any], verify: tuple[str, ...]) -> str:
+    """Return the first message: the task, the commands that verify the result, and the limits."""
+    parts = [f"Task of the step {agent['step']}:\n{_joined(agent['prompt'])}"]
+    if agent["suffix"]:
+        parts.append(_joined(agent["suffix"]))
+    if verify:
+        parts.append("The result is verified by:\n" + "\n".join(f"  {line}" for line in verify))
+    parts.append(f"You may take {agent['max_turns']} turns.")
+    return "\n\n".join(parts)

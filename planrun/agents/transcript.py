@@ -1,0 +1,106 @@
+"""The conversation of an agent, kept in the folder of its run, so that another process can go on with it.
+
+One JSON object a line: `said` (what the model wrote), `result` (of a call), `told` (a message of planrun). A line is
+complete in the file before the ledger names its event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from planrun.folders import make_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Transcript:
+    """One conversation; `messages` is as the next request has it."""
+
+    def __init__(self, path: str, first: str) -> None:
+        self._path = path
+        self._size = 0  # bytes of the whole lines in the file
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": first}]
+        self.turns = 0  # answers of the model
+        self.tokens = 0  # of the last request and its answer, as the service counted them
+        self.results: dict[str, dict[str, Any]] = {}  # of the calls in the last answer, by id
+        self.reminded = False
+        self.todo: list[str] = []
+        self.granted: list[str] = []
+
+    def load(self) -> None:
+        """Read what an earlier process wrote; a broken last line counts for nothing."""
+        try:
+            with open(self._path, "rb") as file:
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return
+        for line in lines[:-1]:
+            self._take(json.loads(line))
+            self._size += len(line) + 1
+
+    def said(self, content: list[dict[str, Any]], tokens: int) -> None:
+        """Add an answer of the model."""
+        self._add({"said": content, "tokens": tokens})
+
+    def result(self, call: str, content: str, *, failed: bool, **own: Any) -> None:
+        """Add the result of one call of the last answer; `own`: what it changed of the agent itself."""
+        self._add({"result": call, "content": content, "failed": failed, **own})
+
+    def told(self, text: str) -> None:
+        """Add a message of planrun."""
+        self._add({"told": text})
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls in the last answer, when their results are not sent yet."""
+        last = self.messages[-1]
+        if last["role"] != "assistant":
+            return []
+        return [block for block in last["content"] if block["type"] == "tool_use"]
+
+    def close_turn(self) -> None:
+        """Make the results of the last answer the next message; each call has one."""
+        blocks = []
+        for call in self.calls:
+            result = self.results[call["id"]]
+            failed = {"is_error": True} if result["failed"] else {}
+            blocks.append(
+                {"type": "tool_result", "tool_use_id": call["id"], "content": result["content"], **failed}
+            )
+        self.messages.append({"role": "user", "content": blocks})
+        self.results = {}
+
+    def _add(self, line: dict[str, Any]) -> None:
+        make_private(os.path.dirname(self._path))
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(fd, self._size)  # without the broken line of an earlier process
+            data = json.dumps(line).encode() + b"\n"
+            while data:
+                written = os.pwrite(fd, data, self._size)
+                self._size += written
+                data = data[written:]
+        finally:
+            os.close(fd)
+        self._take(line)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "said" in line:
+            if self.calls:
+                self.close_turn()
+            self.messages.append({"role": "assistant", "content": line["said"] or [_NOTHING]})
+            self.turns += 1
+            self.tokens = line["tokens"]
+        elif "result" in line:
+            self.results[line["result"]] = line
+            self.todo = line.get("todo", self.todo)
+            self.granted += line.get("granted", [])
+        else:
+            self.messages.append({"role": "user", "content": line["told"]})
+            self.reminded = True
+
+
+_NOTHING = {"type": "text", "text": "(nothing)"}

@@ -1,0 +1,65 @@
+"""The parts of an answer to a request with tools: texts, and calls whose arguments come in pieces of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from planrun.llm.worker.outcomes import Unusable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST_CALLS = 64  # of tools in one answer
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}\Z")
+
+
+class Blocks:
+    """Collects the parts of one answer in their order."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, Any]] = []
+        self._pieces: list[str] = []  # of the arguments of the call that is being read
+
+    def text(self, piece: str) -> None:
+        """Add a piece of text to the last part, or begin one."""
+        if not self._parts or self._parts[-1]["type"] != "text":
+            self._parts.append({"type": "text", "text": ""})
+        self._parts[-1]["text"] += piece
+
+    def begin_call(self, block: Any) -> None:
+        """Begin a call; raises Unusable for one that cannot be answered."""
+        name, number = getattr(block, "name", None), getattr(block, "id", None)
+        if not all(isinstance(word, str) and _NAME.match(word) for word in (name, number)):
+            raise Unusable("tool_use:incomplete", "the model called a tool without a name or an id")
+        if any(part.get("id") == number for part in self._parts):
+            raise Unusable("tool_use:repeated", "the model called two tools under one id")
+        if len(self._parts) >= MOST_CALLS:
+            raise Unusable(
+                "tool_use:count", f"the model called more than {MOST_CALLS} tools at once", repeat=0
+            )
+        self._parts.append({"type": "tool_use", "id": number, "name": name, "input": {}})
+        self._pieces = []
+
+    def arguments(self, piece: str) -> None:
+        """Add a piece of the arguments of the call that is being read."""
+        self._pieces.append(piece)
+
+    def end(self) -> None:
+        """Read the arguments of a call that is complete; raises Unusable when they are no JSON object."""
+        if not self._parts or self._parts[-1]["type"] != "tool_use":
+            return
+        text, self._pieces = "".join(self._pieces), []
+        try:
+            found = json.loads(text) if text.strip() else {}
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise Unusable("tool_use:input", "the model called a tool with arguments that are no JSON object")
+        self._parts[-1]["input"] = found
+
+    @property
+    def parts(self) -> tuple[dict[str, Any], ...]:
+        """The parts, without empty texts."""
+        return tuple([part for part in self._parts if part["type"] != "text" or part["text"].strip()])

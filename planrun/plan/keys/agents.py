@@ -1,0 +1,152 @@
+"""What `agent` and `agents` mean: the agent of a step, and every problem beyond its shape."""
+
+from __future__ import annotations
+
+from planrun.model.agenttypes import MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
+from planrun.plan.keys.outline import entries, members, scalar
+from planrun.plan.kinds.agent import Agent
+from planrun.plan.schema.forms import as_int, as_number
+from planrun.plan.yaml.node import MAPPING, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import Outline, RawStep
+
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "summary": {"type": "string"},
+    "patch": {"type": "string"},
+}
+"""What other steps can read of an agent: its report, and the SHA-256 of its patch ("" for none)."""
+_FOREIGN = {
+    "outputs": "its outputs are `summary` and `patch`",
+    "service": "an agent ends by itself",
+    "shell": "write the shell in the commands of `verify`",
+    "workdir": "an agent has the whole workspace; name the folder in its task",
+    "rollback": "its patch is its only effect; `git apply -R` undoes it",
+    "produces": "its result is a patch",
+    "cache": "a model answers differently each time",
+    "reports": "an agent writes none",
+    "idle_timeout": "an agent is silent while its model answers",
+}
+
+
+def find(checked: Checked) -> None:
+    """Report what is wrong with the agents of a plan, and add what they hand on to the outputs."""
+    outline = checked.outline
+    own = outline.root.get("agents")
+    for name, node in members(own):
+        if name in TYPES and own is not None:
+            message = f'the type of agent "{name}" is built in'
+            outline.report("E274", message, own.key(name), "give the type of this plan another name")
+        _check_tools(outline, node.get("tools"), f'agent type "{name}"')
+    known = [*TYPES, *[name for name, _ in members(own)]]
+    for raw in outline.steps:
+        agent = raw.keys.get("agent")
+        if agent is None or agent.kind != MAPPING or outline.is_full:
+            continue
+        _check_step(outline, raw, agent, known)
+        checked.outputs[raw.id] = {name: dict(fragment) for name, fragment in OUTPUTS.items()}
+
+
+def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) -> None:
+    kind = scalar(node.get("type"))
+    if kind is not None and kind.value not in known:
+        hint = (
+            outline.nearest(kind.value, known) or f"types: {', '.join(known)}; define others under `agents`"
+        )
+        outline.report("E272", f'unknown type of agent "{kind.value}" in step "{raw.id}"', kind, hint)
+    given = [key for key in ("prompt", "task") if key in node.value]
+    if not given:
+        outline.report("E102", f'"agent" in step "{raw.id}" needs `prompt`', node, "e.g. `prompt: Fix it.`")
+    if len(given) > 1:
+        message = f'"prompt" and "task" of step "{raw.id}" are the same'
+        outline.report("E118", message, node.key("task"), "write `prompt` alone")
+    tools = node.get("tools")
+    for key in ("allow", "deny"):
+        if tools is not None and tools.kind == MAPPING:
+            _check_tools(outline, tools.get(key), f'step "{raw.id}"')
+    for key, why in _FOREIGN.items():
+        if key in raw.keys:
+            message = f'`{key}` does not apply to the agent in step "{raw.id}"'
+            outline.report("E275", message, raw.node.key(key), why)
+
+
+def _check_tools(outline: Outline, node: Node | None, label: str) -> None:
+    for item in entries(node):
+        if item.value not in TOOLS:
+            hint = outline.nearest(item.value, TOOLS) or f"tools: {', '.join(TOOLS)}"
+            outline.report("E273", f'unknown tool "{item.value}" in {label}', item, hint)
+
+
+def types_of(root: Node) -> dict[str, AgentType]:
+    """Return the types of agents that a plan can name: built-in ones, then its own."""
+    return {**TYPES, **{name: _type(name, node) for name, node in members(root.get("agents"))}}
+
+
+def _type(name: str, node: Node) -> AgentType:
+    mode = node.get("mode")
+    limits = MODES.get(mode.value) if mode is not None else None
+    tools = node.get("tools")
+    fields: dict[str, Any] = {"mode": mode.value} if mode is not None else {}
+    for key in ("max_tokens", "max_turns"):
+        limit = node.get(key)
+        if limit is not None or limits is not None:
+            fields[key] = as_int(limit) if limit is not None else getattr(limits, key)
+    for key in ("model", "prompt"):
+        text = node.get(key)
+        fields[key] = text.value if text is not None else ""
+    named = TOOLS if tools is None else [item.value for item in entries(tools)]
+    fields["tools"] = tuple([tool for tool in TOOLS if tool in named])
+    return AgentType(name=name, description=node.value["description"].value, **fields)
+
+
+def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+    """Return the agent of a step in which `find` found nothing wrong."""
+    values = node.value
+    types = types_of(checked.outline.root)
+    kind = types[values["type"].value if "type" in values else "general"]
+    mode = values["mode"].value if "mode" in values else kind.mode
+    limits = MODES[mode] if mode else None
+    prompt = values["prompt" if "prompt" in values else "task"]
+    fields: dict[str, Any] = {
+        "type": kind.name,
+        "prompt": checked.formulas.text(prompt),
+        "instructions": kind.prompt,
+    }
+    fields |= _tools(kind, mode, values.get("tools"))
+    if mode:
+        fields["mode"] = mode
+    own = vars(kind)
+    fields["max_tokens"] = own.get("max_tokens", limits.max_tokens if limits else MAX_TOKENS)
+    fields["max_turns"] = own.get("max_turns", limits.max_turns if limits else MAX_TURNS)
+    for key in ("max_tokens", "max_turns"):
+        if key in values:
+            fields[key] = as_int(values[key])
+    if "max_usd" in values:
+        fields["max_usd"] = float(as_number(values["max_usd"]))
+    if "prompt_suffix" in values:
+        fields["suffix"] = checked.formulas.text(values["prompt_suffix"])
+    if "model" in values or kind.model:
+        fields["model"] = values["model"].value if "model" in values else kind.model
+    for key in ("apply", "workspace"):
+        if key in values:
+            fields[key] = values[key].value
+    return {"action": Agent(**fields), "outputs": checked.outputs[_step.id]}
+
+
+def _tools(kind: AgentType, mode: str, node: Node | None) -> dict[str, Any]:
+    """Return the tools that an agent has, and those that it may ask for: what `allow` has besides its type."""
+    allow = node.get("allow") if node is not None else None
+    deny = [item.value for item in entries(node.get("deny") if node is not None else None)]
+    if allow is None:
+        return {"tools": offered(kind.tools, mode, deny)}
+    allowed = [item.value for item in entries(allow)]
+    found = offered([name for name in allowed if name in kind.tools], mode, deny)
+    more = offered([name for name in allowed if name not in kind.tools], mode, deny)
+    return {"tools": found, **({"grantable": more} if more else {})}
+
+
+COMPILE = {"agent": _agent}

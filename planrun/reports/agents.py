@@ -1,0 +1,221 @@
+"""Agents in reports: what each did, tool by tool, its figures, and its patch. Loaded for runs that have some."""
+
+from __future__ import annotations
+
+from planrun.model import events as ev
+from planrun.reports import facts
+from planrun.reports.escape import code, inline, line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from planrun.model.agents import AgentState, ToolState
+    from planrun.model.state import RunState
+    from planrun.reports.parts import Part
+
+STATS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "tool_calls",
+    "tool_successes",
+    "tool_failures",
+    "duration_seconds",
+)
+_MOST = 200  # calls of one agent on a page
+_KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "usd")
+
+
+def as_data(state: RunState) -> list[dict[str, Any]]:
+    """Return the agents of a run as JSON data."""
+    return [_agent(agent, state) for agent in state.agents.values()]
+
+
+def _agent(agent: AgentState, state: RunState) -> dict[str, Any]:
+    started, ended = agent.started, agent.ended
+    stats = agent.stats()
+    return {
+        "id": started.agent,
+        "step": started.step,
+        "attempt": started.n,
+        "type": started.agent_type,
+        "mode": started.mode or None,
+        "status": agent.status(state),
+        "reason": ended.reason if ended else "",
+        "message": ended.message if ended else "",
+        "parent": started.parent or None,
+        "depth": started.depth,
+        "continues": started.continues or None,
+        "model": started.model,
+        "workspace": started.workspace,
+        "tools": list(started.tools),
+        "budget": dict(started.budget),
+        "usage": usage_of(started.agent, state),
+        "stats": {name: stats.get(name, 0) for name in STATS},
+        "turns": agent.turns,
+        "summary": ended.summary if ended else "",
+        "evidence": list(ended.evidence) if ended else [],
+        "patch": patch_of(started.step, started.n, state),
+        "compactions": [
+            {"before": event.before, "after": event.after, "left_out": event.left_out}
+            for event in agent.compactions
+        ],
+        "effects": [_call(tool) for tool in agent.tools],
+    }
+
+
+def usage_of(agent: str, state: RunState) -> dict[str, float]:
+    """Return what the calls of an agent used, by kind."""
+    totals: dict[str, float] = dict.fromkeys(_KINDS, 0)
+    for call in state.planning.calls if state.planning else ():
+        if call.asked.agent == agent and call.answered:
+            for name in _KINDS:
+                totals[name] += call.answered.usage.get(name, 0)
+    totals["usd"] = round(totals["usd"], 9)
+    return totals
+
+
+def patch_of(step: str, attempt: int, state: RunState) -> dict[str, Any] | None:
+    """Return the patch of an attempt; `applied`: whether it is in the workspace."""
+    attempts = state.steps[step].attempts if step in state.steps else []
+    for place, found in enumerate(attempts):
+        if found.n == attempt and found.ended and found.ended.patch:
+            later = [each.ended for each in attempts[place + 1 :] if each.ended]
+            applied = any(each.reason == "applied" and each.status == "completed" for each in later)
+            return {**found.ended.patch, "applied": applied}
+    return None
+
+
+def _call(tool: ToolState) -> dict[str, Any]:
+    called, returned = tool.called, tool.returned
+    return {
+        "call": called.call,
+        "tool": called.name,
+        "args": dict(called.args),
+        "sha256": called.sha256,
+        "risk": called.risk,
+        "answer": called.answer,
+        "rule": called.rule,
+        "effects": called.effects,
+        "status": tool.status,
+        "duration_s": returned.duration if returned else None,
+        "exit_code": returned.exit_code if returned else None,
+        "bytes": returned.bytes if returned else 0,
+        "message": returned.message if returned else "",
+        "files": [dict(each) for each in returned.files] if returned else [],
+        "log": (returned.log if returned else "") or None,
+    }
+
+
+def event_line(event: Any, _state: RunState) -> tuple[str, str]:
+    """Return the status whose icon fits, and one clean line; empty for what is not shown."""
+    if isinstance(event, ev.AgentStarted):
+        place = {"copy": "on a copy", "shared": "in the workspace", "read": "reads only"}[event.workspace]
+        mode = f", mode {event.mode}" if event.mode else ""
+        more = f", continues {event.continues}" if event.continues else ""
+        return "running", line(f"{event.step}: agent {event.agent_type}{mode}, {place}, {event.model}{more}")
+    if isinstance(event, ev.AgentProgressed):
+        said = f": {event.message}" if event.message else ""
+        return "running", line(
+            f"{event.step}: turn {event.turn} of {event.turns}, {event.percent}% of its budget{said}"
+            if not event.message
+            else f"{event.step}: {event.percent}%{said}"
+        )
+    if isinstance(event, ev.ToolReturned) and event.status in ("denied", "unknown"):
+        return "partial", line(f"{event.step}: {event.name} {event.status}: {event.message}")
+    if isinstance(event, ev.AgentCompacted):
+        text = f"{event.step}: {event.left_out} earlier results are left out of its conversation"
+        return "running", line(f"{text} ({event.before} to {event.after} tokens)")
+    if isinstance(event, ev.AgentEnded):
+        stats = event.stats
+        calls = f"{int(stats.get('tool_calls', 0))} calls, {int(stats.get('tool_failures', 0))} failed"
+        used = facts.tokens(int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0)))
+        return "running", line(f"{event.step}: agent {event.status}: {calls}, {used}")
+    return "", ""
+
+
+def page_sections(state: RunState) -> Iterator[str]:
+    """Yield a section of a markdown page: each agent, and its calls."""
+    rows = []
+    for agent in state.agents.values():
+        started, stats = agent.started, agent.stats()
+        patch = patch_of(started.step, started.n, state)
+        cells = (
+            code(started.agent),
+            inline(started.agent_type + (f", {started.mode}" if started.mode else "")),
+            inline(agent.status(state)),
+            str(agent.turns),
+            f"{int(stats.get('tool_calls', 0))} ({int(stats.get('tool_failures', 0))} failed)",
+            str(int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0))),
+            inline(_patch_text(patch)) if patch else "",
+        )
+        rows.append(f"| {' | '.join(cells)} |\n")
+    head = "| Agent | Type | Status | Turns | Calls | Tokens | Patch |\n"
+    head += "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
+    yield f"\n## Agents\n\n{head}{''.join(rows)}"
+    for agent in state.agents.values():
+        yield _page_of(agent)
+
+
+def _page_of(agent: AgentState) -> str:
+    calls = [
+        f"| {code(tool.called.name)} | {code(_brief(tool), 100)} | {inline(tool.status)} | "
+        f"{inline(tool.called.rule)} | {inline(tool.returned.message if tool.returned else '', 200)} |\n"
+        for tool in agent.tools[:_MOST]
+    ]
+    more = (
+        f"\n{len(agent.tools) - _MOST} more calls are in ledger.json.\n" if len(agent.tools) > _MOST else ""
+    )
+    summary = f"\n{inline(agent.ended.summary, 1000)}\n" if agent.ended and agent.ended.summary else ""
+    table = f"\n| Tool | Argument | Status | Rule | Message |\n| --- | --- | --- | --- | --- |\n{''.join(calls)}{more}"
+    return f"\n### {inline(agent.started.agent)}\n{summary}{table if calls else ''}"
+
+
+def _brief(tool: ToolState) -> str:
+    args = tool.called.args
+    for name in ("command", "path", "pattern", "name", "question", "message"):
+        if isinstance(args.get(name), str):
+            return " ".join(args[name].split())
+    return ""
+
+
+def _patch_text(patch: dict[str, Any]) -> str:
+    count = len(patch["files"])
+    files = f"{count} file{'' if count == 1 else 's'} +{patch['insertions']} -{patch['deletions']}"
+    return f"{files}, {'applied' if patch['applied'] else 'not applied'}"
+
+
+def text_rows(state: RunState) -> Iterator[str]:
+    """Yield a line for each agent."""
+    for agent in state.agents.values():
+        stats = agent.stats()
+        patch = patch_of(agent.started.step, agent.started.n, state)
+        shown = f", patch {_patch_text(patch)}" if patch else ""
+        yield line(
+            f"Agent {agent.started.agent} ({agent.started.agent_type}): {agent.status(state)}, {agent.turns} turns, "
+            f"{int(stats.get('tool_calls', 0))} calls{shown}"
+        )
+
+
+def closing(state: RunState) -> Iterator[str]:
+    """Yield where patches are that are not in the workspace."""
+    run = state.started.run if state.started else ""
+    for agent in state.agents.values():
+        patch = patch_of(agent.started.step, agent.started.n, state)
+        if patch and not patch["applied"]:
+            yield line(f"  patch of {agent.started.step}: .planrun/runs/{run}/{patch['path']}")
+
+
+def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
+    ledger["agents"] = as_data(state)
+
+
+AGENTS: Part = {
+    "event_line": event_line,
+    "page_middle": page_sections,
+    "text_rows": text_rows,
+    "closing": closing,
+    "fill_ledger": _fill_ledger,
+}
+"""What agents did in a run."""

@@ -1,0 +1,178 @@
+"""Types and modes of agents, their tools and limits, and what a plan may say of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun.model.agenttypes import MODES, NOT_OFFERED, TOOLS, TYPES
+from planrun.plan.load import load_bytes
+from tests.agents.worlds import HEAD, agent, finish, ledger, repository
+from tests.fakes.messages import FakeMessages
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+    from tests.fakes.messages import Asked, Reply
+
+LISTS = {
+    "explore": "read glob grep tree list_dir tools_list request_tool ask_agent",
+    "bash": "bash read glob tools_list request_tool ask_agent",
+    "general": " ".join(TOOLS),
+    "plan": (
+        "read glob grep tree list_dir diff todo web_fetch web_search ask_user env tools_list request_tool ask_agent "
+        "enter_plan_mode exit_plan_mode update_plan_progress get_plan_status"
+    ),
+    "claude-code-guide": "glob grep read web_fetch web_search tools_list request_tool ask_agent",
+}
+LIMITS = {
+    "code": (15, 60_000, ""),
+    "test": (12, 50_000, ""),
+    "research": (8, 40_000, "write edit apply_patch bash"),
+    "design": (10, 45_000, "write edit apply_patch bash"),
+    "docs": (8, 40_000, "bash"),
+    "run": (6, 30_000, "write edit apply_patch"),
+}
+
+
+@pytest.mark.shows("GM-01", "GM-02", "GM-03", "GM-04", "GM-05", "GM-08")
+def test_the_five_types_have_their_exact_tools(planrun: Command) -> None:
+    """`planrun agents` lists the five types with the tools of their sources, and those that are not offered yet."""
+    done = planrun("agents", "--json")
+    listed = {each["name"]: each for each in json.loads(done.stdout)["agents"]}
+    assert {name: sorted(each["tools"]) for name, each in listed.items()} == {
+        name: sorted(tools.split()) for name, tools in LISTS.items()
+    }
+    assert all(each["builtin"] for each in listed.values())
+    assert json.loads(done.stdout)["not_offered"] == NOT_OFFERED
+    assert "explore" in planrun("agents").stdout
+
+
+@pytest.mark.shows("V-27", "V-28", "V-29", "V-30", "V-31", "V-32", "V-33", "V-72")
+def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
+    """`planrun modes` lists turns, tokens and denied tools of each mode; each has guidance for plans and agents."""
+    listed = {each["name"]: each for each in json.loads(planrun("modes", "--json").stdout)["modes"]}
+    found = {
+        name: (each["max_turns"], each["max_tokens"], " ".join(each["without"]))
+        for name, each in listed.items()
+    }
+    assert found == LIMITS
+    assert all(each["planner"] and each["agent"] and each["title"] for each in listed.values())
+    assert "15 |  60000" in planrun("modes").stdout
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mode_sets_limits_and_takes_tools_away(mode: str) -> None:
+    """A general agent in a mode has the limits of the mode and none of the tools that it denies."""
+    plan = load_bytes(agent(mode=mode).encode(), "plan.yml", cache=False)
+    action = plan.steps[0].action
+    turns, tokens, without = LIMITS[mode]
+    assert (action.max_turns, action.max_tokens) == (turns, tokens)  # type: ignore[attr-defined]
+    assert set(action.tools) == set(TOOLS) - set(without.split())  # type: ignore[attr-defined]
+
+
+def test_a_mode_tells_the_model_its_guidance(planrun: Command) -> None:
+    """What the mode is for stands in the beginning of the conversation."""
+    seen: list[Asked] = []
+
+    def model(asked: Asked) -> Reply:
+        seen.append(asked)
+        return finish()
+
+    repository(planrun.folder)
+    (planrun.folder / "plan.yml").write_text(agent(mode="research"))
+    with FakeMessages(model) as api:
+        assert planrun("execute", "plan.yml", env=api.env).returncode == 0
+    assert MODES["research"].agent in seen[0].system
+    assert [tool["name"] for tool in seen[0].body["tools"]].count("write") == 0
+
+
+WRONG = {
+    "{type: explor, prompt: x}": 'E272]: unknown type of agent "explor" in step "1"; did you mean "explore"?',
+    "{mode: cde, prompt: x}": "must be code, test, research, design, docs or run",
+    "{prompt: x, tools: {allow: [red]}}": 'E273]: unknown tool "red" in step "1"; did you mean "read"?',
+    "{prompt: x, tools: {deny: [red]}}": 'E273]: unknown tool "red"',
+    "{type: bash}": '"agent" in step "1" needs `prompt`',
+    "{prompt: x, task: y}": 'E118]: "prompt" and "task" of step "1" are the same',
+    "{prompt: x, apply: maybe}": "must be auto, ask or never",
+}
+
+
+@pytest.mark.parametrize("written", WRONG)
+def test_what_is_wrong_with_an_agent_is_an_error_of_the_plan(planrun: Command, written: str) -> None:
+    """Unknown types, modes and tools are found when the plan is read, with their places."""
+    (planrun.folder / "plan.yml").write_text(f"{HEAD}  - agent: {written}\n")
+    done = planrun("validate", "plan.yml")
+    assert done.returncode == 2
+    assert WRONG[written] in done.stderr + done.stdout
+    assert "plan.yml:5:" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("key", ["outputs: {a: string}", "shell: sh", "workdir: src", "service: true"])
+def test_keys_of_processes_do_not_apply_to_agents(planrun: Command, key: str) -> None:
+    """A key that would mean nothing for an agent is refused, with what to do instead."""
+    (planrun.folder / "plan.yml").write_text(f"{HEAD}  - agent: {{prompt: x}}\n    {key}\n")
+    done = planrun("validate", "plan.yml")
+    assert done.returncode == 2
+    assert "E275" in done.stdout + done.stderr
+
+
+CUSTOM = """\
+version: 1
+llm: {model: model-a}
+agents:
+  reviewer: {description: Reviews changes., tools: [read, grep], prompt: You review., mode: research, max_turns: 3}
+steps:
+  - id: fix
+    agent: {type: reviewer, task: Review it., prompt_suffix: Be short.}
+"""
+
+
+@pytest.mark.shows("GM-07", "GM-09", "N-32", "V-39")
+def test_a_plan_defines_types_of_agents(planrun: Command) -> None:
+    """Types of the plan are listed and used, with their prompt, tools and limits; one that is taken away is unknown."""
+    seen: list[Asked] = []
+
+    def model(asked: Asked) -> Reply:
+        seen.append(asked)
+        return finish()
+
+    repository(planrun.folder)
+    (planrun.folder / "plan.yml").write_text(CUSTOM)
+    assert "reviewer" in planrun("agents", "plan.yml").stdout
+    with FakeMessages(model) as api:
+        assert planrun("execute", "plan.yml", env=api.env).returncode == 0
+    assert [tool["name"] for tool in seen[0].body["tools"]] == ["read", "grep", "finish"]
+    assert "You review." in seen[0].system
+    assert "Review it." in seen[0].text
+    assert "Be short." in seen[0].text
+    assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 40_000, "turns": 3}
+    (planrun.folder / "plan.yml").write_text(CUSTOM.replace("  reviewer:", "  another:"))
+    assert 'unknown type of agent "reviewer"' in planrun("validate", "plan.yml").stdout
+
+
+@pytest.mark.shows("GM-07")
+def test_a_built_in_type_cannot_be_replaced(planrun: Command) -> None:
+    """A type of the plan with the name of a built-in one is an error."""
+    (planrun.folder / "plan.yml").write_text(CUSTOM.replace("reviewer", "explore"))
+    done = planrun("validate", "plan.yml")
+    assert 'error[E274]: the type of agent "explore" is built in' in done.stdout
+    assert TYPES["explore"].prompt
+
+
+@pytest.mark.shows("V-36")
+def test_tools_of_a_step_are_filtered_and_deny_wins(planrun: Command) -> None:
+    """`allow` names the only tools, `deny` takes some of them away again."""
+    seen: list[Asked] = []
+
+    def model(asked: Asked) -> Reply:
+        seen.append(asked)
+        return finish()
+
+    repository(planrun.folder)
+    tools = {"allow": ["read", "grep", "bash"], "deny": ["bash"]}
+    (planrun.folder / "plan.yml").write_text(agent(tools=tools))
+    with FakeMessages(model) as api:
+        assert planrun("execute", "plan.yml", env=api.env).returncode == 0
+    assert [tool["name"] for tool in seen[0].body["tools"]] == ["read", "grep", "finish"]
