@@ -291,6 +291,19 @@ class PlanningEnded(Record):
     problems: tuple[str, ...] = ()
 
 
+class AgentNoted(Record):
+    """An agent changed what agents share: the memory, a delegation, a message, a reflection or a snapshot.
+
+    `change` is as `planrun.model.collaboration` folds it; `agent`: the id of the agent, "" of planrun itself.
+    """
+
+    at: str
+    step: str
+    agent: str
+    kind: str  # memory, delegation, message, reflection or snapshot
+    change: dict[str, Any]
+
+
 class RunEnding(Record):
     """The run is being ended early.
 
@@ -341,6 +354,7 @@ Event = (
     | ModelAnswered
     | BudgetCrossed
     | PlanningEnded
+    | AgentNoted
     | RunEnding
     | RunEnded
 )
@@ -365,6 +379,7 @@ EVENTS: dict[str, type[Event]] = {
     "model_answered": ModelAnswered,
     "budget_crossed": BudgetCrossed,
     "planning_ended": PlanningEnded,
+    "agent_noted": AgentNoted,
     "run_ending": RunEnding,
     "run_ended": RunEnded,
 }

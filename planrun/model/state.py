@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from planrun.model.collaboration import Noted
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Planning, PlanningEvent
@@ -67,6 +68,7 @@ class RunState:
             str, Any
         ] = {}  # that the caller gave before anything was asked, by step: value, via
         self.planning: Planning | None = None  # None: no model was asked
+        self.noted: Noted | None = None  # what agents shared; None: nothing
         self.named: Mapping[str, Any] = {}  # what the ledger says of the current plan
         self.ended: ev.RunEnded | None = None
         self.params: dict[str, Any] = {}
@@ -390,6 +392,12 @@ class RunState:
     def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
         fold_planning(self, event)
 
+    def _agent_noted(self, event: ev.AgentNoted) -> None:
+        from planrun.model.collaboration import Noted  # few runs have agents
+
+        self.noted = self.noted or Noted()
+        self.noted.apply(event)
+
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
         self.paused_by = event.why if self.pausing else ""
@@ -443,6 +451,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.ModelAnswered: RunState._planned,
     ev.BudgetCrossed: RunState._planned,
     ev.PlanningEnded: RunState._planned,
+    ev.AgentNoted: RunState._agent_noted,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

@@ -46,7 +46,10 @@ PATIENCE = 0.3  # seconds until the area is drawn for the first time
 ROOM = 12  # cells to type an answer in
 HEARTBEAT = 60.0  # seconds of silence after which a log says that the run is alive
 TAIL_LINES = 20  # of the log of a failed step
-_OF_MODELS = (ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded)
+_OF_MODELS = (
+    *(ev.PlanningStarted, ev.ModelRepeated, ev.ModelAnswered, ev.BudgetCrossed, ev.PlanningEnded),
+    ev.AgentNoted,
+)
 _BY_CAUSE = frozenset({"blocked", "cancelled"})
 _HEADINGS = ("---", "+++", "~~~", "^^^")  # a line that begins like this is a heading to Buildkite
 
@@ -242,8 +245,9 @@ class Console:
 
     def _planned(self, event: Event, state: RunState) -> None:
         self._grown(state)
-        icon, text = part("models:MODELS")["event_line"](event, state)
-        if icon == "partial" or not self.look.quiet:
+        place = "collaboration:COLLABORATION" if isinstance(event, ev.AgentNoted) else "models:MODELS"
+        icon, text = part(place)["event_line"](event, state)
+        if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:

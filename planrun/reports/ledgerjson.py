@@ -151,6 +151,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "approvals": [],
         "usage": _total_usage(state),
         "llm": None,
+        "collaboration": None,
         "outputs": ended.outputs if ended else {},
         "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],

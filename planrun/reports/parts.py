@@ -83,6 +83,7 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
         lambda state: state.planning is not None or _is_generated(state),
         "models:MODELS",
     ),
+    (lambda state: state.noted, "collaboration:COLLABORATION"),
     (any_gate, "gates:GATES"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )

@@ -28,6 +28,7 @@ _OF_MODEL = (
     "refusals",
     "problems",
 )  # text from the model and its service
+_OF_NOTE = ("op", "id", "type", "at", "status", "trust")
 _OF_STEP_EVENT = ("items", "params", "outputs", "files")
 # Separates texts that are masked together; a secret is not matched across so many line breaks.
 _APART = "\n" * 8
@@ -53,6 +54,7 @@ class EventRedactor:
             ev.ModelRepeated: self._mask_planning,
             ev.ModelAnswered: self._mask_planning,
             ev.PlanningEnded: self._mask_planning,
+            ev.AgentNoted: self._mask_note,
             ev.RunEnded: self._mask_ended,
         }
 
@@ -199,6 +201,12 @@ class EventRedactor:
         """Mask questions and answers, and the values in `schema` and `options`."""
         fields = {name: vars(event)[name] for name in _OF_GATE if vars(event).get(name)}
         masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
+        return masked
+
+    def _mask_note(self, event: Any) -> ev.Event:
+        """Mask what an agent noted; what planrun finds a change by stays unchanged."""
+        kept = {name: event.change[name] for name in _OF_NOTE if name in event.change}
+        masked: ev.Event = event.but(change={**self.mask_value(event.change), **kept})
         return masked
 
     def _mask_planning(self, event: Any) -> ev.Event:

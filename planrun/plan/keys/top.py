@@ -141,6 +141,30 @@ def _seconds(node: Node) -> float:
     return as_duration(node.value)
 
 
+# Under the keys for agents that work together; what is not here is text.
+_COLLABORATION: dict[str, Callable[[Node], Any]] = {
+    "enabled": as_bool,
+    "alpha": as_number,
+    "max_depth": as_int,
+    "depth_penalty": as_int,
+    "suppress_for": _seconds,
+    "max_parallel_agents": as_int,
+    "load_penalty": as_number,
+    "max_entries": as_int,
+    "max_bytes": as_int,
+    "timeout": _seconds,
+    "llm": as_bool,
+    "autofix": as_bool,
+}
+
+
+def _collaboration(node: Node) -> dict[str, Any]:
+    return {
+        name: _COLLABORATION[name](value) if name in _COLLABORATION else value.value
+        for name, value in members(node)
+    }
+
+
 _READ: dict[str, Callable[[Node], Any]] = {
     "plan_max_tokens": as_int,
     "max_generated_steps": as_int,
@@ -149,6 +173,10 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "enabled": as_bool,
     "planning_timeout": _seconds,
     "timeout": _seconds,
+    "delegation": _collaboration,
+    "memory": _collaboration,
+    "messenger": _collaboration,
+    "reflection": _collaboration,
 }
 
 
@@ -157,4 +185,9 @@ def llm_of(node: Node) -> Llm:
     fields: dict[str, Any] = {
         name: _READ[name](value) if name in _READ else value.value for name, value in members(node)
     }
-    return Llm(**fields)
+    for name in ("delegation", "memory", "messenger", "reflection"):
+        if name in fields:
+            from planrun.model.collaboration import without_defaults  # few plans have agents
+
+            fields[name] = without_defaults(name, fields[name])
+    return Llm(**{name: value for name, value in fields.items() if value != {}})

@@ -1,0 +1,1 @@
+"""Agents: steps in which a model works with tools."""
