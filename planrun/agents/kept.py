@@ -13,6 +13,7 @@ from stat import S_ISREG
 
 from planrun.errors import RecordsLost
 from planrun.folders import make_private
+from planrun.plan.cache import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 << 20  # of one file
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def folder_of(directory: str, workspace: str) -> str:
+    """Return the folder of `llm.memory.dir`; left out: the one in the folder for caches. "" where there is none."""
+    if directory:
+        return os.path.join(workspace, directory)
+    plans = folder()
+    return os.path.join(os.path.dirname(plans), "agents") if plans else ""
 
 
 def read(path: str, form: str) -> dict[str, Any]:

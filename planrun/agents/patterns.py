@@ -114,6 +114,15 @@ PATTERNS = (
         alternative="glob",
     ),
     _row(
+        "command-not-found",
+        "command_not_found",
+        r"[^\n]{0,100}?: (?:line \d{1,9}: |\d{1,9}: )?(?P<name>[\w./+-]{1,100}): (?:command )?not found"
+        rf"|env: {_OPEN}?(?P<other>[\w./+-]{{1,100}}){_CLOSE}?: No such file or directory",
+        "The program is not installed here, or not on the PATH.",
+        suggested_fix="command -v {name}",
+        alternative="bash",
+    ),
+    _row(
         "no-such-file",
         "file_not_found",
         _BEFORE + _PATH + r": No such file or directory",
@@ -336,15 +345,6 @@ PATTERNS = (
     ),
     # Commands.
     _row(
-        "command-not-found",
-        "command_not_found",
-        r"[^\n]{0,100}?: (?:line \d{1,9}: |\d{1,9}: )?(?P<name>[\w./+-]{1,100}): (?:command )?not found"
-        rf"|env: {_OPEN}?(?P<other>[\w./+-]{{1,100}}){_CLOSE}?: No such file or directory",
-        "The program is not installed here, or not on the PATH.",
-        suggested_fix="command -v {name}",
-        alternative="bash",
-    ),
-    _row(
         "unbound-variable",
         "configuration_error",
         r"[^\n]{0,200}?: (?P<name>[A-Za-z_]\w{0,100}): (?:unbound variable|parameter (?:null or )?not set)",
@@ -444,7 +444,8 @@ PATTERNS = (
         "tests-failed",
         "test_failure",
         r"FAILED \S{1,300}(?:::| - )[^\n]*|=+ [^\n]{0,100}\b\d{1,9} (?:failed|errors?)\b[^\n]{0,200} =+"
-        r"|--- FAIL: [^\n]+|Tests:\s{1,20}\d{1,9} failed\b[^\n]*|test result: FAILED\.[^\n]*|FAILED \(\w+=\d{1,9}[^\n]*",
+        r"|--- FAIL: [^\n]+|Tests:\s{1,20}\d{1,9} failed\b[^\n]*|test result: FAILED\.[^\n]*"
+        r"|FAILED \(\w+=\d{1,9}[^\n]*",
         "Tests failed. Read the first failure before the code is changed.",
         suggested_fix="run the first failing test alone",
         alternative="read",

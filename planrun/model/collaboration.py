@@ -83,12 +83,6 @@ def collaboration_of(llm: Llm | None) -> Collaboration:
     )
 
 
-def without_defaults(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of one key under `llm` that differ from their defaults."""
-    defaults = getattr(Collaboration, name)
-    return {field: value for field, value in given.items() if value != getattr(defaults, field)}
-
-
 class Entry(Record):
     """One entry of the shared memory; `expires_at` is empty where it does not expire.
 

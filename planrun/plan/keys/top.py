@@ -141,30 +141,6 @@ def _seconds(node: Node) -> float:
     return as_duration(node.value)
 
 
-# Under the keys for agents that work together; what is not here is text.
-_COLLABORATION: dict[str, Callable[[Node], Any]] = {
-    "enabled": as_bool,
-    "alpha": as_number,
-    "max_depth": as_int,
-    "depth_penalty": as_int,
-    "suppress_for": _seconds,
-    "max_parallel_agents": as_int,
-    "load_penalty": as_number,
-    "max_entries": as_int,
-    "max_bytes": as_int,
-    "timeout": _seconds,
-    "llm": as_bool,
-    "autofix": as_bool,
-}
-
-
-def _collaboration(node: Node) -> dict[str, Any]:
-    return {
-        name: _COLLABORATION[name](value) if name in _COLLABORATION else value.value
-        for name, value in members(node)
-    }
-
-
 _READ: dict[str, Callable[[Node], Any]] = {
     "plan_max_tokens": as_int,
     "max_generated_steps": as_int,
@@ -173,21 +149,17 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "enabled": as_bool,
     "planning_timeout": _seconds,
     "timeout": _seconds,
-    "delegation": _collaboration,
-    "memory": _collaboration,
-    "messenger": _collaboration,
-    "reflection": _collaboration,
 }
 
 
 def llm_of(node: Node) -> Llm:
     """Return what a plan says about its model."""
-    fields: dict[str, Any] = {
-        name: _READ[name](value) if name in _READ else value.value for name, value in members(node)
-    }
-    for name in ("delegation", "memory", "messenger", "reflection"):
-        if name in fields:
-            from planrun.model.collaboration import without_defaults  # few plans have agents
+    fields: dict[str, Any] = {}
+    for name, value in members(node):
+        if value.kind == MAPPING and name != "extra_body":
+            from planrun.plan.keys.collaboration import settings_of  # few plans have agents
 
-            fields[name] = without_defaults(name, fields[name])
+            fields[name] = settings_of(name, value)
+        else:
+            fields[name] = _READ[name](value) if name in _READ else value.value
     return Llm(**{name: value for name, value in fields.items() if value != {}})
