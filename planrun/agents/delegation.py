@@ -245,6 +245,11 @@ def _query(chosen: Candidate, now: Situation) -> str:
     return "\n".join(lines)[:LONGEST_QUERY]
 
 
+def scope_of(number: str) -> str:
+    """Return the scope of a delegation: the id of the agent of a step."""
+    return number.rpartition(".")[0]
+
+
 class DelegationBook:
     """What the agent of one step, and those below it, delegated.
 
@@ -260,11 +265,13 @@ class DelegationBook:
         self._rows = Rows()
         self._suppressed: dict[str, str] = {}  # until when, by rule
 
-    def restore(self, changes: Iterable[Change]) -> None:
-        """Take the changes of this scope from a ledger; nothing is written to the journal."""
+    def restore(self, changes: Iterable[Change], metrics: Metrics) -> None:
+        """Take the changes of this scope from a ledger, results included; nothing is written to the journal."""
         for change in changes:
-            if change["id"].startswith(f"{self._scope}."):
+            if scope_of(change["id"]) == self._scope:
                 self._apply(change)
+                if change["op"] == "end":
+                    self._measure(change, ok=change["result"] == "completed", metrics=metrics)
 
     def begin(self, chosen: Candidate, agent: str, depth: int) -> str:
         """Record that a delegation begins, before the other agent starts; returns its id.
@@ -292,7 +299,7 @@ class DelegationBook:
 
     def end(self, number: str, *, ok: bool, seconds: float, metrics: Metrics) -> None:
         """Record how a delegation ended, here and in the metrics; a failure suppresses its rule for a time."""
-        row, now = self._rows.by_id[number], self._stamp()
+        now = self._stamp()
         change: dict[str, Any] = {
             "op": "end",
             "id": number,
@@ -303,8 +310,7 @@ class DelegationBook:
         if not ok and self.settings.suppress_for > 0:
             change["suppressed_until"] = later(now, self.settings.suppress_for)
         self._record(change)
-        path = path_key(row["from"], row["to"], row["context"])
-        metrics.record(Result(path=path, strategy=row["to"], ok=ok, seconds=seconds, at=now))
+        self._measure(change, ok=ok, metrics=metrics)
 
     def lost(self) -> list[str]:
         """Return the delegations that began and have no end: after a kill of planrun they are to be ended."""
@@ -322,6 +328,18 @@ class DelegationBook:
     def rows(self) -> list[dict[str, Any]]:
         """Return every delegation as plain data, as it stands in ledger.json."""
         return self._rows.rows()
+
+    def _measure(self, ended: Change, *, ok: bool, metrics: Metrics) -> None:
+        row = self._rows.by_id[ended["id"]]
+        metrics.record(
+            Result(
+                path=path_key(row["from"], row["to"], row["context"]),
+                strategy=row["to"],
+                ok=ok,
+                seconds=ended["seconds"],
+                at=ended["ended_at"],
+            )
+        )
 
     def _record(self, change: Change) -> None:
         self._apply(change)

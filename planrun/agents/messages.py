@@ -19,6 +19,24 @@ if TYPE_CHECKING:
     from planrun.model.collaboration import Change, Delegation, Journal, Messenger
 
 TYPES = ("help_request", "delegate")
+ASK_TOOL: dict[str, Any] = {
+    "name": "ask_agent",
+    "description": (
+        "Send a message to an agent of another type and wait for its reply. help_request: ask a question. delegate:"
+        " hand over a part of the task."
+    ),
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": list(TYPES)},
+            "to_role": {"type": "string", "description": "The type of the agent, as explore or general."},
+            "content": {"type": "string", "description": "The question or the task, with all that it needs."},
+        },
+        "required": ["type", "to_role", "content"],
+        "additionalProperties": False,
+    },
+}
+"""The definition of the tool, as the Messages API has it."""
 LONGEST = 32_000  # characters of a message or a reply
 WAITING, ANSWERED, TIMED_OUT, CANCELLED, REFUSED = "waiting", "answered", "timeout", "cancelled", "refused"
 
