@@ -196,9 +196,10 @@ def turns_at(base: int, depth: int, settings: Delegation) -> int:
 
 def decide(now: Situation, metrics: Metrics, book: DelegationBook) -> Decision:
     """Return whether an agent delegates, to whom, and every rule that fired; the highest score wins."""
-    if not book.settings.enabled:
+    rules = [rule for rule in RULES if fires(rule, now)] if book.settings.enabled else []
+    if not rules:
         return Decision()
-    candidates = [_candidate(rule, now, metrics, book) for rule in RULES if fires(rule, now)]
+    candidates = [_candidate(rule, now, metrics, book) for rule in rules]
     ranked = tuple(sorted(candidates, key=lambda each: -each.score))
     chosen = next((each for each in ranked if not each.refused), None)
     return Decision(chosen=chosen, considered=ranked, query=_query(chosen, now) if chosen else "")

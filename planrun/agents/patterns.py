@@ -134,9 +134,20 @@ PATTERNS = (
     _row(
         "no-such-file-plain",
         "file_not_found",
-        r"(?:[Ff]ile|[Pp]ath|[Ff]older|[Dd]irectory|[Nn]o such (?:file|folder|path)):? "
+        r"(?:(?:[Ff]ile|[Pp]ath|[Ff]older|[Dd]irectory) not found|[Nn]o such (?:file|folder|path)):? "
         + _PATH
-        + r"(?: (?:(?:was )?not found|does not exist))?\.?",
+        + r"\.?",
+        "The file or folder does not exist. Search for it, or check how it is spelled.",
+        suggested_fix=_FIND_FILE,
+        alternative="glob",
+        fix="path",
+    ),
+    _row(
+        "file-does-not-exist",
+        "file_not_found",
+        r"(?:The )?(?:[Ff]ile|[Pp]ath|[Ff]older|[Dd]irectory):? "
+        + _PATH
+        + r" (?:(?:was )?not found|does not exist)\.?",
         "The file or folder does not exist. Search for it, or check how it is spelled.",
         suggested_fix=_FIND_FILE,
         alternative="glob",
@@ -366,7 +377,7 @@ PATTERNS = (
         "json-syntax",
         "syntax_error",
         r"(?:json\.decoder\.)?JSONDecodeError: [^\n]+|SyntaxError: Unexpected (?:token|end)\b[^\n]*JSON[^\n]*"
-        r"|(?:jq|parse) ?error\b[^\n]*|[^\n]{0,300}: it is no JSON: [^\n]+",
+        r"|(?:jq: |parse )error\b[^\n]*|[^\n]{0,300}: it is no JSON: [^\n]+",
         "The text is no valid JSON. Look at the place that is named.",
         alternative="read",
     ),
