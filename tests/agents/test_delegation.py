@@ -12,7 +12,6 @@ from planrun.agents.delegation import (
     RULES,
     Decision,
     DelegationBook,
-    Rule,
     Situation,
     decide,
     fires,
@@ -48,7 +47,7 @@ class Book(DelegationBook):
         return chosen.target
 
 
-MISSING = {"tool": "read", "is_error": True, "category": "file_not_found"}
+MISSING: dict[str, Any] = {"tool": "read", "is_error": True, "category": "file_not_found"}
 CASES: list[tuple[str, dict[str, Any], str]] = [
     (
         "explore-needs-bash",
@@ -113,7 +112,7 @@ def test_the_rules_are_data_with_ids() -> None:
         "file-not-found",
         "specialised-stuck",
     ]
-    assert all(isinstance(rule, Rule) and fires(rule, Situation(agent="nobody")) is False for rule in RULES)
+    assert not any(fires(rule, Situation(agent="nobody")) for rule in RULES)
 
 
 @pytest.mark.parametrize(

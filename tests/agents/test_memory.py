@@ -1,4 +1,4 @@
-"""The shared memory: types, versions, time limits, the least recently used entry gives way, and replay gives the same."""
+"""The shared memory: types, versions, time limits, who gives way, and a journal that gives the same memory back."""
 
 from __future__ import annotations
 

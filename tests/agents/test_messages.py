@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -122,7 +123,7 @@ def test_agents_cannot_wait_for_each_other(length: int) -> None:
     """A cycle of any length is refused, named, and ends the message, so the sender goes on."""
     post = Office()
     names = [f"a{number}" for number in range(length)]
-    for sender, receiver in zip(names, names[1:], strict=False):
+    for sender, receiver in pairwise(names):
         post.ask(sender, receiver)
     last = post.ask(names[-1])
     with pytest.raises(MessageRefused, match="the agents would wait for each other: a") as caught:

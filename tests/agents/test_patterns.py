@@ -23,7 +23,7 @@ REAL: dict[str, tuple[str, ...]] = {
         "ls: cannot access 'my file': No such file or directory",
         "bash: line 1: ./run.sh: No such file or directory",
         "grep: src/*.c: No such file or directory",
-        "make: stat: ‘x y’: No such file or directory",
+        "make: stat: \u2018x y\u2019: No such file or directory",
     ),
     "no-such-file-plain": ("File not found: src/x.py", "no such file: a.txt"),
     "file-does-not-exist": ("path 'src/x.py' does not exist", "The file src/x.py was not found."),
@@ -94,7 +94,7 @@ REAL: dict[str, tuple[str, ...]] = {
     "command-not-found": (
         "bash: line 1: cargo: command not found",
         "/bin/sh: 1: cargo: not found",
-        "env: ‘node’: No such file or directory",
+        "env: \u2018node\u2019: No such file or directory",
         "env: 'node': No such file or directory",
     ),
     "unbound-variable": ("bash: line 3: TARGET: unbound variable",),
