@@ -5,6 +5,7 @@ Loaded for runs in which agents shared something.
 
 from __future__ import annotations
 
+from planrun.model.collaboration import live
 from planrun.reports import facts
 from planrun.reports.escape import code, inline, line
 
@@ -62,7 +63,7 @@ def _counts(state: RunState) -> Iterator[tuple[str, str, str]]:
         (len(noted.delegations.by_id), "delegation"),
         (len(noted.messages.by_id), "message"),
         (len(noted.reflections.by_id), "reflection"),
-        (len(noted.memory.by_key), "memory entry"),
+        (len(live(noted.memory.by_key.values(), last_moment(state))), "memory entry"),
     )
     parts = [f"{number} {_plural(word, number)}" for number, word in amounts if number]
     if parts:
