@@ -30,13 +30,13 @@ _MODE = 0o600
 _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
-    "plan/keys": "checked checks containers files formulas fragments gates instances notify outline params policy "
-    "rollback services table tools top uses",
+    "plan/keys": "checked checks collaboration containers files formulas fragments gates instances notify outline "
+    "params policy rollback services table tools top uses",
     "plan/kinds": "__init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",
     "expressions": "grammar parse",
-    "model": "globs groups notify plan planning policy",
+    "model": "collaboration globs groups notify plan planning policy",
     "risk": "actions classifier",
 }
 _DIGEST = 32  # bytes of a sha256

@@ -102,6 +102,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "approvals": [],
         "usage": NONE,
         "llm": None,
+        "collaboration": None,
         "outputs": {},
         "outputs_error": "",
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},
