@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from planrun.model.record import Record
+from planrun.plan.problems import distance
 from planrun.plan.revisions import listed_files
 
 TYPE_CHECKING = False
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST = 3
 """How many paths are suggested."""
-MAX_FILES = 50_000
-"""Files that are looked at: of a larger repository the first ones."""
+MAX_FILES = 20_000
+"""Files whose names are compared by letters; of a larger repository the others count only by the same name."""
 LONGEST = 500
 """Characters of a path; a longer one is compared with nothing."""
 _MOST_EDITS = 3
@@ -52,13 +53,19 @@ def predicted(path: str, files: Iterable[str], root: str = "") -> tuple[Suggesti
     wanted = _relative(path, root)
     if not wanted or len(wanted) > LONGEST:
         return ()
-    suggestions = []
+    alike: dict[str, list[str]] = {why: [] for why in _RANKS}
+    names: dict[str, str] = {}  # how each name of a file is like the wanted one: names repeat in a repository
     for number, file in enumerate(files):
-        if number >= MAX_FILES:
+        if number >= MAX_FILES and file.rpartition("/")[2] != wanted.rpartition("/")[2]:
+            continue
+        if why := _likeness(wanted, file, names):
+            alike[why].append(file)
+    suggestions: list[Suggestion] = []
+    for why, paths in alike.items():
+        if len(suggestions) >= MOST:
             break
-        if why := _likeness(wanted, file):
-            suggestions.append(Suggestion(path=file, why=why, edits=edits(wanted, file, LONGEST)))
-    suggestions.sort(key=lambda each: (_RANKS.index(each.why), each.edits, each.path))
+        rows = [Suggestion(path=path, why=why, edits=distance(wanted, path, LONGEST)) for path in paths]
+        suggestions += sorted(rows, key=lambda row: (row.edits, row.path))
     return tuple(suggestions[:MOST])
 
 
@@ -75,39 +82,26 @@ def _relative(path: str, root: str) -> str:
     return "" if found in (".", "..", "/") else found.lstrip("/")
 
 
-def _likeness(wanted: str, file: str) -> str:
-    """Return how a file is like a path, as `Suggestion.why`; "" when it is not."""
+def _likeness(wanted: str, file: str, names: dict[str, str]) -> str:
+    """Return how a file is like a path, as `Suggestion.why`; "" when it is not. `names`: what was found out before."""
     if file == wanted or not file:
         return ""
-    ours, theirs = posixpath.basename(wanted), posixpath.basename(file)
+    name = file.rpartition("/")[2]
+    why = names.get(name)
+    if why is None:
+        why = names[name] = _likeness_of_names(wanted.rpartition("/")[2], name)
+    if why == "ending":  # a name alone says little: such a file is meant in the same folder only
+        return why if wanted.rpartition("/")[0] == file.rpartition("/")[0] else ""
+    return why
+
+
+def _likeness_of_names(ours: str, theirs: str) -> str:
     if ours == theirs:
         return "folder"
     if ours.lower() == theirs.lower():
         return "case"
     limit = min(_MOST_EDITS, max(1, len(ours) // 4))
-    if abs(len(ours) - len(theirs)) <= limit and edits(ours, theirs, limit) <= limit:
+    if distance(ours, theirs, limit + 1) <= limit:
         return "slip"
     stem = posixpath.splitext(ours)[0]
-    is_near = posixpath.dirname(wanted) == posixpath.dirname(file)
-    return "ending" if is_near and stem and stem == posixpath.splitext(theirs)[0] else ""
-
-
-def edits(one: str, other: str, limit: int) -> int:
-    """Return how many edits lead from one text to another; more than `limit` counts as `limit` + 1.
-
-    An edit adds, leaves out or changes a character, or swaps two that stand side by side.
-    """
-    if abs(len(one) - len(other)) > limit:
-        return limit + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for number, char in enumerate(one, 1):
-        earlier, before, row = before, row, [number]
-        for at, letter in enumerate(other, 1):
-            cost = min(before[at] + 1, row[at - 1] + 1, before[at - 1] + (char != letter))
-            if number > 1 and at > 1 and char == other[at - 2] and one[number - 2] == letter:
-                cost = min(cost, earlier[at - 2] + 1)
-            row.append(cost)
-        if min(row) > limit and (not before or min(before) > limit):
-            return limit + 1
-    return min(row[-1], limit + 1)
+    return "ending" if stem and stem == posixpath.splitext(theirs)[0] else ""

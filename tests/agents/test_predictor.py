@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planrun.agents.predictor import certain, edits, files_of, predicted
+from planrun.agents import predictor
+from planrun.agents.predictor import certain, files_of, predicted
+from planrun.plan.problems import distance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +76,16 @@ def test_only_the_single_file_of_a_name_is_certain() -> None:
     assert certain(()) == ""
 
 
+def test_a_second_file_of_the_same_name_is_seen_in_the_largest_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the first one would count as certain; names that are only alike are not looked at beyond the limit."""
+    monkeypatch.setattr(predictor, "MAX_FILES", 2)
+    files = ("a/x.py", "b/app.py", "c/app.py", "d/aap.py")
+    assert [each.path for each in predicted("app.py", files)] == ["b/app.py", "c/app.py"]
+    assert certain(predicted("app.py", files)) == ""
+
+
 @pytest.mark.parametrize(
     ("one", "other", "limit", "number"),
     [
@@ -91,7 +103,7 @@ def test_only_the_single_file_of_a_name_is_certain() -> None:
 )
 def test_edits_are_counted_up_to_a_limit(one: str, other: str, limit: int, number: int) -> None:
     """Adding, leaving out, changing, and swapping neighbours count one each."""
-    assert edits(one, other, limit) == number
+    assert distance(one, other, limit + 1) == number
 
 
 WORDS = st.text("abcd", max_size=8)
@@ -125,7 +137,11 @@ def naive(one: str, other: str) -> int:
 @given(WORDS, WORDS, st.integers(0, 8))
 def test_edits_are_those_of_the_definition(one: str, other: str, limit: int) -> None:
     """For all texts and limits, and in both directions."""
-    assert edits(one, other, limit) == min(naive(one, other), limit + 1) == edits(other, one, limit)
+    assert (
+        distance(one, other, limit + 1)
+        == min(naive(one, other), limit + 1)
+        == distance(other, one, limit + 1)
+    )
 
 
 def test_the_files_are_those_that_git_lists(tmp_path: Path) -> None:
