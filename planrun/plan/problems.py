@@ -178,8 +178,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     plain = _folded(word)
     best, best_distance = None, max(1, len(plain) // 3) + 1
     for candidate in words:
-        if (distance := distance(plain, _folded(candidate), best_distance)) < best_distance:
-            best, best_distance = candidate, distance
+        if (away := distance(plain, _folded(candidate), best_distance)) < best_distance:
+            best, best_distance = candidate, away
     if best is None and len(plain) >= 3:
         starts = [candidate for candidate in words if _folded(candidate).startswith(plain)]
         best = starts[0] if len(starts) == 1 else None
