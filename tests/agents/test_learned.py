@@ -181,7 +181,8 @@ def test_a_damaged_entry_is_left_out(tmp_path: Path) -> None:
         {**good, "solution": "rm -rf ."},  # the id is that of another solution
         {**good, "category": None},
     ]
-    (tmp_path / FILE).write_text(json.dumps({"form": "planrun errors 1", "errors": [*wrong, good]}))
+    (tmp_path / FILE).write_text(json.dumps({"form": "planrun errors 1", "errors": [good, *wrong]}))
     again = ErrorStore()
     again.load(str(tmp_path))
     assert list(again.entries) == [good["id"]] == [entry_id("KeyError: 'a'", "x")]
+    assert again.as_data() == store.as_data()

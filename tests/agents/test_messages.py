@@ -97,6 +97,15 @@ def test_a_reply_has_three_minutes() -> None:
     assert post.next_limit() == ""
 
 
+def test_a_late_reply_is_dropped_though_nobody_asked_for_it_yet() -> None:
+    """The limit counts, and not when somebody looks."""
+    post = Office()
+    number = post.ask("a", "b")
+    post.clock.pass_by(180)
+    assert not post.reply(number, "yes")
+    assert [change["op"] for change in post.journal] == ["send", "assign", "end"]
+
+
 def test_messages_that_are_over_are_ended_together() -> None:
     """For a loop that waits for several of them."""
     post = Office(timeout=5.0)

@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planrun.agents.metrics import (
@@ -93,6 +93,7 @@ def test_a_trend_is_the_second_half_minus_the_first(recent: str, trend: float) -
     assert PathStats(recent=tuple([mark == "1" for mark in recent])).trend == trend
 
 
+@example([True] * 15 + [False] * 15)
 @given(st.lists(st.booleans(), max_size=60))
 def test_the_last_twenty_results_are_kept(results: list[bool]) -> None:
     """Older ones count in the totals alone, and the trend stays between -1 and 1."""
