@@ -68,7 +68,7 @@ PATTERNS = (
     _row(
         "policy-denied",
         "policy_denied",
-        r"(?:denied|refused) by (?:the )?(?:policy|rule|step|ceiling)\b[^\n]*",
+        r"(?:denied|refused) by (?:the )?(?:policy|rule|step|ceiling)\b[^\n]*|denied: [^\n]{1,500} \[[^\]\n]{1,200}\]",
         "The policy does not allow this call. It will not be allowed the next time either.",
         alternative="request_tool",
     ),

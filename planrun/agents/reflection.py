@@ -31,6 +31,7 @@ LONGEST_ERROR = 16 * 1024
 """Characters of an error that are looked at: its end."""
 LONGEST_LINE = 600
 """Characters of a line that patterns see."""
+_MARKS = ("<untrusted-data ", "</untrusted-data ")
 _SHOWN = 2000  # bytes of suggestions from files and earlier runs in a prompt
 _LONGEST_TEXT = 500  # characters of each text that a model writes about an error
 
@@ -106,6 +107,11 @@ class Failure(Record):
     tool: str
     args: Mapping[str, Any]
     message: str
+
+
+def without_marks(text: str) -> str:
+    """Return the result of a tool as it was before it became blocks of untrusted data."""
+    return "\n".join([line for line in text.split("\n") if not line.startswith(_MARKS)])
 
 
 def seen_text(message: str) -> str:

@@ -11,13 +11,14 @@ from planrun.agents.memorytool import MemoryTool
 from planrun.agents.messages import Post, Roster
 from planrun.agents.metrics import Metrics
 from planrun.agents.predictor import files_of
-from planrun.agents.reflection import Reflector
+from planrun.agents.reflection import Reflector, without_marks
 from planrun.model.events import AgentNoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planrun.agents.reflection import Failure
     from planrun.agents.snapshot import Snapshot
     from planrun.model.collaboration import Change, Collaboration, Journal, Noted
 
@@ -75,6 +76,18 @@ class Shared:
             book = DelegationBook(scope, self.settings.delegation, self._stamp, self._journal("delegation"))
             self._books[scope] = book
         return self._books[scope]
+
+    def after_tool(self, agent: str, failure: Failure, status: str) -> str:
+        """Take the result of a call of a tool; returns what its agent is told besides, "" for nothing.
+
+        `failure` has the call and its output, whatever `status` is: done, failed, denied or unknown.
+        """
+        if status == "done":
+            self.feedback.succeeded(agent, failure.tool, failure.args)
+        elif status in ("failed", "denied"):
+            reflection = self.feedback.failed(agent, failure.but(message=without_marks(failure.message)))
+            return f"\n\n{reflection.advice()}" if reflection else ""
+        return ""
 
     def memory_tool(self, step: str, agent: str) -> MemoryTool:
         """Return the tool `memory` of an agent."""

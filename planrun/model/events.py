@@ -211,6 +211,19 @@ class GateAnswered(Record):
     digest: str = ""  # of what was approved
 
 
+class AgentNoted(Record):
+    """An agent changed what agents share: the memory, a delegation, a message, a reflection or a snapshot.
+
+    `change` is as `planrun.model.collaboration` folds it; `agent`: the id of the agent, "" of planrun itself.
+    """
+
+    at: str
+    step: str
+    agent: str
+    kind: str  # memory, delegation, message, reflection or snapshot
+    change: dict[str, Any]
+
+
 class PlanningStarted(Record):
     """A model is asked for steps: for those that failed (`replan`), or for abstract ones (`expand`)."""
 
@@ -291,19 +304,6 @@ class PlanningEnded(Record):
     problems: tuple[str, ...] = ()
 
 
-class AgentNoted(Record):
-    """An agent changed what agents share: the memory, a delegation, a message, a reflection or a snapshot.
-
-    `change` is as `planrun.model.collaboration` folds it; `agent`: the id of the agent, "" of planrun itself.
-    """
-
-    at: str
-    step: str
-    agent: str
-    kind: str  # memory, delegation, message, reflection or snapshot
-    change: dict[str, Any]
-
-
 class RunEnding(Record):
     """The run is being ended early.
 
@@ -348,13 +348,13 @@ Event = (
     | CleanupResumed
     | GateOpened
     | GateAnswered
+    | AgentNoted
     | PlanningStarted
     | ModelAsked
     | ModelRepeated
     | ModelAnswered
     | BudgetCrossed
     | PlanningEnded
-    | AgentNoted
     | RunEnding
     | RunEnded
 )
@@ -373,13 +373,13 @@ EVENTS: dict[str, type[Event]] = {
     "cleanup_resumed": CleanupResumed,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,
+    "agent_noted": AgentNoted,
     "planning_started": PlanningStarted,
     "model_asked": ModelAsked,
     "model_repeated": ModelRepeated,
     "model_answered": ModelAnswered,
     "budget_crossed": BudgetCrossed,
     "planning_ended": PlanningEnded,
-    "agent_noted": AgentNoted,
     "run_ending": RunEnding,
     "run_ended": RunEnded,
 }

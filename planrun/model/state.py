@@ -68,9 +68,9 @@ class RunState:
             str, Any
         ] = {}  # that the caller gave before anything was asked, by step: value, via
         self.planning: Planning | None = None  # None: no model was asked
-        self.noted: Noted | None = None  # what agents shared; None: nothing
         self.named: Mapping[str, Any] = {}  # what the ledger says of the current plan
         self.ended: ev.RunEnded | None = None
+        self.noted: Noted | None = None  # what agents shared; None: nothing
         self.params: dict[str, Any] = {}
         self.events = 0
 
@@ -389,14 +389,14 @@ class RunState:
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
         fold_gate(self, event)
 
-    def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
-        fold_planning(self, event)
-
     def _agent_noted(self, event: ev.AgentNoted) -> None:
         from planrun.model.collaboration import Noted  # few runs have agents
 
         self.noted = self.noted or Noted()
         self.noted.apply(event)
+
+    def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
+        fold_planning(self, event)
 
     def _run_ending(self, event: ev.RunEnding) -> None:
         self.pausing = event.why in ("pause", "gates", "budget")
@@ -445,13 +445,13 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.CleanupResumed: RunState._cleanup_resumed,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,
+    ev.AgentNoted: RunState._agent_noted,
     ev.PlanningStarted: RunState._planned,
     ev.ModelAsked: RunState._planned,
     ev.ModelRepeated: RunState._planned,
     ev.ModelAnswered: RunState._planned,
     ev.BudgetCrossed: RunState._planned,
     ev.PlanningEnded: RunState._planned,
-    ev.AgentNoted: RunState._agent_noted,
     ev.RunEnding: RunState._run_ending,
     ev.RunEnded: RunState._run_ended,
 }

@@ -79,11 +79,11 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: any([step.step.makes for step in state.steps.values()]), "extras:PRODUCED"),  # noqa: C419 - as above
     (lambda state: state.plan.outputs, "extras:OUTPUTS"),
     (facts.is_revised, "versions:VERSIONS"),
+    (lambda state: state.noted, "collaboration:COLLABORATION"),
     (
         lambda state: state.planning is not None or _is_generated(state),
         "models:MODELS",
     ),
-    (lambda state: state.noted, "collaboration:COLLABORATION"),
     (any_gate, "gates:GATES"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )

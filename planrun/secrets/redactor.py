@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _OF_PLAN = fields_with("masked", PLAN_FIELDS)
 _OF_STEP = fields_with("masked")
 _OF_GATE = ("question", "header", "options", "schema", "default", "reason", "answer", "by")
+_OF_NOTE = ("op", "id", "type", "at", "status", "trust")
 _OF_MODEL = (
     "model",
     "request_id",
@@ -28,7 +29,6 @@ _OF_MODEL = (
     "refusals",
     "problems",
 )  # text from the model and its service
-_OF_NOTE = ("op", "id", "type", "at", "status", "trust")
 _OF_STEP_EVENT = ("items", "params", "outputs", "files")
 # Separates texts that are masked together; a secret is not matched across so many line breaks.
 _APART = "\n" * 8
@@ -49,12 +49,12 @@ class EventRedactor:
             ev.StepRestored: self._mask_data,
             ev.GateOpened: self._mask_gate,
             ev.GateAnswered: self._mask_gate,
+            ev.AgentNoted: self._mask_note,
             ev.PlanningStarted: self._mask_planning,
             ev.ModelAsked: self._mask_planning,
             ev.ModelRepeated: self._mask_planning,
             ev.ModelAnswered: self._mask_planning,
             ev.PlanningEnded: self._mask_planning,
-            ev.AgentNoted: self._mask_note,
             ev.RunEnded: self._mask_ended,
         }
 

@@ -9,7 +9,11 @@ from planrun.agents.reflection import category_of, matched
 
 # What programs really print, by the pattern that has to know it.
 REAL: dict[str, tuple[str, ...]] = {
-    "policy-denied": ("denied by rule policy.rules[0]: words: prod", "refused by the policy"),
+    "policy-denied": (
+        "denied by rule policy.rules[0]: words: prod",
+        "refused by the policy",
+        "denied: risk high is above low [llm_auto_approve]",
+    ),
     "tool-path-outside": (
         "/etc/passwd: a path has to be relative, and in the workspace",
         "../x: a path must not lead upwards",

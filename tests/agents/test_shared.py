@@ -12,6 +12,7 @@ from planrun.agents.reflection import Failure
 from planrun.agents.shared import Shared
 from planrun.agents.snapshot import Snapshot
 from planrun.errors import InternalError
+from planrun.llm.untrusted import data_block
 from planrun.model.collaboration import KINDS, Collaboration, Memory, Noted, collaboration_of
 from planrun.model.events import AgentNoted
 from planrun.model.planning import Llm
@@ -129,6 +130,24 @@ def test_the_next_run_uses_what_was_kept_if_it_may(tmp_path: Path) -> None:
     for store, known in (("read", 1), ("write", 1), ("off", 0)):
         run = Run(tmp_path, store=store, dir="kept")
         assert (len(run.metrics.paths), len(run.errors)) == (known, known)
+
+
+def test_the_advice_follows_the_result_of_a_tool(tmp_path: Path) -> None:
+    """A failure gets what may help, a denial that it stays one; a success is learned from and says nothing."""
+    run = Run(tmp_path)
+    shown = "exit code 1\n" + data_block("output of bash", "bash: line 1: ruff: command not found", 100)
+    failure = Failure(tool="bash", args={"command": "ruff"}, message=shown)
+    advice = run.after_tool("fix", failure, "failed")
+    assert advice.startswith("\n\n[command_not_found] The program is not installed here")
+    assert "Suggested fix: command -v ruff" in advice
+    assert run.after_tool("fix", failure.but(args={"command": "python -m ruff"}, message="ok"), "done") == ""
+    assert [entry.weight for entry in run.errors.entries.values()] == [0.65]
+    denied = Failure(tool="bash", args={}, message="denied: risk high is above low [llm_auto_approve]")
+    assert "[policy_denied]" in run.after_tool("fix", denied, "denied")
+    assert run.after_tool("fix", denied, "unknown") == ""
+    unknown = Failure(tool="bash", args={}, message=data_block("output of bash", "the flux is off", 100))
+    run.after_tool("fix", unknown, "failed")
+    assert run.noted().as_data(START)["reflections"][-1]["error"] == "the flux is off"
 
 
 def test_the_settings_of_a_plan_become_one_record() -> None:
