@@ -104,6 +104,8 @@ TABLE = (
         "show whether a task is simple, medium or complex",
         "cli.generate:classify",
     ),
+    Verb("memory", "[RUN] [KEY]", "model", "show the memory that a run's agents shared", "cli.memory:memory"),
+    Verb("errors", "[VERB]", "model", "list or clear what agents learned", "cli.learned:errors"),
     Verb("cache", "[VERB]", "cache", "inspect or clear the cache", "cli.cache:cache"),
     Verb("queue", "VERB", "queue", "queue plans in this folder and run them", "queue.cli:queue"),
     Verb("doctor", "", "machine", "check Python, git, shell, space, containers, CI ...", "doctor.cli:doctor"),
@@ -146,7 +148,7 @@ SPELLED = {
         "plan": "review",
         **{name: name for name in ("diff", "risk", "approve", "reject", "decide", "lock")},
     },
-    "model": {name: name for name in ("generate", "expand", "replan", "classify")},
+    "model": {name: name for name in ("generate", "expand", "replan", "classify", "memory", "errors")},
 }
 """`planrun GROUP WORD`: the verb that it means. `cache` and `queue` have verbs of their own."""
 

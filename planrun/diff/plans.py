@@ -204,10 +204,19 @@ def _limits(limits: Any) -> dict[str, Any]:
 
 
 def _llm(llm: Any) -> dict[str, Any]:
-    return {
-        name: duration(value) if name in ("timeout", "planning_timeout") else value
-        for name, value in vars(llm).items()
-    }
+    return _in_words(vars(llm))
+
+
+def _in_words(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a model with times as durations, those of agents included; extra fields stay as they are."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in ("timeout", "planning_timeout", "suppress_for"):
+            found[name] = duration(value)
+        else:
+            is_group = isinstance(value, dict) and name != "extra_body"
+            found[name] = _in_words(value) if is_group else value
+    return found
 
 
 def _notify(targets: Any) -> list[Any]:

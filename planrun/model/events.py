@@ -213,6 +213,19 @@ class GateAnswered(Record):
     digest: str = ""  # of what was approved
 
 
+class AgentNoted(Record):
+    """An agent changed what agents share: the memory, a delegation, a message, a reflection or a snapshot.
+
+    `change` is as `planrun.model.collaboration` folds it; `agent`: the id of the agent, "" of planrun itself.
+    """
+
+    at: str
+    step: str
+    agent: str
+    kind: str  # memory, delegation, message, reflection or snapshot
+    change: dict[str, Any]
+
+
 class PlanningStarted(Record):
     """A model is asked for steps: for those that failed (`replan`), or for abstract ones (`expand`)."""
 
@@ -439,6 +452,7 @@ Event = (
     | CleanupResumed
     | GateOpened
     | GateAnswered
+    | AgentNoted
     | PlanningStarted
     | ModelAsked
     | ModelRepeated
@@ -469,6 +483,7 @@ EVENTS: dict[str, type[Event]] = {
     "cleanup_resumed": CleanupResumed,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,
+    "agent_noted": AgentNoted,
     "planning_started": PlanningStarted,
     "model_asked": ModelAsked,
     "model_repeated": ModelRepeated,

@@ -153,6 +153,11 @@ class Llm(Record):
     replan_on_failure: ReplanOn = "fatal"
     enabled: bool = True
     extra_body: Mapping[str, Any] = {}  # more fields of each request, as the service knows them
+    # Of agents that work together: what was given of the fields in planrun.model.collaboration.
+    delegation: Mapping[str, Any] = {}
+    memory: Mapping[str, Any] = {}
+    messenger: Mapping[str, Any] = {}
+    reflection: Mapping[str, Any] = {}
 
 
 def lineage(plan: Plan) -> dict[str, str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.agents import AgentEvent, AgentState
+    from planrun.model.collaboration import Noted
     from planrun.model.lifecycle import Tolerance, Verdict
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Planning, PlanningEvent
@@ -71,6 +72,7 @@ class RunState:
         self.agents: dict[str, AgentState] = {}  # by id, in the order in which they started
         self.named: Mapping[str, Any] = {}  # what the ledger says of the current plan
         self.ended: ev.RunEnded | None = None
+        self.noted: Noted | None = None  # what agents shared; None: nothing
         self.params: dict[str, Any] = {}
         self.events = 0
 
@@ -391,6 +393,12 @@ class RunState:
     def _gate(self, event: ev.GateOpened | ev.GateAnswered) -> None:
         fold_gate(self, event)
 
+    def _agent_noted(self, event: ev.AgentNoted) -> None:
+        from planrun.model.collaboration import Noted  # few runs have agents
+
+        self.noted = self.noted or Noted()
+        self.noted.apply(event)
+
     def _planned(self, event: PlanningEvent | ev.RunResumed) -> None:
         fold_planning(self, event)
 
@@ -446,6 +454,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.CleanupResumed: RunState._cleanup_resumed,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,
+    ev.AgentNoted: RunState._agent_noted,
     ev.PlanningStarted: RunState._planned,
     ev.ModelAsked: RunState._planned,
     ev.ModelRepeated: RunState._planned,

@@ -30,13 +30,13 @@ _MODE = 0o600
 _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
-    "plan/keys": "agents checked checks containers files formulas fragments gates instances notify outline params "
-    "policy rollback services table tools top uses",
+    "plan/keys": "agents checked checks collaboration containers files formulas fragments gates instances notify outline "
+    "params policy rollback services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",
     "expressions": "grammar parse",
-    "model": "agenttypes globs groups notify plan planning policy",
+    "model": "agenttypes collaboration globs groups notify plan planning policy",
     "risk": "actions classifier",
 }
 _DIGEST = 32  # bytes of a sha256

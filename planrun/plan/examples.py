@@ -88,6 +88,15 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "track_files": "true",
         "rollback": "false",
     },
+    "Delegation": {
+        "enabled": "false",
+        "alpha": "0.1",
+        "max_depth": "5",
+        "depth_penalty": "3",
+        "suppress_for": "10m",
+        "max_parallel_agents": "5",
+        "load_penalty": "0.3",
+    },
     "Errors": {
         "unknown": "retry",
     },
@@ -137,6 +146,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "replan_on_failure": "fatal",
         "extra_body": "{service_tier: standard_only}",
         "enabled": "false",
+        "delegation": "{max_depth: 3}",
+        "memory": "{store: read}",
+        "messenger": "{timeout: 3m}",
+        "reflection": "{llm: true}",
     },
     "Matcher": {
         "step": "[publish, deploy-*]",
@@ -156,6 +169,15 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "exclude": "[{os: macos, python: \"3.11\"}]",
         "max_parallel": "2",
         "fail_fast": "true",
+    },
+    "Memory": {
+        "max_entries": "500",
+        "max_bytes": "65536",
+        "store": "read",
+        "dir": ".agents",
+    },
+    "Messenger": {
+        "timeout": "3m",
     },
     "Notification": {
         "webhook": "https://ci.example.com/hooks/planrun",
@@ -241,6 +263,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "run": "curl -f localhost:8000",
         "interval": "1s",
         "timeout": "1m",
+    },
+    "Reflection": {
+        "enabled": "false",
+        "llm": "true",
+        "autofix": "true",
     },
     "Reports": {
         "junit": "build/junit.xml",

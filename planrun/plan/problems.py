@@ -182,8 +182,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     plain = _folded(word)
     best, best_distance = None, max(1, len(plain) // 3) + 1
     for candidate in words:
-        if (distance := _distance(plain, _folded(candidate), best_distance)) < best_distance:
-            best, best_distance = candidate, distance
+        if (away := distance(plain, _folded(candidate), best_distance)) < best_distance:
+            best, best_distance = candidate, away
     if best is None and len(plain) >= 3:
         starts = [candidate for candidate in words if _folded(candidate).startswith(plain)]
         best = starts[0] if len(starts) == 1 else None
@@ -214,7 +214,7 @@ def _folded(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-def _distance(left: str, right: str, limit: int) -> int:
+def distance(left: str, right: str, limit: int) -> int:
     """Count insertions, deletions, substitutions and swaps of neighbours; `limit` stands for anything larger."""
     if abs(len(left) - len(right)) >= limit:
         return limit
@@ -227,4 +227,6 @@ def _distance(left: str, right: str, limit: int) -> int:
             if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
                 cost = min(cost, older[j - 2] + 1)
             row.append(cost)
+        if min(row) >= limit and (not before or min(before) >= limit):  # it only grows from here
+            return limit
     return min(row[-1], limit)

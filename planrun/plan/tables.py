@@ -98,6 +98,15 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "track_files": (("bool",), None, None),
         "rollback": (("bool",), None, None),
     },
+    "Delegation": {
+        "enabled": (("bool",), None, None),
+        "alpha": (("number", 0, 1), None, None),
+        "max_depth": (("integer", 0, 20), None, None),
+        "depth_penalty": (("integer", 0, 100), None, None),
+        "suppress_for": (("delay",), None, None),
+        "max_parallel_agents": (("integer", 1, 100), None, None),
+        "load_penalty": (("number", 0, 1), None, None),
+    },
     "Errors": {
         "unknown": (("word", ("fail", "retry"), ()), None, None),
     },
@@ -147,6 +156,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "replan_on_failure": (("word", ("fatal", "any", "never"), ()), None, None),
         "extra_body": (None, None, "any"),
         "enabled": (("bool",), None, None),
+        "delegation": (None, None, "Delegation"),
+        "memory": (None, None, "Memory"),
+        "messenger": (None, None, "Messenger"),
+        "reflection": (None, None, "Reflection"),
     },
     "Matcher": {
         "step": (("full",), ((("full",), None, None), 1), None),
@@ -166,6 +179,15 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "exclude": (None, ((None, None, ("axis", (("value",), None, None), 1)), 1), None),
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "fail_fast": (("bool",), None, None),
+    },
+    "Memory": {
+        "max_entries": (("integer", 1, 10000), None, None),
+        "max_bytes": (("integer", 1, 1048576), None, None),
+        "store": (("word", ("off", "read", "write"), ()), None, None),
+        "dir": (("line",), None, None),
+    },
+    "Messenger": {
+        "timeout": (("duration",), None, None),
     },
     "Notification": {
         "webhook": (("line",), None, "Webhook"),
@@ -261,6 +283,11 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "run": (("full",), None, None),
         "interval": (("duration",), None, None),
         "timeout": (("duration",), None, None),
+    },
+    "Reflection": {
+        "enabled": (("bool",), None, None),
+        "llm": (("bool",), None, None),
+        "autofix": (("bool",), None, None),
     },
     "Reports": {
         "junit": (("text",), ((("text",), None, None), 1), None),
@@ -440,7 +467,7 @@ LATER: dict[str, tuple[str, ...]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("FailureRules", "Llm", "Matcher", "Policy", "PolicyFile")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

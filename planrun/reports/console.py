@@ -211,7 +211,7 @@ class Console:
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS)):
+        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS, ev.AgentNoted)):
             self._about_models(event, state)
 
     def _open(self, state: RunState) -> None:
@@ -247,7 +247,11 @@ class Console:
 
     def _about_models(self, event: Event, state: RunState) -> None:
         self._grown(state)
-        place = "agents:AGENTS" if isinstance(event, _OF_AGENTS) else "models:MODELS"
+        place = "models:MODELS"
+        if isinstance(event, _OF_AGENTS):
+            place = "agents:AGENTS"
+        elif isinstance(event, ev.AgentNoted):
+            place = "collaboration:COLLABORATION"
         icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
@@ -341,7 +345,9 @@ class Console:
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
         elif event.patch:
             count = len(event.patch["files"])
-            about = f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            about = (
+                f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            )
             if not self._close_output(event.step, f"{self._heading_icon('completed')} {about}"):
                 self._say("" if self.look.quiet else f"{self._icon('completed')} {about}\n")
         elif not self.look.quiet:

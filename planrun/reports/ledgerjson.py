@@ -149,6 +149,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "risk": risk_totals(state),
         "gates": [],
         "approvals": [],
+        "collaboration": None,
         "usage": _total_usage(state),
         "llm": None,
         "agents": [],

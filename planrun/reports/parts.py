@@ -79,6 +79,7 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: any([step.step.makes for step in state.steps.values()]), "extras:PRODUCED"),  # noqa: C419 - as above
     (lambda state: state.plan.outputs, "extras:OUTPUTS"),
     (facts.is_revised, "versions:VERSIONS"),
+    (lambda state: state.noted, "collaboration:COLLABORATION"),
     (
         lambda state: state.planning is not None or _is_generated(state),
         "models:MODELS",

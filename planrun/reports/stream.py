@@ -192,7 +192,7 @@ class EventStream:
             },
         )
 
-    def _put(self, kind: str, at: str, state: RunState, **fields: Any) -> None:
+    def _put(self, kind: str, at: str, state: RunState, /, **fields: Any) -> None:
         run = state.started.run if state.started else ""
         self._send({"type": kind, "at": at, "run": run, "plan_id": state.plan.name, **fields})
 

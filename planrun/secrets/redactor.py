@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _OF_PLAN = fields_with("masked", PLAN_FIELDS)
 _OF_STEP = fields_with("masked")
 _OF_GATE = ("question", "header", "options", "schema", "default", "reason", "answer", "by")
+_OF_NOTE = ("op", "id", "type", "at", "status", "trust")
 _OF_MODEL = (
     "model",
     "request_id",
@@ -49,6 +50,7 @@ class EventRedactor:
             ev.StepRestored: self._mask_data,
             ev.GateOpened: self._mask_gate,
             ev.GateAnswered: self._mask_gate,
+            ev.AgentNoted: self._mask_note,
             ev.PlanningStarted: self._mask_planning,
             ev.ModelAsked: self._mask_planning,
             ev.ModelRepeated: self._mask_planning,
@@ -211,6 +213,12 @@ class EventRedactor:
         """Mask what an agent and its tools say; names of tools and figures stay unchanged."""
         fields = {name: vars(event)[name] for name in _OF_AGENT if vars(event).get(name)}
         masked: ev.Event = event.but(**{name: self.mask_value(value) for name, value in fields.items()})
+        return masked
+
+    def _mask_note(self, event: Any) -> ev.Event:
+        """Mask what an agent noted; what planrun finds a change by stays unchanged."""
+        kept = {name: event.change[name] for name in _OF_NOTE if name in event.change}
+        masked: ev.Event = event.but(change={**self.mask_value(event.change), **kept})
         return masked
 
     def _mask_planning(self, event: Any) -> ev.Event:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import planrun as api
+from planrun.model import events as ev
+from planrun.model.state import RunState
+from planrun.plan.load import load_bytes
+from planrun.reports.stream import EventStream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Command
 
+AT = "2026-01-31T09:30:00.000Z"
 PLAN = """\
 version: 1
 name: demo
@@ -135,3 +140,44 @@ def test_python_programs_are_called_with_the_same_events(tmp_path: Path) -> None
 
     assert api.execute(plan, workspace=str(tmp_path), on_event=fails).verdict() == "completed"
     assert calls.count("step_status") == 1
+
+
+def test_the_stream_goes_on_after_a_gate(planrun: Command, tmp_path: Path) -> None:
+    """The events of a gate have a `kind` of their own, and what follows them is in the stream, too."""
+    plan = """\
+version: 1
+steps:
+  - {id: sure, ask: {question: Go on?}}
+  - {id: next, run: "true", depends_on: [sure]}
+"""
+    (tmp_path / "plan.yml").write_text(plan)
+    words = ("execute", "plan.yml", "--quiet", "--events", "events.jsonl", "--decide", "sure=yes")
+    assert planrun(*words).returncode == 0
+    found = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [event["kind"] for event in of(found, "gate_opened")] == ["ask"]
+    assert [event["step"] for event in of(found, "step_status") if event["new_status"] == "completed"] == [
+        "sure",
+        "next",
+    ]
+    assert len(of(found, "run_ended")) == 1
+
+
+def test_what_agents_note_is_in_the_stream(tmp_path: Path) -> None:
+    """With the step and the agent, and nothing ends the stream."""
+    plan = load_bytes(
+        b'version: 1\nsteps: [{id: fix, run: "true"}]\n', str(tmp_path / "plan.yml"), cache=False
+    )
+    state, sent = RunState(plan), list[dict[str, Any]]()
+    stream = EventStream(sent.append, state)
+    change = {"op": "read", "key": "db", "at": AT}
+    event = ev.AgentNoted(at=AT, step="fix", agent="fix.a1", kind="memory", change=change)
+    state.apply(event)
+    stream.on_event(event, state)
+    [noted] = of(sent, "agent_noted")
+    assert (noted["step"], noted["agent"], noted["kind"], noted["change"]) == (
+        "fix",
+        "fix.a1",
+        "memory",
+        change,
+    )
+    assert sent[-1]["type"] == "progress"

@@ -103,6 +103,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "usage": NONE,
         "llm": None,
         "agents": [],
+        "collaboration": None,
         "outputs": {},
         "outputs_error": "",
         "summary": {"total": 9, "completed": 3, "failed": 3, "skipped": 2, "blocked": 1, "cancelled": 0},

@@ -197,6 +197,9 @@ def test_every_kind_of_event_was_thought_of() -> None:
     structural |= {"finishes"}
     # Numbers of attempts, offsets in logs, hashes of logs.
     structural |= {"attempt", "stderr", "log_sha256"}
+    # What agents note is masked, but for what it is found by; their ids are made of those of steps.
+    masked |= {"change"}
+    structural |= {"agent"}
     fields = {name for kind in ev.EVENTS.values() for name in kind.__annotations__}
     assert fields == structural | masked
 
@@ -229,6 +232,20 @@ def test_what_a_model_says_is_masked() -> None:
     assert (ended.refusals[0]["step"], ended.plan["version"], ended.steps) == ("b", 2, ("a",))
     asked = ev.ModelAsked(at=AT, call=1, purpose="replan", model=SECRET, request="f" * 64, reserved={})
     assert SECRET not in repr(vars(REDACTOR.mask_event(asked)))
+
+
+def test_what_an_agent_notes_is_masked() -> None:
+    """Keys, values and texts; what a change is found and folded by stays."""
+    change = {"op": "write", "type": "fact", "key": f"k {SECRET}", "value": {SECRET: [SECRET]}, "at": AT}
+    found = REDACTOR.mask_event(ev.AgentNoted(at=AT, step="a", agent="a", kind="memory", change=change))
+    assert isinstance(found, ev.AgentNoted)
+    assert found.change == {
+        "op": "write",
+        "type": "fact",
+        "key": "k ***",
+        "value": {"***": ["***"]},
+        "at": AT,
+    }
 
 
 def test_a_plan_is_shown_masked_and_does_the_same() -> None:

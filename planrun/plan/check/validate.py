@@ -68,7 +68,18 @@ def validated(outline: Outline, included: Included) -> Checked:
 # steps before expressions are read, `find` finds what expressions may read, `check` reports what is wrong.
 _TAKEN = ("containers", "uses")
 _FOUND = ("gates", "tools", "agents", "uses", "instances")
-_CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback", "notify")
+_CHECKED = (
+    "gates",
+    "policy",
+    "checks",
+    "containers",
+    "services",
+    "top",
+    "files",
+    "rollback",
+    "notify",
+    "collaboration",
+)
 
 
 def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given: object) -> None:

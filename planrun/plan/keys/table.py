@@ -162,7 +162,7 @@ _PLAN = (
     _key("schedule"),
     _key("concurrency"),
     _key("policy", form="policy", module="policy", diff=False),
-    _key("llm", form="llm", merged=True),
+    _key("llm", form="llm", module="collaboration", merged=True),
     _key("notify", form="notify", module="notify"),
     _key("containers", form="", field="", merged=True),
     _key("agents", form="", field="", module="agents", merged=True),

@@ -154,7 +154,12 @@ _READ: dict[str, Callable[[Node], Any]] = {
 
 def llm_of(node: Node) -> Llm:
     """Return what a plan says about its model."""
-    fields: dict[str, Any] = {
-        name: _READ[name](value) if name in _READ else value.value for name, value in members(node)
-    }
-    return Llm(**fields)
+    fields: dict[str, Any] = {}
+    for name, value in members(node):
+        if value.kind == MAPPING and name != "extra_body":
+            from planrun.plan.keys.collaboration import settings_of  # few plans have agents
+
+            fields[name] = settings_of(name, value)
+        else:
+            fields[name] = _READ[name](value) if name in _READ else value.value
+    return Llm(**{name: value for name, value in fields.items() if value != {}})

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from planrun.plan.schema.collaboration import Delegation, Memory, Messenger, Reflection
 from planrun.plan.schema.fields import (
     ID_PATTERN,
     NAME_PATTERN,
@@ -61,6 +62,12 @@ class Llm(Written):
         {"service_tier": "standard_only"},
     )
     enabled: bool | None = key("Whether a model is asked at all.", example=False)
+    delegation: Delegation | None = key("When an agent hands its work to another one.", {"max_depth": 3})
+    memory: Memory | None = key(
+        "The memory that agents share, and what they keep from run to run.", {"store": "read"}
+    )
+    messenger: Messenger | None = key("Messages between agents.", {"timeout": "3m"})
+    reflection: Reflection | None = key("What agents are told about errors of their tools.", {"llm": True})
 
 
 Level = Literal["none", "read-only", "low", "medium", "high"]

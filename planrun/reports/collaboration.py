@@ -1,0 +1,113 @@
+"""How the agents of a run worked together: the shared memory, delegations, messages, reflections and snapshots.
+
+Loaded for runs in which agents shared something.
+"""
+
+from __future__ import annotations
+
+from planrun.model.collaboration import live
+from planrun.reports import facts
+from planrun.reports.escape import code, inline, line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from planrun.model.events import AgentNoted
+    from planrun.model.state import RunState
+    from planrun.reports.parts import Part
+
+_MOST_ROWS = 100  # of delegations in a report
+_HEAD = ("Step", "From", "To", "Rule", "Score", "Result", "Time")
+
+
+def last_moment(state: RunState) -> str:
+    """Return when an agent last noted something: what was expired by then is not part of the reports."""
+    return state.noted.changes[-1].at if state.noted else ""
+
+
+def event_line(event: AgentNoted, _state: RunState) -> tuple[str, str]:
+    """Return the status whose icon fits, and one clean line; "" for what people need not see at once."""
+    change = event.change
+    if event.kind == "delegation":
+        return _delegated(change)
+    if event.kind == "message" and change["op"] == "send":
+        return "running", line(
+            f"{change['from']} asks {change['to_role']} ({change['id']}): {change['type']}"
+        )
+    if event.kind == "message" and change.get("status") not in (None, "answered"):
+        return "partial", line(f"message {change['id']}: {change['status']}: {change['reply']}")
+    if event.kind == "reflection" and change["op"] == "reflect":
+        return "partial", line(f"{event.agent}: {change['tool']} failed: {change['category']}")
+    return "", ""
+
+
+def _delegated(change: Mapping[str, Any]) -> tuple[str, str]:
+    if change["op"] == "begin":
+        score = facts.amount_of(change["score"])
+        return "running", line(
+            f"{change['from']} delegates to {change['to']} ({change['id']}, score {score}): {change['reason']}"
+        )
+    status = "completed" if change["result"] == "completed" else "partial"
+    return status, line(
+        f"delegation {change['id']}: {change['result']} in {facts.seconds(change['seconds'])}"
+    )
+
+
+def _counts(state: RunState) -> Iterator[tuple[str, str, str]]:
+    noted = state.noted
+    if noted is None:
+        return
+    amounts = (
+        (len(noted.delegations.by_id), "delegation"),
+        (len(noted.messages.by_id), "message"),
+        (len(noted.reflections.by_id), "reflection"),
+        (len(live(noted.memory.by_key.values(), last_moment(state))), "memory entry"),
+    )
+    parts = [f"{number} {_plural(word, number)}" for number, word in amounts if number]
+    if parts:
+        yield "Agents together", "Together", ", ".join(parts)
+
+
+def _plural(word: str, number: int) -> str:
+    if number == 1:
+        return word
+    return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+
+
+def _page(state: RunState) -> Iterator[str]:
+    """Yield a section of a markdown page: every delegation with its rule, score and result."""
+    rows = state.noted.delegations.rows() if state.noted else []
+    if not rows:
+        return
+    lines = [_row(row) for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines.append(f"\n{len(rows) - _MOST_ROWS} more delegations are in ledger.json.\n")
+    yield f"\n## Delegations\n\n| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n{''.join(lines)}"
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    cells = (
+        code(row["step"]),
+        inline(row["from"]),
+        inline(row["to"]),
+        code(row["rule"]),
+        facts.amount_of(row["score"]),
+        inline(row["result"]),
+        facts.seconds(row["seconds"]) if "seconds" in row else "",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
+    if state.noted is not None:
+        ledger["collaboration"] = state.noted.as_data(last_moment(state))
+
+
+COLLABORATION: Part = {
+    "event_line": event_line,
+    "summary": _counts,
+    "page_end": _page,
+    "fill_ledger": _fill_ledger,
+}
