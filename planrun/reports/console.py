@@ -341,7 +341,9 @@ class Console:
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
         elif event.patch:
             count = len(event.patch["files"])
-            about = f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            about = (
+                f"{line(event.step)}: the agent ended with a patch of {count} file{'' if count == 1 else 's'}"
+            )
             if not self._close_output(event.step, f"{self._heading_icon('completed')} {about}"):
                 self._say("" if self.look.quiet else f"{self._icon('completed')} {about}\n")
         elif not self.look.quiet:
