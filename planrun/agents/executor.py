@@ -142,6 +142,7 @@ class AgentExecutor:
 
     def _advance(self) -> None:
         """Let every agent do what it can, take the outcomes, and start those that wait for a place."""
+        self._stop_listening()  # a model may close its descriptor, and a process get the same number
         for name, run in list(self._agents.items()):
             try:
                 run.advance()
@@ -162,12 +163,14 @@ class AgentExecutor:
 
     def _listen(self) -> None:
         """Let a wait end when a model has answered."""
-        wanted = {run.fd for run in self._agents.values() if run.fd >= 0}
-        for descriptor in self._heard - wanted:
-            self._base.ignore(descriptor)
-        for descriptor in wanted - self._heard:
+        self._heard = {run.fd for run in self._agents.values() if run.fd >= 0}
+        for descriptor in self._heard:
             self._base.listen(descriptor)
-        self._heard = wanted
+
+    def _stop_listening(self) -> None:
+        for descriptor in self._heard:
+            self._base.ignore(descriptor)
+        self._heard = set()
 
     def attend(self) -> None:
         """Do what is due of the running attempts without waiting; wait() returns ends."""
@@ -209,6 +212,7 @@ class AgentExecutor:
     def kill_all(self) -> None:
         """End every attempt at once."""
         self._base.kill_all()
+        self._stop_listening()
         for name, run in list(self._agents.items()):
             run.stop("cancelled")
             run.close()
@@ -218,6 +222,7 @@ class AgentExecutor:
 
     def close(self) -> None:
         """Leave nothing running."""
+        self._stop_listening()
         for run in self._agents.values():
             run.close()
         for log in self._logs.values():

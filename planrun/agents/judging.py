@@ -104,6 +104,11 @@ def _risk_of(name: str, args: dict[str, Any], job: Job | None, *, on_copy: bool)
         workspace = os.path.realpath(job.cwd)
         setting = Setting(variables={"PLANRUN_WORKSPACE": workspace}, workspace=workspace)
         return of_script(args["command"], BASH, {}, setting)
+    if name in ("read", "grep") and args.get(
+        "path"
+    ):  # a file that may hold secrets is not sent to a service unasked
+        found = of_call("file.read", {"path": args["path"]}, {}, Setting())
+        return found if "may hold secrets" in found.reason else _OWN
     if name not in WRITING:
         return _OWN
     if on_copy:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT = 3.0
 """Seconds that a stopped call to a model has to end."""
+_LATE = 6.0  # seconds that its process may be late with an answer
 _POLL = 0.05  # seconds, where no descriptor reports an answer
 _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
@@ -76,6 +77,7 @@ class AgentRun:
         self._purse: Purse | None = None
         self._request: tuple[Request, Held] | None = None  # under way
         self._call = 0
+        self._answer_by = 0.0  # when the process of the model is asked again, whether it reported something or not
         self._copying = False
         self._grown = False  # the longest answer was doubled once
         self._cuts = 0  # answers that were cut off in a row
@@ -123,8 +125,8 @@ class AgentRun:
         due = [self._deadline]
         if self.is_stopping:
             due.append(self._stop_by)
-        if self._request and self.fd < 0:
-            due.append(self.context.clock.monotonic() + _POLL)
+        if self._request:
+            due.append(self.context.clock.monotonic() + _POLL if self.fd < 0 else self._answer_by)
         if self._not_before:
             due.append(self._not_before)
         return min(due)
@@ -299,6 +301,7 @@ class AgentRun:
         sent = request.but(seconds=max(0.001, min(llm.timeout, self.seconds_left())))
         self._model.ask(sent if held.paid == request.paid else sent.but(paid=held.paid))
         self._request = (request, held)
+        self._answer_by = self.context.clock.monotonic() + sent.seconds + _LATE
 
     def _poll(self) -> bool:
         assert self._model is not None

@@ -9,6 +9,8 @@ import sys
 
 from planrun.model.agenttools import MAX_LINES, MAX_READ, MAX_RESULT
 from planrun.model.globs import BadGlob, matches, parse
+from planrun.risk.classifier import Setting, ground_of
+from planrun.risk.paths import reading as secret
 from planrun.tools.ground import Refusal, kind_of, read_whole
 from planrun.tools.walking import SKIPPED, Folder, files_below, folder_of, shown_names
 
@@ -79,8 +81,9 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         raise Refusal(f"the pattern is no regular expression: {error}") from None
     fits = _pattern(args["glob"]) if args.get("glob") else None
     most, found, used = args.get("limit", _MATCHES), [], 0
+    named = str(args.get("path") or "").removeprefix("./")
     for path, fd, name in _searched(ground, args):
-        if fits is not None and not fits(path):
+        if (fits is not None and not fits(path)) or (path != named and _is_secret(path)):
             continue
         for number, text in _matches(pattern, fd, name):
             line = f"{path}:{number}: {text[:_LONGEST]}"
@@ -91,6 +94,11 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
                 return {}
     put(found or ["[no line matches]"])
     return {}
+
+
+def _is_secret(path: str) -> bool:
+    """Whether the name of a file shows that it may hold secrets: a search leaves it out."""
+    return bool(secret(path, "", ground_of(Setting())))
 
 
 def _searched(ground: Ground, args: dict[str, Any]) -> Any:

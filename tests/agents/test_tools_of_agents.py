@@ -93,6 +93,24 @@ def test_searches(planrun: Command) -> None:
     assert "planrun-out" not in "".join(told)
 
 
+def test_files_that_may_hold_secrets_are_not_sent_unasked(planrun: Command) -> None:
+    """A search leaves them out, and reading one is of high risk."""
+    folder = repository(planrun.folder)
+    (folder / ".env").write_text("DEPLOY=abc\n")
+    (folder / "id_rsa").write_text("DEPLOY=abc\n")
+    (folder / "deploy.txt").write_text("DEPLOY=$DEPLOY\n")
+    told = called(planrun, ("grep", {"pattern": "DEPLOY"}))
+    assert "deploy.txt:1" in told[0]
+    assert "abc" not in told[0]
+    (folder / "plan.yml").write_text(agent(apply="never"))
+    with FakeMessages(
+        turns(use(("read", {"path": ".env"}), ("grep", {"pattern": "D", "path": "id_rsa"})), finish())
+    ) as api:
+        assert planrun("execute", "plan.yml", env=api.env).returncode == 0
+    found = ledger(folder)["agents"][0]["effects"]
+    assert [(each["status"], each["risk"]) for each in found] == [("denied", "high")] * 2
+
+
 def test_edits(planrun: Command) -> None:
     """write, edit and apply_patch; an edit needs a text that stands in the file exactly once."""
     patch = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a * b\n+    return a + b\n"
