@@ -18,31 +18,48 @@ LEAST_ANSWER = 512  # tokens that an answer may need at least
 
 
 class Purse:
-    """What one agent may use; `before`: its calls in earlier processes, `crossed`: what these reported."""
+    """What one agent may use.
+
+    `before`: calls in earlier processes, those of agents that it asked included; `crossed`: what these reported;
+    `turns`: its own. Tokens and dollars of agents that it asks are a part of its own, and turns are not.
+    """
 
     def __init__(
         self,
         agent: dict[str, Any],
         budget: Budget,
         before: Sequence[Call] = (),
+        turns: int = 0,
         crossed: Sequence[ev.BudgetCrossed] = (),
     ) -> None:
         limits = {"tokens": float(agent["max_tokens"]), "turns": float(agent["max_turns"])}
         if agent.get("max_usd") is not None:
             limits["usd"] = agent["max_usd"]
-        self.limits = limits
         used = {name: sum(call.used(name) for call in before) for name in ("tokens", "usd")}
-        self.budget = budget.part("step", limits, agent["step"])
-        self.budget.account.use({**used, "turns": float(len(before))})
+        own = limits.pop("turns")
+        self.whole = budget.part("step", limits, agent["step"])
+        self.whole.account.use(used)
+        self.budget = self.whole.part("step", {"turns": own}, agent["step"])
+        self.budget.account.use({"turns": float(turns)})
+        self.limits = {"tokens": limits["tokens"], "turns": own, **limits}
         for event in crossed:
-            key = (event.resource, event.limit)
-            self.budget.account.reported.setdefault(key, set()).add(event.level)
+            account = (self.budget if event.resource == "turns" else self.whole).account
+            account.reported.setdefault((event.resource, event.limit), set()).add(event.level)
+
+    def used(self, name: str) -> float:
+        """Return how much is used of a resource."""
+        return (self.budget if name == "turns" else self.whole).account.used(name)
+
+    def left(self) -> dict[str, float]:
+        """Return the tokens, and the dollars where they are limited, that may still be used."""
+        account = self.whole.account
+        found = {name: account.left(name) for name in ("tokens", "usd")}
+        return {name: max(0.0, value) for name, value in found.items() if value is not None}
 
     def percent(self) -> int:
         """Return how much is used of what is used most, in per cent."""
-        account = self.budget.account
         return min(
-            100, max(int(100 * account.used(name) / limit) for name, limit in self.limits.items() if limit)
+            100, max(int(100 * self.used(name) / limit) for name, limit in self.limits.items() if limit)
         )
 
     def fitting(self, request: Request, tokens: int) -> tuple[Request, int]:

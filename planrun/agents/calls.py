@@ -8,7 +8,7 @@ from planrun.actions.tool import process_of, shortened
 from planrun.agents.own import OWN, OwnCall
 from planrun.llm.untrusted import data_block
 from planrun.model import events as ev
-from planrun.model.agenttools import BASH_TIMEOUT, FILE_TIMEOUT, MAX_RESULT, SPECS
+from planrun.model.agenttools import BASH_TIMEOUT, FILE_TIMEOUT, MAX_RESULT, MEMORY_CHANGES, SPECS
 from planrun.model.agenttypes import FINISH
 from planrun.model.job import Job
 from planrun.model.jsontext import dumps
@@ -48,6 +48,8 @@ class Calls:
     def advance(self) -> bool:
         """Start what may start now; whether every call has its result, `finish` left out."""
         run = self._run
+        if run.team.child is not None:
+            return False
         waiting = [call for call in run.transcript.calls if call["id"] not in run.transcript.results]
         waiting = [call for call in waiting if call["name"] != FINISH]
         known = {call["id"] for call, _ in self._processes.values()}
@@ -56,10 +58,15 @@ class Calls:
                 continue
             running = [each for each, _ in self._processes.values()]
             is_blocked = any(map(_has_effects, running)) or (running and _has_effects(call))
-            if is_blocked or len(running) >= _TOGETHER:
+            if is_blocked or len(running) >= _TOGETHER or run.team.child is not None:
                 return False
             self._begin(call)
-        return not self._processes
+        return not self._processes and run.team.child is None
+
+    def repeat(self, call: dict[str, Any]) -> None:
+        """Make a corrected call of a reading tool, which its result names; its own result is a note."""
+        self._run.say(f"planrun repeats {call['name']} with a corrected path")
+        self._begin(call)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Take the end of a process."""
@@ -76,12 +83,12 @@ class Calls:
             "duration": round(outcome.duration, 4),
             "log": self._log_name(job),
         }
-        self._settle(call, text, "failed" if failed else "done", **facts)
+        self.settle(call, text, "failed" if failed else "done", **facts)
 
     def unknown(self, called: ev.ToolCalled, call: dict[str, Any]) -> None:
         """Record that a call of an earlier process has no known end, and tell the model."""
         message = "planrun was killed while it ran"
-        self._settle(call, _UNKNOWN, "unknown", message=message, agent=called.agent)
+        self.settle(call, _UNKNOWN, "unknown", message=message, agent=called.agent)
 
     def kept(self, called: ev.ToolCalled, *, failed: bool) -> None:
         """Record the end of a call whose result an earlier process kept."""
@@ -94,11 +101,18 @@ class Calls:
         run = self._run
         if why := self._fault(call):
             self._called(call, risk="read-only", answer="deny", reason=why, rule="agent:tools")
-            self._settle(call, why, "denied", message=why)
+            self.settle(call, why, "denied", message=why)
             return
         if call["name"] in OWN:
-            self._called(call, risk="read-only", answer="allow")
+            changes = call["name"] == "memory" and call["input"]["op"] in MEMORY_CHANGES
+            self._called(call, risk="read-only", answer="allow", effects=changes)
             self._own(call)
+            return
+        if call["name"] == "ask_agent":  # each call of the other agent is judged when it comes
+            self._called(call, risk="low", answer="allow", effects=True)
+            run.recorder.sync()
+            if why := run.team.ask(call):
+                self.settle(call, why, "failed", message=why)
             return
         number = run.next_number()
         job = self._job(call, number)
@@ -113,7 +127,7 @@ class Calls:
         )
         if verdict.answer != "allow":
             why = _denial(verdict)
-            self._settle(call, why, "denied", message=verdict.reason)
+            self.settle(call, why, "denied", message=verdict.reason)
             return
         job = verdict.job or job
         if verdict.effects:
@@ -135,6 +149,7 @@ class Calls:
         run = self._run
         found = OWN[call["name"]](
             OwnCall(
+                memory=run.memory,
                 step=run.step.id,
                 args=call["input"],
                 state=run.recorder.state,
@@ -148,7 +163,7 @@ class Calls:
         if found.percent is not None:
             run.progress(call["input"]["message"], found.percent)
         status = "failed" if found.failed else "done"
-        self._settle(call, found.text, status, own=found.own, message=found.text if found.failed else "")
+        self.settle(call, found.text, status, own=found.own, message=found.text if found.failed else "")
 
     def _job(self, call: dict[str, Any], number: int) -> Job:
         """Return the process of a call, in the folder that the agent works in."""
@@ -159,7 +174,7 @@ class Calls:
         argv: tuple[str, ...] = (*_BASH, args["command"]) if name == "bash" else ()
         argv = argv or process_of({"name": f"agent.{name}", "args": args}, f"{base}.args")
         return Job(
-            step=f"{run.step.id}:t{number}",
+            step=f"{run.name}:t{number}",
             attempt=run.job.attempt,
             argv=argv,
             env={**run.job.env, **run.variables},
@@ -183,14 +198,17 @@ class Calls:
         )
         run.say(f"{call['name']} {_brief(call)}")
 
-    def _settle(
+    def settle(
         self, call: dict[str, Any], text: str, status: str, own: dict[str, Any] | None = None, **fields: Any
     ) -> None:
         """Keep the result in the transcript, then record it."""
         run = self._run
-        if run.context.hook is not None:
-            text += run.context.hook(run.agent["id"], call["name"], status, text)
-        run.transcript.result(call["id"], text, failed=status != "done", **(own or {}))
+        text += run.follow.result(call, text, status)
+        if "fixes" in call:
+            head = f"planrun called {call['name']} again, with {dumps(call['input'])}:"
+            run.transcript.note(f"{head}\n{text}")
+        else:
+            run.transcript.result(call["id"], text, failed=status != "done", **(own or {}))
         self.failures += status != "done"
         run.emit(
             ev.ToolReturned,

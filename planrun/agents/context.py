@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from planrun.actions.environment import RunEnvironment
     from planrun.agents.judging import Judge
+    from planrun.agents.shared import Shared
     from planrun.llm.budget import Budget
     from planrun.model.events import Event
     from planrun.model.job import Job
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
         def stop(self, step: str, reason: Literal["cancelled", "timeout"]) -> None:
             """End a process with TERM, and KILL after the grace time."""
 
-    ToolHook = Callable[[str, str, str, str], str]  # agent, tool, status, result → more text for the model
-
 
 class AgentModels(Record):
     """The models of a run: `opened` returns one that answers a single agent, `budget` what the run has left."""
@@ -52,7 +51,7 @@ class AgentModels(Record):
 
 
 class AgentContext(Record):
-    """All that the agents of a run need; `hook` may add to the result of a tool."""
+    """All that the agents of a run need; `shared`: what they share, from the first agent on."""
 
     models: AgentModels
     judge: Judge
@@ -60,4 +59,4 @@ class AgentContext(Record):
     clock: Clock
     masks: Masks | None
     decisions: Mapping[str, str] = {}
-    hook: ToolHook | None = None
+    shared: Shared | None = None

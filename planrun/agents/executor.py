@@ -6,14 +6,13 @@ process that a tool needs is a job of the executor below, so limits, masks, logs
 
 from __future__ import annotations
 
-import os
-
+from planrun.agents.logs import AttemptLog
 from planrun.agents.loop import AgentRun
+from planrun.agents.shared import Shared
 from planrun.errors import RecordsLost
-from planrun.folders import make_private
-from planrun.model.agenttypes import MAX_PARALLEL
+from planrun.model.collaboration import collaboration_of
 from planrun.model.job import Outcome
-from planrun.sha256 import sha256
+from planrun.model.lifecycle import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,41 +22,6 @@ if TYPE_CHECKING:
     from planrun.executors.local import LocalExecutor
     from planrun.llm.budget import Budget
     from planrun.model.job import Job
-    from planrun.ports import Masks
-
-
-class AttemptLog:
-    """The log of an attempt of an agent: what it called and reported, a line each."""
-
-    def __init__(self, path: str, masks: Masks | None) -> None:
-        self._path = path
-        self._masks = masks
-        self._digest = sha256()
-        self._size = 0
-        make_private(os.path.dirname(path))
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-    def write(self, text: str) -> None:
-        """Write a line, and the lines of a longer text."""
-        if self._fd < 0:
-            return
-        masked = self._masks.mask_text(text) if self._masks else text
-        data = f"{masked}\n".encode("utf-8", "backslashreplace")
-        self._digest.update(data)
-        self._size += len(data)
-        while data:
-            data = data[os.write(self._fd, data) :]
-
-    def read(self, start: int, size: int) -> bytes:
-        """Return what is in it from byte `start` on."""
-        return os.pread(self._fd, size, start) if self._fd >= 0 else b""
-
-    def close(self) -> tuple[int, str]:
-        """Close it; returns its bytes and their hash."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        return self._size, str(self._digest.hexdigest())
 
 
 class AgentExecutor:
@@ -75,6 +39,7 @@ class AgentExecutor:
         self._heard: set[int] = set()
         self._budget: Budget | None = None
         self._lost: RecordsLost | None = None
+        self._saved = ""  # when an earlier process of the run ended it
 
     def bind(self, recorder: Recorder) -> None:
         """Record by a scheduler from now on."""
@@ -95,13 +60,31 @@ class AgentExecutor:
         """Start an attempt."""
         if not job.agent or "patch" in job.agent:
             self._base.start(job)
-        elif len(self._agents) >= MAX_PARALLEL:
+        elif len(self._agents) >= self._most:
             self._waiting[job.step] = job
         else:
             self._begin(job)
 
+    @property
+    def _most(self) -> int:
+        """How many agents of steps work at once; each has at most one agent at work below it, and waits meanwhile."""
+        return collaboration_of(self._context.models.llm).delegation.max_parallel_agents
+
+    def _share(self, recorder: Recorder) -> None:
+        """Make what the agents share, with what earlier processes of the run left, before the first agent begins."""
+        state, context = recorder.state, self._context
+        settings = collaboration_of(context.models.llm)
+        shared = Shared(settings, context.clock.stamp, recorder.emit, context.place.workspace)
+        noted = state.noted
+        shared.restore(noted)
+        self._saved = max([at for status, at in state.moves if status in ENDED], default="")
+        self._context = context.but(shared=shared)
+        shared.end_lost(noted)
+
     def _begin(self, job: Job) -> None:
         assert self._recorder is not None
+        if self._context.shared is None:
+            self._share(self._recorder)
         try:
             log = self._logs[job.step] = AttemptLog(job.log, self._context.masks)
         except OSError as error:
@@ -156,7 +139,7 @@ class AgentExecutor:
                 del self._agents[name]
                 self._logs.pop(name).close()
                 self._over.append((run.job, run.outcome))
-        while self._waiting and len(self._agents) < MAX_PARALLEL:
+        while self._waiting and len(self._agents) < self._most:
             name = next(iter(self._waiting))
             self._begin(self._waiting.pop(name))
         self._listen()
@@ -230,6 +213,12 @@ class AgentExecutor:
         self._agents.clear()
         self._waiting.clear()
         self._base.close()
+        shared = self._context.shared
+        if shared is not None and self._recorder is not None and self._recorder.state.ended:
+            try:
+                shared.save(self._saved)
+            except RecordsLost as lost:
+                self._lost = self._lost or lost
 
 
 class _Processes:

@@ -81,8 +81,13 @@ class Feedback:
         return reflection
 
     def analysed(self, agent: str, reflection: Reflection) -> None:
-        """Take a reflection that a model completed in place of the last one of this agent and tool."""
-        case = self._cases[agent, reflection.tool]
+        """Take a reflection that a model completed in place of the last one of this agent and tool.
+
+        It changes nothing when another call of the tool has settled that one meanwhile.
+        """
+        case = self._cases.get((agent, reflection.tool))
+        if case is None or case.reflection.error != reflection.error:
+            return
         self._cases[agent, reflection.tool] = case.but(reflection=reflection)
         self._journal({"op": "analyse", "id": case.number, **reflection.as_data()})
 

@@ -187,12 +187,13 @@ class ErrorStore:
         self.entries = {entry.id: entry for entry in rows if entry is not None}
         _evict(self.entries)
 
-    def save(self, folder: str, now: str) -> None:
-        """Add what this run tried to a folder, and prune; does nothing when nothing was tried. Raises RecordsLost."""
-        if not self._tried:
+    def save(self, folder: str, now: str, since: str = "") -> None:
+        """Add what this run tried after a time to a folder, and prune; does nothing without any. Raises RecordsLost."""
+        tried = [each for each in self._tried if each.at > since]
+        self._tried = []
+        if not tried:
             return
         path = os.path.join(folder, FILE)
-        tried, self._tried = self._tried, []
         with kept.locked(path):
             self.load(folder)
             for each in tried:

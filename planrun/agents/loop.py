@@ -8,37 +8,39 @@ from __future__ import annotations
 
 import os
 
-from planrun.agents import compacting, prompts
-from planrun.agents.budgeting import OverrunError, Purse
+from planrun.agents import compacting, handing, prompts
+from planrun.agents.asking import Asking
+from planrun.agents.budgeting import Purse
 from planrun.agents.calls import Calls
 from planrun.agents.ending import Ending
+from planrun.agents.followups import Followups
+from planrun.agents.logs import SubLog
+from planrun.agents.team import Team
 from planrun.agents.transcript import Transcript
 from planrun.errors import PlanrunError
-from planrun.llm.entries import key_of
 from planrun.model import events as ev
-from planrun.model.agenttools import MAX_RESULT, SPECS, as_offer
+from planrun.model.agenttools import MAX_RESULT
 from planrun.model.agenttypes import FINISH, NOT_OFFERED
 from planrun.model.call import Request
 from planrun.model.job import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from planrun.agents.context import AgentContext, Processes, Recorder
-    from planrun.agents.executor import AttemptLog
     from planrun.agents.judging import Verdict
-    from planrun.llm.budget import Budget, Held
+    from planrun.agents.logs import Log
+    from planrun.agents.shared import Shared
+    from planrun.llm.budget import Budget
     from planrun.model.call import Answer
     from planrun.model.job import Job
     from planrun.model.plan import Step
-    from planrun.ports import Model
 
 STOP_TIMEOUT = 3.0
 """Seconds that a stopped call to a model has to end."""
-_LATE = 6.0  # seconds that its process may be late with an answer
 _POLL = 0.05  # seconds, where no descriptor reports an answer
-_PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
 _LEAST_RESULT = 2048  # bytes of one result
 _TRANSIENT = ("late", "limited", "overloaded", "unavailable")  # ends of a call after which a retry may help
@@ -48,9 +50,12 @@ class AgentRun:
     """One agent at work for one attempt of a step."""
 
     def __init__(
-        self, job: Job, context: AgentContext, recorder: Recorder, processes: Processes, log: AttemptLog
+        self, job: Job, context: AgentContext, recorder: Recorder, processes: Processes, log: Log
     ) -> None:
         self.job = job
+        self.parent: AgentRun | None = None  # the agent that waits for it
+        self.root = self
+        self.name = job.step  # with which the names of its processes begin
         models = context.models
         model = models.override or job.agent["model"] or models.llm.model
         self.agent: dict[str, Any] = {**job.agent, "model": model}
@@ -69,23 +74,66 @@ class AgentRun:
         folder = os.path.join(context.place.rundir, "agents", self.step.folder or self.step.id)
         self.transcript_path = os.path.join(folder, f"{self.agent['session']}.jsonl")
         verify = tuple([" ".join(action.written().split("\n")) for action in self.step.verify])
-        self.transcript = Transcript(self.transcript_path, prompts.task_of(self.agent, verify))
-        self._system = prompts.system_of(self.agent)
+        first = [prompts.task_of(self.agent, () if self.depth else verify)]
+        first += [block] if not self.depth and (block := handing.for_step(self)) else []
+        self.task = prompts.words_of(self.agent)
+        self.transcript = Transcript(self.transcript_path, "\n\n".join(first))
+        self._asking = Asking(self)
         self._calls = Calls(self)
+        self.follow = Followups(self)
+        self.team = Team(self)
+        self.memory = self.shared.memory_tool(self.step.id, self.id)
+        self.summary = ""  # its report
+        self._children = 0
         self._ending: Ending | None = None  # it has finished, and its patch is made
-        self._model: Model | None = None
         self._purse: Purse | None = None
-        self._request: tuple[Request, Held] | None = None  # under way
-        self._call = 0
-        self._answer_by = 0.0  # when the process of the model is asked again, whether it reported something or not
         self._copying = False
-        self._grown = False  # the longest answer was doubled once
-        self._cuts = 0  # answers that were cut off in a row
-        self._compacted_at = -compacting.APART
-        self._not_before = 0.0
-        self._usage = {"input": 0.0, "output": 0.0}
 
     # What it has.
+
+    @property
+    def id(self) -> str:
+        """Its id in the run."""
+        return str(self.agent["id"])
+
+    @property
+    def depth(self) -> int:
+        """How many agents are above it."""
+        return int(self.agent.get("depth", 0))
+
+    @property
+    def scope(self) -> str:
+        """What the delegations of its step are counted under; the same after a resume."""
+        return f"{self.step.id}.{self.root.agent['session']}"
+
+    @property
+    def shared(self) -> Shared:
+        """What the agents of the run share."""
+        assert self.context.shared is not None
+        return self.context.shared
+
+    @property
+    def purse(self) -> Purse:
+        """What it may use; there is one once it has begun."""
+        assert self._purse is not None
+        return self._purse
+
+    def act(self) -> None:
+        """Be the agent that changes what is shared from now on."""
+        self.shared.acting(self.step.id, self.id)
+
+    def next_child(self) -> int:
+        """Return the number of the next agent below the agent of the step."""
+        self._children += 1
+        return self._children
+
+    def child_of(self, agent: dict[str, Any]) -> AgentRun:
+        """Return an agent that works for this one, within what is left of its time."""
+        job = self.job.but(agent=agent, timeout=max(1.0, self.seconds_left()))
+        child = AgentRun(job, self.context, self.recorder, self._processes, SubLog(self._log, agent["type"]))
+        child.parent, child.root = self, self.root
+        child.name = f"{self.step.id}:a{self.root._children}"
+        return child
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -112,23 +160,27 @@ class AgentRun:
     @property
     def fd(self) -> int:
         """A descriptor that can be read when the model has answered; -1: there is none."""
-        return int(getattr(self._model, "fd", -1)) if self._request else -1
+        if self.team.child is not None:
+            return self.team.child.fd
+        return self._asking.fd
 
     @property
     def jobs(self) -> tuple[str, ...]:
         """The names of its processes."""
         own = (f"{self.step.id}:copy",) if self._copying else ()
-        return (*own, *self._calls.running, *(self._ending.running if self._ending else ()))
+        below = self.team.child.jobs if self.team.child is not None else ()
+        return (*own, *self._calls.running, *(self._ending.running if self._ending else ()), *below)
 
     def wake(self) -> float:
         """Return when it has something to do, on the monotonic clock, if nothing happens before."""
-        due = [self._deadline]
+        due = [self._deadline, *self.team.wake()]
         if self.is_stopping:
             due.append(self._stop_by)
-        if self._request:
-            due.append(self.context.clock.monotonic() + _POLL if self.fd < 0 else self._answer_by)
-        if self._not_before:
-            due.append(self._not_before)
+        if self._asking.is_busy:
+            by = self._asking.answer_by
+            due.append(self.context.clock.monotonic() + _POLL if self.fd < 0 else by)
+        if self._asking.not_before:
+            due.append(self._asking.not_before)
         return min(due)
 
     def seconds_left(self) -> float:
@@ -138,8 +190,7 @@ class AgentRun:
     @property
     def result_limit(self) -> int:
         """The bytes of one result: no more than a quarter of the tokens that the agent has left."""
-        assert self._purse is not None
-        left = self._purse.limits["tokens"] - self._purse.budget.account.used("tokens")
+        left = self.purse.limits["tokens"] - self.purse.used("tokens")
         return int(min(MAX_RESULT, max(_LEAST_RESULT, left / 4 * compacting.BYTES_A_TOKEN)))
 
     def next_number(self) -> int:
@@ -149,14 +200,20 @@ class AgentRun:
 
     # What it does.
 
-    def begin(self, budget: Budget) -> None:
-        """Start the work, or go on with that of an earlier process."""
+    def begin(self, budget: Budget | Purse) -> None:
+        """Start the work, or go on with that of an earlier process; `budget`: of the run, or of who waits for it."""
         agent, state = self.agent, self.recorder.state
-        before = [call for call in _calls_of(state, self.step.id) if call.asked.agent in agent["earlier"]]
+        before = [
+            call for call in _calls_of(state, self.step.id) if _is_of(call.asked.agent, agent["earlier"])
+        ]
         crossed = [event for event in _crossed(state) if event.step == self.step.id] if before else []
-        self._purse = Purse(agent, budget, before, crossed)
         if agent["continues"]:
             self.transcript.load()
+        whole = budget.whole if isinstance(budget, Purse) else budget
+        self._purse = Purse(agent, whole, before, self.transcript.turns, crossed)
+        if not self.depth:
+            self.shared.roster.start(self.id, agent["type"], waiting=self.shared.post.waiting())
+        if agent["continues"]:
             self._number = sum(
                 len(found.tools) for name in agent["earlier"] if (found := state.agents.get(name))
             )
@@ -166,18 +223,18 @@ class AgentRun:
             agent_type=agent["type"],
             model=agent["model"],
             tools=self.tools,
-            budget=self._purse.limits,
+            budget=self.purse.limits,
             workspace=agent["workspace"],
-            **{name: agent[name] for name in ("mode", "continues") if agent[name]},
+            **{name: agent[name] for name in ("mode", "continues", "parent", "depth") if agent.get(name)},
         )
         mode = f", mode {agent['mode']}" if agent["mode"] else ""
         self.say(f"agent {agent['type']}{mode}: {', '.join(self.tools)}")
         try:
-            self._model = self.context.models.opened()  # it loads its libraries while the copy is made
+            self._asking.open()  # the process of the model loads its libraries while the copy is made
         except PlanrunError as error:
             self.fail("model", f"no model can be asked: {error}")
             return
-        if agent["copy"] and not agent["continues"]:
+        if agent["copy"] and not agent["continues"] and not self.depth:
             self._copying = True
             self._start_own("copy", "copies.make", {"folder": agent["copy"]}, self.context.place.workspace)
         elif agent["continues"]:
@@ -186,9 +243,9 @@ class AgentRun:
     def _recover(self) -> None:
         """Settle the calls of an earlier process whose ends are not known."""
         calls, known = {call["id"]: call for call in self.transcript.calls}, self.transcript.results
-        for name in self.agent["earlier"]:
-            found = self.recorder.state.agents.get(name)
-            for tool in list(found.tools) if found else ():
+        agents = self.recorder.state.agents
+        for name in [name for name in agents if _is_of(name, self.agent["earlier"])]:
+            for tool in list(agents[name].tools):
                 called = tool.called
                 if tool.returned is not None:
                     continue
@@ -196,6 +253,15 @@ class AgentRun:
                     self._calls.kept(called, failed=known[called.call]["failed"])
                 elif called.effects and called.call in calls:
                     self._calls.unknown(called, calls[called.call])
+                elif called.effects:  # of an agent that it had asked
+                    self.emit(
+                        ev.ToolReturned,
+                        call=called.call,
+                        name=called.name,
+                        status="unknown",
+                        message="planrun was killed while it ran",
+                        agent=name,
+                    )
 
     def advance(self) -> None:
         """Do what can be done without waiting."""
@@ -209,168 +275,44 @@ class AgentRun:
             self.stop("timeout")
         if self.is_stopping:
             return self._wind_up(now)
-        if self._copying or (self._ending and self._ending.running) or now < self._not_before:
+        if self._copying or (self._ending and self._ending.running) or now < self._asking.not_before:
             return False
-        self._not_before = 0.0
-        if self._request:
-            return self._poll()
+        self._asking.not_before = 0.0
+        if self.team.child is not None:
+            return self.team.advance()
+        if self._asking.is_busy:
+            return self._asking.poll()
         if self.transcript.calls:
             if not self._calls.advance():
                 return False
             return self._finish_or_go_on()
-        return self._ask()
+        return self._asking.ask()
 
     def _finish_or_go_on(self) -> bool:
         found = [call for call in self.transcript.calls if call["name"] == FINISH]
         if not found:
+            if not self.follow.advance():
+                return bool(self.team.child) or not (self._asking.is_busy or self._calls.running)
             self.transcript.close_turn()
             return True
         call = found[-1]
+        self.follow.clear()
         self._ending = self._ending or Ending(self)
         return self._ending.finish(call)
 
-    # The model.
+    # What its parts have it do.
 
-    def _ask(self) -> bool:
-        last = self.transcript.messages[-1]
-        if last["role"] == "assistant":  # it ended its answer without a call
-            if self.transcript.reminded:
-                return self.fail(
-                    "incomplete", "the model ended without a call of `finish`, although it was reminded"
-                )
-            self.transcript.told(prompts.REMINDER)
-        assert self._purse is not None
-        if self.transcript.turns >= self.agent["max_turns"]:
-            return self.fail(
-                "turns", f"all {self.agent['max_turns']} turns are used, and the agent has not finished"
-            )
-        self._compact()
-        offers = tuple([as_offer(SPECS[name]) for name in (*self.tools, FINISH)])
-        llm = self.context.models.llm
-        request = Request(
-            purpose="agent",
-            model=self.agent["model"],
-            system=self._system,
-            messages=tuple(self.transcript.messages),
-            max_tokens=llm.plan_max_tokens * (2 if self._grown else 1),
-            schema=None,  # as a recording has it
-            effort=llm.effort,
-            retries=llm.retries,
-            tools=offers,
-        )
-        if llm.extra_body:
-            request = request.but(extra_body=dict(llm.extra_body))
-        try:
-            request, tokens = self._purse.fitting(request, self._known_tokens())
-            held = self._purse.reserve(request, self.stamp(), tokens)
-        except OverrunError as over:
-            return self._over(over)
-        self._send(request, held)
-        return False
+    def ask_aside(self, request: Request, take: Callable[[Answer], None]) -> bool:
+        """Ask the model something that is no turn of the conversation; whether the budget allows it."""
+        return self._asking.aside(request, take)
 
-    def _known_tokens(self) -> int:
-        """Return the tokens of the next question from what the service counted; 0 before the first answer."""
-        known = self.transcript.tokens
-        return known + compacting.size_of(self.transcript.messages[-1:]) + 64 if known else 0
+    def repeat(self, call: dict[str, Any]) -> None:
+        """Make a corrected call of a reading tool."""
+        self._calls.repeat(call)
 
-    def _over(self, over: OverrunError) -> bool:
-        if over.waits:  # others hold what may come free
-            self._not_before = self.context.clock.monotonic() + _PAUSE
-            return False
-        if over.crossed:
-            self.recorder.emit(over.crossed)
-        return self.fail("budget", str(over))
-
-    def _send(self, request: Request, held: Held) -> None:
-        assert self._model is not None
-        assert self._purse is not None
-        turn = self.transcript.turns + 1
-        self._progressed(turn)
-        planning = self.recorder.state.planning
-        self._call = len(planning.calls) + 1 if planning else 1
-        self.emit(
-            ev.ModelAsked,
-            call=self._call,
-            purpose="agent",
-            model=request.model,
-            request=key_of(request),
-            reserved=held.recorded,
-        )
-        self.recorder.sync()  # before anything leaves this machine
-        llm = self.context.models.llm
-        sent = request.but(seconds=max(0.001, min(llm.timeout, self.seconds_left())))
-        self._model.ask(sent if held.paid == request.paid else sent.but(paid=held.paid))
-        self._request = (request, held)
-        self._answer_by = self.context.clock.monotonic() + sent.seconds + _LATE
-
-    def _poll(self) -> bool:
-        assert self._model is not None
-        answer = self._model.wait(0)
-        for repeat in self._model.repeats():
-            self.emit(ev.ModelRepeated, call=self._call, **vars(repeat))
-        if answer is None:
-            return False
-        self._answered(answer)
-        return True
-
-    def _answered(self, answer: Answer) -> None:
-        assert self._request is not None
-        assert self._purse is not None
-        (request, held), self._request = self._request, None
-        if answer.ending == "answered":
-            self.transcript.said(list(answer.content), answer.usage.total)
-        known = ("model", "request_id", "message", "rule", "is_estimate", "replayed")
-        usage = self._purse.budget.usage(request, answer)
-        answered = ev.ModelAnswered(
-            at=self.stamp(),
-            call=self._call,
-            ending=answer.ending,
-            usage=usage,
-            duration=round(answer.duration, 3),
-            attempts=answer.attempts,
-            step=self.step.id,
-            agent=self.agent["id"],
-            **{name: value for name in known if (value := getattr(answer, name))},
-        )
-        self.recorder.emit(answered)
-        self._usage["output"] += usage.get("output_tokens", 0)
-        self._usage["input"] += sum(
-            value for name, value in usage.items() if name not in ("usd", "output_tokens")
-        )
-        for event in self._purse.budget.settle(held, answered):
-            self.recorder.emit(event)
-        self._read(answer)
-
-    def _read(self, answer: Answer) -> None:
-        """Go on from an answer: it calls tools, it is only text, or it cannot be used."""
-        if answer.ending == "answered":
-            self._grown, self._cuts = False, 0
-            text = " ".join(block["text"] for block in answer.content if block["type"] == "text")
-            if text:
-                self.say(f"> {' '.join(text.split())[:300]}")
-        elif answer.ending == "truncated" and answer.stop_reason == "max_tokens" and not self._cuts:
-            self._grown, self._cuts = True, 1  # a cut-off answer is never read
-        elif not self.is_stopping:
-            message = answer.message or answer.ending
-            self.fail(
-                "model", f"the model gave no answer that can be used: {message}"[:_LONGEST], answer.ending
-            )
-
-    def _compact(self) -> None:
-        before = self.transcript.tokens or compacting.size_of(self.transcript.messages)
-        bound = compacting.CONTEXT
-        turn = self.transcript.turns
-        if before < compacting.BOUND * bound or turn - self._compacted_at < compacting.APART:
-            return
-        # The service counts other tokens than an estimate does: what is left out is a share.
-        goal = int(compacting.size_of(self.transcript.messages) * compacting.GOAL * bound / before)
-        messages, count = compacting.compacted(self.transcript.messages, goal)
-        if not count:
-            return
-        self._compacted_at = turn
-        self.transcript.messages = messages
-        self.transcript.tokens = 0
-        self.emit(ev.AgentCompacted, before=before, after=compacting.size_of(messages), left_out=count)
+    def answered_by_agent(self, call: dict[str, Any], text: str, *, failed: bool) -> None:
+        """Take the reply to a call of `ask_agent`."""
+        self._calls.settle(call, text, "failed" if failed else "done", message=text[:400] if failed else "")
 
     # Processes.
 
@@ -403,7 +345,9 @@ class AgentRun:
 
     def job_ended(self, job: Job, outcome: Outcome) -> None:
         """Take the end of one of its processes."""
-        if job.step == f"{self.step.id}:copy":
+        if self.team.child is not None and job.step in self.team.child.jobs:
+            self.team.child.job_ended(job, outcome)
+        elif job.step == f"{self.step.id}:copy":
             self._copying = False
             if outcome.status != "completed" and not self.is_stopping:
                 self.fail("copy", f"the workspace cannot be copied: {self.last_line(job) or outcome.message}")
@@ -433,16 +377,18 @@ class AgentRun:
             return
         self.is_stopping, self._stop_reason = True, reason
         self._stop_by = self.context.clock.monotonic() + STOP_TIMEOUT
-        if self._request and self._model:
-            self._model.stop()
+        self._asking.stop()
+        self.team.stop()
         for name in self.jobs:
             self._processes.stop(name, "cancelled")
 
     def _wind_up(self, now: float) -> bool:
-        if self._request:
+        if self.team.child is not None:
+            return self.team.advance()
+        if self._asking.is_busy:
             if now < self._stop_by:
-                return self._poll()
-            self._request = None  # its cost counts as reserved
+                return self._asking.poll()
+            self._asking.drop()
         if self.jobs:
             return False
         if self._stop_reason == "timeout":
@@ -456,6 +402,8 @@ class AgentRun:
 
     def end(self, outcome: Outcome, summary: str = "", evidence: tuple[str, ...] = ()) -> bool:
         """End with an outcome; nothing of it runs any more."""
+        self.summary = summary
+        self._leave()
         duration = self.context.clock.monotonic() - self.began
         message = {"message": outcome.message} if outcome.message else {}
         self.emit(
@@ -478,20 +426,28 @@ class AgentRun:
         tools = self.recorder.state.agents[self.agent["id"]].tools
         statuses = [tool.status for tool in tools]
         return {
-            "prompt_tokens": int(self._usage["input"]),
-            "completion_tokens": int(self._usage["output"]),
+            "prompt_tokens": int(self._asking.usage["input"]),
+            "completion_tokens": int(self._asking.usage["output"]),
             "tool_calls": len(statuses),
             "tool_successes": statuses.count("done"),
             "tool_failures": len(statuses) - statuses.count("done"),
             "duration_seconds": round(duration, 3),
         }
 
+    def _leave(self) -> None:
+        """Take part in nothing that is shared any more."""
+        self.act()
+        if not self.depth:
+            self.shared.post.agent_ended(self.id)
+        self.shared.roster.end(self.id)
+        self.shared.feedback.agent_ended(self.id)
+        self.memory.close()
+
     def close(self) -> None:
         """Leave no process of the model running."""
-        if self._model is not None:
-            self._model.close()
-            self._model = None
-        self._request = None
+        if self.team.child is not None:
+            self.team.child.close()
+        self._asking.close()
 
     # Records.
 
@@ -515,19 +471,24 @@ class AgentRun:
             message=" ".join(message.split())[:200],
         )
 
-    def _progressed(self, turn: int) -> None:
-        assert self._purse is not None
+    def progressed(self, turn: int) -> None:
+        """Record that it begins a turn."""
         self.emit(
             ev.AgentProgressed,
             turn=turn,
             turns=self.agent["max_turns"],
-            percent=self._purse.percent(),
+            percent=self.purse.percent(),
             message="",
         )
 
     def say(self, text: str) -> None:
         """Write a line into the log of the attempt."""
         self._log.write(text)
+
+
+def _is_of(name: str, agents: list[str]) -> bool:
+    """Whether an id is that of one of some agents of steps, or of an agent that worked for one."""
+    return any(name == agent or name.startswith(f"{agent}.") for agent in agents)
 
 
 def _calls_of(state: Any, step: str) -> list[Any]:

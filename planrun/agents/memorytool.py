@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.agents.memory import MemoryRefused
+from planrun.model.agenttools import MEMORY_OPERATIONS, SPECS, as_offer
 from planrun.model.collaboration import ENTRY_TYPES, entry_data
 
 TYPE_CHECKING = False
@@ -13,28 +14,8 @@ if TYPE_CHECKING:
     from planrun.agents.memory import Author, SharedMemory, Subscription
     from planrun.model.collaboration import Entry
 
-OPERATIONS = ("write", "write_with_ttl", "read", "read_by_type", "read_all", "delete", "subscribe")
-
-MEMORY_TOOL: dict[str, Any] = {
-    "name": "memory",
-    "description": (
-        "The memory that all agents of this run share. write: set an entry. write_with_ttl: set one that expires after"
-        " `ttl` seconds. read: get an entry. read_by_type, read_all: list entries. delete: remove one. subscribe: get"
-        " what other agents changed since the last call."
-    ),
-    "input_schema": {
-        "type": "object",
-        "properties": {
-            "op": {"type": "string", "enum": list(OPERATIONS)},
-            "key": {"type": "string", "description": "The name of the entry; write, read, delete."},
-            "type": {"type": "string", "enum": list(ENTRY_TYPES), "description": "write, read_by_type."},
-            "value": {"description": "Any JSON value; write."},
-            "ttl": {"type": "number", "description": "Seconds; write_with_ttl."},
-        },
-        "required": ["op"],
-        "additionalProperties": False,
-    },
-}
+OPERATIONS = MEMORY_OPERATIONS
+MEMORY_TOOL = as_offer(SPECS["memory"])
 """The definition of the tool, as the Messages API has it."""
 
 

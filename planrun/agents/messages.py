@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.clock import later
 from planrun.errors import InvalidInput
+from planrun.model.agenttools import MESSAGE_TYPES, SPECS, as_offer
 from planrun.model.collaboration import Rows
 from planrun.model.record import Record
 
@@ -18,24 +19,8 @@ if TYPE_CHECKING:
 
     from planrun.model.collaboration import Change, Delegation, Journal, Messenger
 
-TYPES = ("help_request", "delegate")
-ASK_TOOL: dict[str, Any] = {
-    "name": "ask_agent",
-    "description": (
-        "Send a message to an agent of another type and wait for its reply. help_request: ask a question. delegate:"
-        " hand over a part of the task."
-    ),
-    "input_schema": {
-        "type": "object",
-        "properties": {
-            "type": {"type": "string", "enum": list(TYPES)},
-            "to_role": {"type": "string", "description": "The type of the agent, as explore or general."},
-            "content": {"type": "string", "description": "The question or the task, with all that it needs."},
-        },
-        "required": ["type", "to_role", "content"],
-        "additionalProperties": False,
-    },
-}
+TYPES = MESSAGE_TYPES
+ASK_TOOL = as_offer(SPECS["ask_agent"])
 """The definition of the tool, as the Messages API has it."""
 LONGEST = 32_000  # characters of a message or a reply
 WAITING, ANSWERED, TIMED_OUT, CANCELLED, REFUSED = "waiting", "answered", "timeout", "cancelled", "refused"

@@ -124,12 +124,13 @@ class Metrics:
         _evict(self.paths, MAX_PATHS)
         _evict(self.strategies, MAX_STRATEGIES)
 
-    def save(self, folder: str) -> None:
-        """Add the results of this run to a folder; does nothing without results. Raises RecordsLost."""
-        if not self._results:
+    def save(self, folder: str, since: str = "") -> None:
+        """Add the results of this run after a time to a folder; does nothing without any. Raises RecordsLost."""
+        results = [result for result in self._results if result.at > since]
+        self._results = []
+        if not results:
             return
         path = os.path.join(folder, FILE)
-        results, self._results = self._results, []
         with kept.locked(path):
             self.load(folder)
             for result in results:

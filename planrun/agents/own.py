@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from planrun.agents.memory import MemoryRefused
+from planrun.llm.untrusted import data_block
+from planrun.model.agenttools import MAX_RESULT
 from planrun.model.agenttypes import NOT_OFFERED, TOOLS
+from planrun.model.jsontext import dumps
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from planrun.agents.memorytool import MemoryTool
     from planrun.model.state import RunState
 
 _SHOWN = 200  # steps of a plan
@@ -30,6 +35,7 @@ class OwnCall(Record):
     env: Mapping[str, str]
     todo: list[str]
     decisions: Mapping[str, str]
+    memory: MemoryTool
 
 
 class OwnResult(Record):
@@ -93,6 +99,15 @@ def _ask_user(call: OwnCall) -> OwnResult:
     return OwnResult(text=f"the decision for this step is: {answer}")
 
 
+def _memory(call: OwnCall) -> OwnResult:
+    try:
+        found = call.memory.call(call.args)
+    except MemoryRefused as refused:
+        return OwnResult(text=str(refused), failed=True)
+    # What is in the memory was written by models that read files: it is data.
+    return OwnResult(text=data_block("output of memory", dumps(found), MAX_RESULT))
+
+
 OWN: dict[str, Callable[[OwnCall], OwnResult]] = {
     "todo": _todo,
     "env": _env,
@@ -101,5 +116,6 @@ OWN: dict[str, Callable[[OwnCall], OwnResult]] = {
     "update_plan_progress": _progress,
     "get_plan_status": _status,
     "ask_user": _ask_user,
+    "memory": _memory,
 }
 """The tools without a process, by name."""

@@ -52,9 +52,16 @@ def _joined(parts: list[list[str]]) -> str:
 _LONGEST_VALUE = 64 * 1024  # bytes of one value of another step
 
 
+def words_of(agent: dict[str, Any]) -> str:
+    """Return the task in the words of the plan, without values of other steps."""
+    texts = [part[1] for part in agent["prompt"] if part[0] == "text"]
+    return " ".join("".join(texts).split())
+
+
 def task_of(agent: dict[str, Any], verify: tuple[str, ...]) -> str:
     """Return the first message: the task, the commands that verify the result, and the limits."""
-    parts = [f"Task of the step {agent['step']}:\n{_joined(agent['prompt'])}"]
+    of = "Part of the task" if agent.get("parent") else "Task"
+    parts = [f"{of} of the step {agent['step']}:\n{_joined(agent['prompt'])}"]
     if agent["suffix"]:
         parts.append(_joined(agent["suffix"]))
     if verify:

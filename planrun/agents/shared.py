@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.agents.reflection import Failure
+    from planrun.agents.reflection import Failure, Reflection
     from planrun.agents.snapshot import Snapshot
     from planrun.model.collaboration import Change, Collaboration, Journal, Noted
 
@@ -70,6 +70,19 @@ class Shared:
         for scope in dict.fromkeys([scope_of(change["id"]) for change in changes]):
             self.book(scope).restore(changes, self.metrics)
 
+    def end_lost(self, noted: Noted | None) -> None:
+        """End what planrun was killed in: delegations and messages whose agents are gone."""
+        if noted is None:
+            return
+        for row in noted.delegations.rows():
+            if row["result"] == "running":
+                self.acting(row["step"], row["agent"])
+                self.book(scope_of(row["id"])).end(row["id"], ok=False, seconds=0.0, metrics=self.metrics)
+        for row in noted.messages.rows():
+            if row["status"] == "waiting":
+                self.acting(row["step"], row["agent"])
+                self.post.agent_ended(row["from"])
+
     def book(self, scope: str) -> DelegationBook:
         """Return the book of the agent of a step, whose id is `scope`, and of those below it."""
         if scope not in self._books:
@@ -77,17 +90,16 @@ class Shared:
             self._books[scope] = book
         return self._books[scope]
 
-    def after_tool(self, agent: str, failure: Failure, status: str) -> str:
-        """Take the result of a call of a tool; returns what its agent is told besides, "" for nothing.
+    def after_tool(self, agent: str, failure: Failure, status: str) -> Reflection | None:
+        """Take the result of a call of a tool; returns what is known about its failure, None for nothing.
 
         `failure` has the call and its output, whatever `status` is: done, failed, denied or unknown.
         """
         if status == "done":
             self.feedback.succeeded(agent, failure.tool, failure.args)
         elif status in ("failed", "denied"):
-            reflection = self.feedback.failed(agent, failure.but(message=without_marks(failure.message)))
-            return f"\n\n{reflection.advice()}" if reflection else ""
-        return ""
+            return self.feedback.failed(agent, failure.but(message=without_marks(failure.message)))
+        return None
 
     def memory_tool(self, step: str, agent: str) -> MemoryTool:
         """Return the tool `memory` of an agent."""
@@ -97,11 +109,14 @@ class Shared:
         """Record a snapshot that is handed from one agent or phase to the next."""
         self._journal("snapshot")(snapshot.as_data())
 
-    def save(self) -> None:
-        """Add what this run learned to what is kept, where `store: write` allows it; raises RecordsLost."""
+    def save(self, since: str = "") -> None:
+        """Add what this run learned to what is kept, where `store: write` allows it; raises RecordsLost.
+
+        `since`: when an earlier process of the run saved what it had learned; "" where none did.
+        """
         if self.settings.memory.store == "write" and self._folder:
-            self.metrics.save(self._folder)
-            self.errors.save(self._folder, self._stamp())
+            self.metrics.save(self._folder, since)
+            self.errors.save(self._folder, self._stamp(), since)
 
     def _journal(self, kind: str) -> Journal:
         def journal(change: Change) -> None:

@@ -1,6 +1,7 @@
 """The conversation of an agent, kept in the folder of its run, so that another process can go on with it.
 
-One JSON object a line: `said` (what the model wrote), `result` (of a call), `told` (a message of planrun). A line is
+One JSON object a line: `said` (what the model wrote), `result` (of a call), `note` (of planrun, behind the
+results of an answer), `told` (a message of planrun). A line is
 complete in the file before the ledger names its event.
 """
 
@@ -26,6 +27,7 @@ class Transcript:
         self.turns = 0  # answers of the model
         self.tokens = 0  # of the last request and its answer, as the service counted them
         self.results: dict[str, dict[str, Any]] = {}  # of the calls in the last answer, by id
+        self.notes: list[str] = []  # on the calls in the last answer
         self.reminded = False
         self.todo: list[str] = []
         self.granted: list[str] = []
@@ -49,6 +51,10 @@ class Transcript:
         """Add the result of one call of the last answer; `own`: what it changed of the agent itself."""
         self._add({"result": call, "content": content, "failed": failed, **own})
 
+    def note(self, text: str) -> None:
+        """Add what the model gets behind the results of the last answer."""
+        self._add({"note": text})
+
     def told(self, text: str) -> None:
         """Add a message of planrun."""
         self._add({"told": text})
@@ -70,8 +76,9 @@ class Transcript:
             blocks.append(
                 {"type": "tool_result", "tool_use_id": call["id"], "content": result["content"], **failed}
             )
+        blocks += [{"type": "text", "text": note} for note in self.notes]
         self.messages.append({"role": "user", "content": blocks})
-        self.results = {}
+        self.results, self.notes = {}, []
 
     def _add(self, line: dict[str, Any]) -> None:
         make_private(os.path.dirname(self._path))
@@ -98,6 +105,8 @@ class Transcript:
             self.results[line["result"]] = line
             self.todo = line.get("todo", self.todo)
             self.granted += line.get("granted", [])
+        elif "note" in line:
+            self.notes.append(line["note"])
         else:
             self.messages.append({"role": "user", "content": line["told"]})
             self.reminded = True

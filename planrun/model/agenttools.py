@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from planrun.model.agenttypes import TYPES
+from planrun.model.collaboration import ENTRY_TYPES
 from planrun.model.tools import Spec
 
 TYPE_CHECKING = False
@@ -18,6 +20,10 @@ MAX_LINES = 2000
 MAX_WRITE = 1 << 20  # bytes of a file that is written
 MAX_RESULT = 100 * 1024  # bytes of a result that a model gets: the beginning and the end of a longer one
 BASH_TIMEOUT = 120  # seconds
+MEMORY_OPERATIONS = ("write", "write_with_ttl", "read", "read_by_type", "read_all", "delete", "subscribe")
+MEMORY_CHANGES = ("write", "write_with_ttl", "delete")
+"""The operations of the tool `memory` that are not repeated after planrun was killed."""
+MESSAGE_TYPES = ("help_request", "delegate")
 FILE_TIMEOUT = 60.0  # seconds of a tool that reads or writes files
 
 _PATH: Fragment = {"type": "string", "minLength": 1, "description": "A path, relative to the workspace."}
@@ -149,6 +155,30 @@ SPECS: dict[str, Spec] = {
             "read-only",
             "Ask the decision policy of the run. There may be no answer: then go on without one.",
             question=_need(_TEXT, minLength=1, description="The question."),
+        ),
+        _spec(
+            "memory",
+            "read-only",
+            "The memory that all agents of this run share. write: set an entry. write_with_ttl: set one that expires "
+            "after `ttl` seconds. read: get an entry. read_by_type, read_all: list entries. delete: remove one. "
+            "subscribe: get what other agents changed since the last call.",
+            op=_need(_TEXT, enum=list(MEMORY_OPERATIONS)),
+            key={"type": "string", "description": "The name of the entry; write, read, delete."},
+            type={"type": "string", "enum": list(ENTRY_TYPES), "description": "write, read_by_type."},
+            value={"description": "Any JSON value; write."},
+            ttl={"type": ["integer", "number"], "description": "Seconds; write_with_ttl."},
+        ),
+        _spec(
+            "ask_agent",
+            "low",
+            "Send a message to an agent of another type and wait for its reply. It works where you work, with the "
+            "tools that your step allows, on a part of your budget. help_request: ask a question. delegate: hand "
+            "over a part of the task.",
+            type=_need(_TEXT, enum=list(MESSAGE_TYPES)),
+            to_role=_need(_TEXT, description=f"The type of the agent: {', '.join(TYPES)}."),
+            content=_need(
+                _TEXT, minLength=1, description="The question or the task, with all that it needs."
+            ),
         ),
         _spec(
             "finish",

@@ -24,8 +24,6 @@ FINISH = "finish"
 NOT_OFFERED: Mapping[str, str] = {
     "web_fetch": "no host is allowed in this version",
     "web_search": "no search service is built in",
-    "memory": "shared memory is not part of this version",
-    "ask_agent": "delegation is not part of this version",
     "enter_plan_mode": "an agent of type plan changes nothing anyway",
     "exit_plan_mode": "an agent of type plan changes nothing anyway",
 }
@@ -36,7 +34,6 @@ CHANGING = frozenset((*WRITING, *RUNNING))
 MAX_TOKENS = 50_000
 MAX_TURNS = 10
 LEAST_TIMEOUT = 30.0  # seconds; a shorter timeout of a step is this long for an agent
-MAX_PARALLEL = 5  # agents of a run that work at the same time; others wait
 
 
 class AgentType(Record):

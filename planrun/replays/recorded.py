@@ -80,7 +80,7 @@ class Difference(Record):
 
 _OF_AGENTS = (
     *(ev.AgentStarted, ev.AgentProgressed, ev.ToolCalled, ev.ToolReturned),
-    *(ev.AgentCompacted, ev.AgentEnded),
+    *(ev.AgentCompacted, ev.AgentEnded, ev.AgentNoted),
 )
 
 

@@ -137,14 +137,20 @@ def test_the_advice_follows_the_result_of_a_tool(tmp_path: Path) -> None:
     run = Run(tmp_path)
     shown = "exit code 1\n" + data_block("output of bash", "bash: line 1: ruff: command not found", 100)
     failure = Failure(tool="bash", args={"command": "ruff"}, message=shown)
-    advice = run.after_tool("fix", failure, "failed")
-    assert advice.startswith("\n\n[command_not_found] The program is not installed here")
+    reflection = run.after_tool("fix", failure, "failed")
+    assert reflection is not None
+    advice = reflection.advice()
+    assert advice.startswith("[command_not_found] The program is not installed here")
     assert "Suggested fix: command -v ruff" in advice
-    assert run.after_tool("fix", failure.but(args={"command": "python -m ruff"}, message="ok"), "done") == ""
+    assert (
+        run.after_tool("fix", failure.but(args={"command": "python -m ruff"}, message="ok"), "done") is None
+    )
     assert [entry.weight for entry in run.errors.entries.values()] == [0.65]
     denied = Failure(tool="bash", args={}, message="denied: risk high is above low [llm_auto_approve]")
-    assert "[policy_denied]" in run.after_tool("fix", denied, "denied")
-    assert run.after_tool("fix", denied, "unknown") == ""
+    reflection = run.after_tool("fix", denied, "denied")
+    assert reflection is not None
+    assert reflection.category == "policy_denied"
+    assert run.after_tool("fix", denied, "unknown") is None
     unknown = Failure(tool="bash", args={}, message=data_block("output of bash", "the flux is off", 100))
     run.after_tool("fix", unknown, "failed")
     assert run.noted().as_data(START)["reflections"][-1]["error"] == "the flux is off"
