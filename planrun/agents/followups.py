@@ -85,6 +85,8 @@ class Followups:
         brief = dumps(call["input"])[:200]
         if error := self._open.pop(name, ""):
             self.errors[error] = f"{name} {brief}"
+        if name in _OF_PLANRUN:
+            return
         shown = " ".join(without_marks(text).split())
         self.results = [*self.results, (f"{name} {brief}", shown)][-_KEPT:]
 

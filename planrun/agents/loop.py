@@ -127,6 +127,13 @@ class AgentRun:
         self._children += 1
         return self._children
 
+    def above(self, role: str) -> AgentRun | None:
+        """Return the nearest agent of a type among those that wait for it."""
+        found = self.parent
+        while found is not None and found.agent["type"] != role:
+            found = found.parent
+        return found
+
     def child_of(self, agent: dict[str, Any]) -> AgentRun:
         """Return an agent that works for this one, within what is left of its time."""
         job = self.job.but(agent=agent, timeout=max(1.0, self.seconds_left()))

@@ -83,7 +83,7 @@ PATTERNS = (
     _row(
         "tool-no-such-file",
         "file_not_found",
-        r"(?P<path>[^\n]{1,300}): there is no such (?:file|folder)",
+        r"(?P<path>[^\n]{1,300}): there is no such (?:file|folder)(?:; `write` makes one)?",
         "The path does not exist in the workspace. Search for the file before the next call.",
         suggested_fix=_FIND_FILE,
         alternative="glob",
@@ -187,7 +187,7 @@ PATTERNS = (
         "edit-no-match",
         "edit_mismatch",
         r"[^\n]{0,300}?(?:old_str|old_text|the text|the search text)[^\n]{0,100}? "
-        r"(?:(?:was |is )?not found|does not (?:occur|match)|has no match)[^\n]{0,200}",
+        r"(?:(?:was |is )?not found|does not (?:occur|match|stand in it)|has no match)[^\n]{0,200}",
         "The file does not contain this text. Read the file again, and copy the text exactly.",
         should_retry=True,
         suggested_fix="read the file, then edit with its current text",
@@ -197,7 +197,7 @@ PATTERNS = (
         "edit-ambiguous",
         "edit_mismatch",
         r"[^\n]{0,300}?(?:old_str|old_text|the text|the search text)[^\n]{0,100}? "
-        r"(?:occurs|matches|stands there|was found) (?:\d{1,9} times|more than once|twice)[^\n]{0,200}",
+        r"(?:occurs|matches|stands there|stands in it|was found) (?:\d{1,9} times|more than once|twice)[^\n]{0,200}",
         "The text occurs several times. Add lines around it until it is unique.",
         should_retry=True,
     ),

@@ -171,7 +171,10 @@ class Reflector:
     def _with_paths(
         self, reflection: Reflection, failure: Failure, pattern: Pattern, match: re.Match[str]
     ) -> Reflection:
-        path = _group(match, "path") or _group(match, "bare") or _path_argument(failure.args)
+        given = _path_argument(failure.args)
+        path = _group(match, "path") or _group(match, "bare") or given
+        if given.startswith(f"{path}/"):  # the folder of the file is missing, too
+            path = given
         suggestions = predicted(path, self._files(), self._root) if path else ()
         fix = None
         if pattern.fix == "path" and self._settings.autofix:

@@ -108,18 +108,15 @@ class Team:
         A type that an agent above has is that agent: both would wait for each other. A rule has its own guard.
         """
         run, shared = self._run, self._run.shared
-        above = run.parent
-        while above is not None and not is_rule:
-            if above.agent["type"] == role:
-                shared.post.assign(number, above.id)
-            above = above.parent
         child = f"{run.root.id}.{role}{run.root.next_child()}"
+        above = None if is_rule else run.above(role)
         try:
             shared.roster.start(child, role, parent=run.id, waiting=shared.post.waiting())
+            shared.post.assign(number, above.id if above else child)
         except MessageRefused as refused:
+            shared.roster.end(child)
             shared.post.refuse(number, str(refused))
             raise
-        shared.post.assign(number, child)
         return child
 
     def _start(self, number: str, role: str, child: str, task: str, **known: Any) -> None:
@@ -135,7 +132,7 @@ class Team:
             due=now + run.shared.settings.messenger.timeout,
             **known,
         )
-        run.say(f"asks the {role} agent {child}")
+        run.say(f"asks {child}")
         self._errand.child.begin(run.purse)
 
     def _tools(self, role: str) -> tuple[str, ...]:
@@ -211,12 +208,12 @@ class Team:
         if run.is_stopping:
             return
         if reply.ok:
-            text = data_block(f"output of the {errand.role} agent", reply.content, MAX_RESULT)
+            text = data_block(f"output of the agent {errand.role}", reply.content, MAX_RESULT)
         else:
             why = child.outcome.message if reply.status == "cancelled" else ""
-            text = f"The {errand.role} agent gave no answer: {why or reply.content}"
+            text = f"The agent of type {errand.role} gave no answer: {why or reply.content}"
         if errand.call is not None:
             run.answered_by_agent(errand.call, text, failed=not reply.ok)
         elif errand.chosen is not None:
-            head = f"planrun had a {errand.role} agent look into this ({errand.chosen.rule})."
+            head = f"planrun asked an agent of type {errand.role} for help ({errand.chosen.rule})."
             run.transcript.note(f"{head} It worked in the same folder. Its report:\n{text}")

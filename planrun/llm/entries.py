@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     Found = re.Match[str]
 
 WORKSPACE = "<workspace>"
-PRINTED = re.compile(r"(?:end of the )?(?:log|output|error|message|stderr|stdout)\b", re.IGNORECASE)
+PRINTED = re.compile(
+    r"(?:end of the )?(?:log|output|error|message|stderr|stdout|context-snapshot)\b", re.IGNORECASE
+)
 """How the names of blocks begin that hold what programs printed."""
 
 # As `planrun.llm.untrusted` writes them; the mark is a hash of the content, and changes with it.

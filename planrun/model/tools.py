@@ -371,8 +371,16 @@ _WORDS = {
     "boolean": "a boolean",
     "array": "a list",
     "object": "a mapping",
+    "number": "a number",
 }
-_KINDS: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+_KINDS: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "number": float,  # beside `integer`
+}
 MAX_TEXT = 4 << 20
 """Characters of one text; larger ones belong in a file."""
 

@@ -294,7 +294,8 @@ def test_a_hostile_model_in_a_hostile_repository_changes_nothing_outside_its_cop
     (ledger_file,) = folder.glob(".planrun/runs/*/ledger.jsonl")
     recorded = [json.loads(line) for line in ledger_file.read_text().splitlines()]
     calls = [event for event in recorded if event["type"] == "tool_called"]
-    assert len(calls) == len(ATTACKS) + 3
+    assert len([event for event in calls if event["agent"] == "fix.1"]) == len(ATTACKS) + 3
+    assert {event["agent"] for event in calls} > {"fix.1"}, "agents that it asked try the same"
     after = {
         path: data
         for path, data in snapshot(outer).items()
