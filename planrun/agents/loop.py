@@ -77,7 +77,7 @@ class AgentRun:
         self._purse: Purse | None = None
         self._request: tuple[Request, Held] | None = None  # under way
         self._call = 0
-        self._answer_by = 0.0  # when the process of the model is asked again, whether it reported something or not
+        self._answer_by = 0.0  # when the process of the model is asked again, even if it reported nothing
         self._copying = False
         self._grown = False  # the longest answer was doubled once
         self._cuts = 0  # answers that were cut off in a row
@@ -467,7 +467,8 @@ class AgentRun:
             stats=self._stats(duration),
             **message,
         )
-        self.say(f"{outcome.status}: {outcome.message or outcome.reason}")
+        if outcome.status != "completed":
+            self.say(f"{outcome.status}: {outcome.message or outcome.reason}")
         size, digest = self._log.close()
         logged = {"log_bytes": size, "log_sha256": digest} if size else {}
         self.outcome = outcome.but(duration=duration, **logged)
