@@ -31,12 +31,12 @@ def explorer(asked: Asked) -> Reply:
     """Find the cause by reading."""
     turn = len(asked.body["messages"])
     if turn == 1:
-        return use(("read", {"path": "check_calc.py"}), ("list_dir", {}))
+        return use(("read", {"path": "check_calc.py"}), ("glob", {"pattern": "*.py"}))
     if turn == 3:
         module = re.search(r"from (\w+) import", results(asked)[0])
         assert module
         return use(("read", {"path": f"{module[1]}.py"}))
-    line = re.search(r"^ *(\d+)\t +(return a - b)$", results(asked)[0], re.MULTILINE)
+    line = re.search(r"^ *(\d+)\t +(return a)$", results(asked)[0], re.MULTILINE)
     assert line
     place = f"calc.py:{line[1]}"
     return finish(f"{place}: it says `{line[2]}`, and the check wants a sum", evidence=(place,))
@@ -48,8 +48,8 @@ def general(asked: Asked) -> Reply:
     if turn == 1:
         return use(CHECK, ("read", {"path": "calc.py"}))
     if turn == 3:
-        assert "add(2, 3) is -1" in results(asked)[0]
-        return use(("edit", {"path": "calc.py", "old": "a - b", "new": "a + b"}))
+        assert "add(2, 3) is 2" in results(asked)[0]
+        return use(("edit", {"path": "calc.py", "old": "return a", "new": "return a + b"}))
     if turn == 5:
         return use(CHECK, ("diff", {}))
     assert "passed" in results(asked)[0]

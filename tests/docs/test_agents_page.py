@@ -48,7 +48,7 @@ def test_the_patch_is_reviewed_before_it_is_applied(parts: dict[str, str]) -> No
     """Before the approval the workspace is as it was; afterwards the bug is mended and the check passes."""
     assert "exit code 5\n$ git status --short\n" in parts["run"]
     assert parts["run"].endswith("$ git status --short\n")
-    assert "-    return a - b\n+    return a + b\n" in parts["review"]
+    assert "-    return a\n+    return a + b\n" in parts["review"]
     assert "✓ again" in parts["resume"]
     assert " calc.py | 2 +-\n" in parts["resume"]
     assert ": intact, " in parts["report"]
