@@ -1,7 +1,8 @@
 """The log files of attempts; an attempt without output gets no file.
 
 Creating a file costs a quarter of a short attempt. So a child writes to a slot, `.slot-N`, which is renamed to the
-log's path when the attempt wrote something or has been running for a while; silent attempts share one slot. `.slots`
+log's path when the attempt wrote something or has been running for a while; silent attempts share one slot. Where the
+last attempts all wrote something, the next one writes into its log at once, which saves the renaming. `.slots`
 records the attempt of each slot before the attempt starts, so that `recover` can rename the slots of a killed planrun.
 
 A slot is reused only when no process has it open for writing, which a read lease shows (fcntl(2)): so a leftover
@@ -107,6 +108,7 @@ _MANY = 400
 _LONGEST_LINE = 2048  # bytes of the last line that a process wrote to stderr
 # A step may have put a named pipe in the log's place: unlike O_WRONLY, O_RDWR does not block on it.
 _SHARED = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
+_PRINTING = 3  # so many attempts with output in a row: the next one will probably have some, too
 # Not an error of the disk, but a temporary shortage.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -246,6 +248,7 @@ class Log:
         self._disconnect()
         stat = os.fstat(self._fd)
         size = stat.st_size
+        self._logs.printing = self._logs.printing + 1 if size else 0
         if not stat.st_nlink:
             self._vanish(size)
         elif size:
@@ -267,11 +270,13 @@ class Log:
             raise removed(self.path, size)
 
     def remove(self) -> None:
-        """Unlink it."""
+        """Unlink it, and its folder if nothing else is in it."""
         _remove(self._where)
         if self._slot is not None:
             self._logs.give_back(self._slot)
             self._slot = None
+        else:
+            _remove_folder(os.path.dirname(self._where))
 
     def works_with_leases(self) -> bool:
         """Whether a lease on it is refused while there is a writer and granted when there is none."""
@@ -307,6 +312,7 @@ class Logs:
 
     def __init__(self, folder: str = "") -> None:
         self.leased = False  # leases work here; known when the first log was handed out
+        self.printing = 0  # how many attempts in a row had output
         self._folder = folder
         self._tried = not folder
         self._free: list[Log] = []
@@ -320,7 +326,9 @@ class Logs:
         try:
             if not self._tried:
                 self._try_leases()
-            name = self._slot_name(path)
+            name = b"" if self.printing >= _PRINTING else self._slot_name(path)
+            if not name and self.printing:
+                _try_folder(os.path.dirname(path))
             if name:
                 log = self._free.pop() if self._free else self._new_slot()
                 log.assign(path, self._index, name)
@@ -462,6 +470,21 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:  # a step may have removed it
+        return
+
+
+def _try_folder(path: str) -> None:
+    """Make a folder that is probably missing; what prevents it shows when the log is created."""
+    try:
+        os.mkdir(path, 0o700)
+    except OSError:
+        return
+
+
+def _remove_folder(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError:  # it has logs of other attempts
         return
 
 

@@ -53,6 +53,16 @@ def test_a_running_attempt_shows_its_log_after_a_second(bench: Bench) -> None:
     assert log.read_text("ascii") == "x\ny\n"
 
 
+def test_after_printing_attempts_a_log_is_in_its_place_at_once(bench: Bench) -> None:
+    """The fourth attempt with output writes into its log itself; one without output leaves neither file nor folder."""
+    for name in ("a", "b", "c"):
+        bench.run(bench.shell(name, "echo x"))
+    bench.run(bench.shell("d", f"test -e {bench.logs / 'd' / '1.log'} && echo y"))
+    assert (bench.logs / "d" / "1.log").read_text("ascii") == "y\n"
+    assert bench.run(bench.shell("e", f"test -e {bench.logs / 'e' / '1.log'}")).status == "completed"
+    assert not (bench.logs / "e").exists()
+
+
 def test_much_output_costs_no_memory(bench: Bench) -> None:
     """Fifty MiB of output, the last line without an end, arrive whole while planrun's memory stays as it was."""
     program = f"""
