@@ -83,9 +83,9 @@ def _starts_planrun(argv: Any) -> bool:
 
 
 STARTING = re.compile(
-    r"(?:^|[\s;&|(/'\"])planrun(?:\s+[a-z-]|$)|import planrun\b(?!\.)|planrun\.cli\b|/(?:story|walk)\.sh$"
+    r"(?:^|[\s;&|(/'\"])planrun(?:\s+[a-z-]|$)|import planrun\b(?!\.)|planrun\.cli\b|/(?:agents|story|walk)\.sh$"
 )
-"""What a script or a line of Python holds that starts planrun; two scripts of the documentation do."""
+"""What a script or a line of Python holds that starts planrun; three scripts of the documentation do."""
 STARTS = Starts()
 
 

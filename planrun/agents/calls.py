@@ -196,7 +196,7 @@ class Calls:
             sha256=str(sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()),
             **{name: value for name, value in fields.items() if value},
         )
-        run.say(f"{call['name']} {_brief(call)}")
+        run.say(f"{call['name']} {_brief(call)}".rstrip())
 
     def settle(
         self, call: dict[str, Any], text: str, status: str, own: dict[str, Any] | None = None, **fields: Any

@@ -422,7 +422,8 @@ class AgentRun:
             stats=self._stats(duration),
             **message,
         )
-        self.say(f"{outcome.status}: {outcome.message or outcome.reason}")
+        if outcome.status != "completed":
+            self.say(f"{outcome.status}: {outcome.message or outcome.reason}")
         size, digest = self._log.close()
         logged = {"log_bytes": size, "log_sha256": digest} if size else {}
         self.outcome = outcome.but(duration=duration, **logged)

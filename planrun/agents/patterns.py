@@ -83,7 +83,8 @@ PATTERNS = (
     _row(
         "tool-no-such-file",
         "file_not_found",
-        r"(?P<path>[^\n]{1,300}): there is no such (?:file|folder)(?:; `write` makes one)?",
+        r"(?:(?:agent|file)\.\w{1,20}: )?(?P<path>[^\n]{1,300}): there is no such (?:file|folder)"
+        r"(?:; `write` makes one)?",
         "The path does not exist in the workspace. Search for the file before the next call.",
         suggested_fix=_FIND_FILE,
         alternative="glob",

@@ -490,23 +490,20 @@ class Session:
         return found
 
     def _with_agents(self, executor: LocalExecutor, steps: Steps) -> Executor:
-        """Return the executor of a run with agents, or the one below where there are none."""
-        if self.agents is None or self.admission is None:
-            return executor
-        from planrun.app.agents import executor_of  # few runs have agents
+        if self.agents and self.admission:
+            from planrun.app.agents import executor_of  # few runs have agents
 
-        self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
-        return self._agents
+            self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
+        return self._agents or executor
 
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
     ) -> Dependencies:
         rundir = steps.place.rundir
-        listing = os.path.join(self.workspace, records.HOME, records.PLACED)
         owner = Owner(
             run=steps.place.run,
             workspace=self.workspace,
-            listing=listing,
+            listing=os.path.join(self.workspace, records.HOME, records.PLACED),
             engine=engine_of(plan),
             runs=os.path.dirname(rundir),
         )

@@ -520,8 +520,12 @@ def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:
             raise InvalidInput(f'{where} takes a number from 1 up, not "{value}"')
         into[option.name] = int(value)
     elif option.kind == "amount":
+        from planrun.cliutil.values import amount  # few command lines have one
+
         into[option.name] = amount(where, value)
     elif option.kind == "span":
+        from planrun.cliutil.values import span  # the same
+
         into[option.name] = span(where, value)
     elif option.kind == "choice" and value not in option.choices:
         from planrun.plan.problems import did_you_mean  # for messages only
@@ -585,23 +589,3 @@ def _suggestion(flag: str, known: Mapping[str, object]) -> str:
         return f"; {folder_hint('VERB')}"
     hint = did_you_mean(flag, [name for name in known if name.startswith("--")])
     return f"; {hint}" if hint else ""
-
-
-def amount(where: str, value: str) -> float:
-    """Return a number over 0; raises InvalidInput that names the option or variable `where`."""
-    whole, _, rest = value.partition(".")
-    digits = whole + rest
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and float(value) > 0):
-        raise InvalidInput(f'{where} takes an amount over 0 such as 2.50, not "{value}"')
-    return float(value)
-
-
-def span(where: str, value: str) -> str:
-    """Return a duration unchanged; raises InvalidInput for an invalid one."""
-    from planrun.plan.schema.forms import as_duration  # few command lines have one
-
-    try:
-        as_duration(value)
-    except ValueError:
-        raise InvalidInput(f'{where} takes a duration such as 30s, 5m or 1h30m, not "{value}"') from None
-    return value

@@ -56,7 +56,7 @@ def of_step(step: Step) -> dict[str, Any]:
             found[key(name)] = (
                 _FORMS[row.form](value) if row.form in _FORMS else _spelled(fields.get(name, value))
             )
-    if step.action.name and not step.action.is_script:  # they are the tool's
+    if step.action.is_agent or (step.action.name and not step.action.is_script):  # they are the action's own
         found.pop("outputs", None)
     if step.service is not None:
         ready = {"run": found.pop("verify")[0]} if step.verify else {}

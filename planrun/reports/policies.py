@@ -66,7 +66,9 @@ def shortened(policy: str, plan: Plan) -> str:
     """Return a policy in force for people: without one, models are named where they may write steps of the plan."""
     if policy != NO_POLICY or plan.llm:
         return policy
-    by_models = [step.kind == "abstract" or step.on_failure == "replan" for step in plan.steps]
+    by_models = [
+        step.kind == "abstract" or step.on_failure == "replan" or step.action.is_agent for step in plan.steps
+    ]
     return policy if any(by_models) else NO_POLICY_IN_SHORT
 
 

@@ -7,8 +7,8 @@ import shutil
 import time
 
 from planrun.app.inspect import known_runs, read_beside, read_run
-from planrun.cliutil.options import span
 from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.values import span
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record

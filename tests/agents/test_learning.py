@@ -177,11 +177,12 @@ def test_what_helped_is_offered_to_the_next_run(planrun: Command) -> None:
     weights = []
     for second in (works, works, worse):
         told.clear()
-        run(
-            planrun,
-            plan,
-            turns(use(broken), lambda asked, call=second: (told.extend(results(asked)), use(call))[1], ends),
-        )
+
+        def tries(asked: Asked, call: Any = second) -> Any:
+            told.extend(results(asked))
+            return use(call)
+
+        run(planrun, plan, turns(use(broken), tries, ends))
         listed = json.loads(planrun("errors", "list", "--dir", "kept", "--json").stdout)
         weights.append({each["solution"]: each["weight"] for each in listed["errors"]})
     fix = next(name for name in weights[0] if "echo fine" in name)

@@ -595,7 +595,7 @@ def test_a_recorded_run_plays_again_without_a_service(planrun: Command) -> None:
     [("AgentStarted", 2), ("ModelAsked", 2), ("ToolCalled", 2), ("ToolReturned", 1), ("AgentEnded", 1)],
 )
 def test_a_killed_run_asks_no_agent_twice(planrun: Command, place: str, number: int) -> None:
-    """The asked agent had a command with effects: after a kill the call is unknown, its message and agent have ended."""
+    """The asked agent had a command with effects: after a kill the call is unknown, and message and agent ended."""
     folder = repository(planrun.folder)
     plan = agent(apply="auto").replace("llm: {model: model-a}", together("delegation: {enabled: false}"))
     (folder / "plan.yml").write_text(plan)

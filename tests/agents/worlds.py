@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 BUG = "def add(a, b):\n    return a - b\n"
 FIXED = BUG.replace("-", "+")
-TEST = "from calc import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint('passed')\n"
+# Within a second Python takes a changed file of the same size for the one that it compiled: the test compiles none.
+UNCOMPILED = "import sys\n\nsys.dont_write_bytecode = True\n"
+TEST = UNCOMPILED + "from calc import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint('passed')\n"
 HEAD = "version: 1\nllm: {model: model-a}\npolicy: {auto_approve: medium, llm_auto_approve: medium}\nsteps:\n"
 
 

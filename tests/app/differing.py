@@ -88,6 +88,7 @@ ACTIONS: dict[str, tuple[Any, Any]] = {
     "exec": (["echo", "a b"], ["echo", "a", "b"]),
     "tool": ("git.status", "git.diff"),
     "validate": (_LIST, [{"files_exist": ["b"]}]),
+    "agent": ({"prompt": "Mend it."}, {"prompt": "Mend it.", "apply": "auto"}),
 }
 OF_PLAN: dict[str, tuple[Any, Any]] = {
     "name": ("base", "another"),

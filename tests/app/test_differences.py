@@ -70,9 +70,19 @@ def test_there_is_a_pair_for_every_key() -> None:
     # `decision_timeout` is one of gates, which are no processes.
     assert live("Defaults", "errors", "decision_timeout") <= set(DEFAULTS)
     # A file with `template` is no plan that could be compared.
-    # Changes of `containers` are reported for the steps that share them,
+    # Changes of `containers` and `agents` are reported for the steps that share them,
     # those of a base plan for what it contributes: `extends-plan`.
-    of_plan = ("$schema", "version", "steps", "finally", "defaults", "template", "extends", "containers")
+    of_plan = (
+        "$schema",
+        "version",
+        "steps",
+        "finally",
+        "defaults",
+        "template",
+        "extends",
+        "containers",
+        "agents",
+    )
     assert live("Plan", *of_plan) <= set(OF_PLAN)
 
 
@@ -104,6 +114,17 @@ def test_every_key_of_a_plan_is_reported(key: str) -> None:
     old, new = (with_key(key, value, BASE) for value in OF_PLAN[key])
     # A decision at the top is a step of its own.
     assert keys_of(old, new) == ({"decide"} if key == "decisions" else {key})
+
+
+def test_a_change_of_an_agent_is_reported_for_the_steps_that_use_it() -> None:
+    """An agent that no step uses changes nothing."""
+    own = {"description": "Reviews.", "tools": ["read"], "prompt": "Review."}
+    for type_, reported in (("reviewer", {"agent"}), ("explore", set())):
+        step = with_step(agent={"type": type_, "prompt": "Look."})
+        old, new = (
+            {**step, "agents": {"reviewer": {**own, "tools": tools}}} for tools in (["read"], ["grep"])
+        )
+        assert keys_of(old, new) == reported
 
 
 def test_a_time_limit_of_verification_is_reported_and_criteria_are_prose() -> None:

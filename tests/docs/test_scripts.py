@@ -1,6 +1,6 @@
-"""docs/walk.sh and docs/story.sh are started as their pages say, from a checkout in any state.
+"""docs/agents.sh, docs/walk.sh and docs/story.sh are started as their pages say, from a checkout in any state.
 
-That they find the planrun of their checkout, test_walk.py and test_story.py show: they play them in one.
+That they find the planrun of their checkout, the tests of these pages show: they play them in one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.docs.playing import checked_out, install, start
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("walk", "story")
+NAMES = ("agents", "walk", "story")
 
 
 @pytest.fixture

@@ -186,9 +186,14 @@ def test_every_kind_of_event_was_thought_of() -> None:
         "replayed",
     }
     structural |= {"scope", "resource", "level", "used", "limit", "outcome", "rounds"}
+    # Of agents: ids, names of tools, types and modes, classes and effects of risk, and figures.
+    structural |= {"agent", "agent_type", "mode", "workspace", "parent", "depth", "continues", "budget"}
+    structural |= {"turn", "turns", "percent", "stats", "name", "sha256", "effects", "duration", "bytes"}
+    structural |= {"before", "after", "left_out"}
     masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message", "program"}
     masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
     masked |= {"model", "request_id", "refusals", "problems"}
+    masked |= {"args", "summary", "evidence", "patch"}
     masked |= {"items", "files", "tools", "resources", "reports", "cache"}
     # Of results that are used again: the hash of what they depend on, and the id of the run that made them.
     structural |= {"key", "source"}
