@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.sandbox import Sandbox
 
     ErrorClass = Literal["transient", "logic", "fatal", "unknown"]
 
@@ -40,6 +41,7 @@ class Job(Record):
     )
     private: str = ""  # the folder of its attempt, where there is one
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
+    sandbox: Sandbox | None = None  # what it may reach, enforced by the kernel; None: no sandbox
 
 
 class Script(Record):

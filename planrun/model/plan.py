@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planrun.model.notify import Target
     from planrun.model.planning import Llm
     from planrun.model.policy import Origin, Policy
+    from planrun.model.sandbox import Sandbox
 
     Kind = str  # a key of `planrun.plan.kinds.KINDS`, "abstract" or "group"
     Section = Literal["steps", "finally", "rollback"]
@@ -316,6 +317,7 @@ class Step(Record):
     verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
+    sandbox: Sandbox | None = None  # what it may reach; None: no sandbox, unless a policy has one
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found
