@@ -111,7 +111,11 @@ class Steps:
         if step.container is not None:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
         if (step.expect or step.verify) and prepared.job is not None:
-            return self.post_checks().prepare(step, state, scope, prepared)
+            prepared = self.post_checks().prepare(step, state, scope, prepared)
+        if self.place.confinement is not None and prepared.job is not None:
+            sandbox = self.place.confinement.of(step.sandbox)
+            if sandbox is not None and not prepared.job.container:
+                return prepared.but(job=prepared.job.confined(sandbox))
         return prepared
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:

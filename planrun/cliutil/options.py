@@ -139,6 +139,14 @@ RUNNING = (
         help="Start bash for every script. Default: one command of plain words starts without it.",
     ),
     Option(
+        flags=("--sandbox-backend",),
+        name="sandbox_backend",
+        section="Cache and machine",
+        kind="choice",
+        choices=("auto", "landlock", "bubblewrap"),
+        help="What confines steps with a sandbox. Default: auto, the first that works.",
+    ),
+    Option(
         flags=("--report-dir",),
         name="report_dir",
         section="Output and reports",

@@ -1,4 +1,4 @@
-"""What a step may reach: the record of a sandbox, in a plan, in a policy and in a Job, and how two are combined.
+"""What a step may reach: how the sandboxes of a plan and of policies are combined; the record is `plan.Sandbox`.
 
 The levels follow the risk classes. read-only: the step writes nothing but its private temporary folder. low: it also
 writes in the workspace, except for git's data and files that control CI and planrun. medium: it also writes the named
@@ -7,58 +7,48 @@ caches of package managers. off: no sandbox.
 
 from __future__ import annotations
 
+from planrun.model.plan import Sandbox
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, Literal
+    from typing import Any
 
     from planrun.model.plan import Text
-
-    SandboxLevel = Literal["", "read-only", "low", "medium", "off"]
-    Network = Literal["none", "hosts", "any"]
 
 LEVELS = ("read-only", "low", "medium", "off")
 """From the strictest to none."""
 _NETWORKS = ("none", "hosts", "any")
 
 
-class Sandbox(Record):
-    """The limits of one step, enforced by the kernel; in a Job all paths are absolute and without templates.
+class Confinement(Record):
+    """How the sandboxes of one run are enforced.
 
-    `level` "": the one of the step's risk class. `hosts`: reached through a proxy, for the network `hosts`; each is
-    `host`, `host:port` or `*.domain`. `require` false: the step runs without a sandbox where there is none. `backend`:
-    in a Job, what enforces it: landlock, bubblewrap or none. `line`: of the key in the plan or policy file.
+    `backend`: landlock, bubblewrap, or none: steps that do not require a sandbox run without one; "": not known yet,
+    since only steps that a model may write need it. `ceilings`: the sandboxes of policies. `for_models`: those of
+    policies for steps that a model wrote; empty: each step has the level of its risk class.
     """
 
-    level: SandboxLevel = "off"
-    network: Network = "none"
-    hosts: tuple[str, ...] = ()
-    write: tuple[Text, ...] = ()
-    read: tuple[Text, ...] = ()
-    require: bool = True
-    processes: int | None = None
-    memory: int | None = None  # bytes of data, for each process
-    file_size: int | None = None  # bytes
+    workspace: str
+    home: str
     backend: str = ""
-    line: int = 0
+    ceilings: tuple[Sandbox, ...] = ()
+    for_models: tuple[Sandbox, ...] = ()
 
-    @property
-    def is_on(self) -> bool:
-        """Whether it limits anything."""
-        return self.level != "off"
+    def of(self, sandbox: Sandbox | None) -> Sandbox | None:
+        """Return the sandbox in which a step starts that the plan wants in this one; None: in none."""
+        found = placed(sandbox, self.workspace, self.home) if sandbox is not None else Sandbox()
+        for ceiling in self.ceilings:
+            found = tightened(found, placed(ceiling, self.workspace, self.home))
+        return found.but(backend=self.backend) if found.is_on else None
 
-    def recorded(self) -> dict[str, Any]:
-        """Return it as the ledger records it for an attempt."""
-        found: dict[str, Any] = {"backend": self.backend, "level": self.level, "network": self.network}
-        for name in ("hosts", "write", "read"):
-            if value := getattr(self, name):
-                found[name] = list(value)
-        for name in ("processes", "memory", "file_size"):
-            if (value := getattr(self, name)) is not None:
-                found[name] = value
-        return found
+    def of_model(self, sandbox: Sandbox | None, risk: str) -> Sandbox | None:
+        """Return the sandbox of a step that a model wrote, with this risk; `sandbox`: that of the step so far."""
+        found = sandbox or Sandbox()
+        for ceiling in self.for_models or (Sandbox(level=""),):
+            found = tightened(found, placed(of_class(ceiling, risk), self.workspace, self.home))
+        return found.but(backend=self.backend) if found.is_on else None
 
 
 def tightened(one: Sandbox, ceiling: Sandbox) -> Sandbox:
@@ -103,3 +93,35 @@ def _common(paths: Iterable[Text], ceiling: Iterable[Text]) -> tuple[Text, ...]:
     roots = [root.rstrip("/") for root in ceiling if isinstance(root, str)]
     found = [path for path in paths if isinstance(path, str)]
     return tuple([path for path in found if any(path == root or path.startswith(f"{root}/") for root in roots)])
+
+
+def of_class(sandbox: Sandbox, risk: str) -> Sandbox:
+    """Return a sandbox with the level of a risk class, where it has none of its own; a high step has none."""
+    if sandbox.level:
+        return sandbox
+    return sandbox.but(level=risk if risk in LEVELS else "off")  # type: ignore[arg-type]
+
+
+def placed(sandbox: Sandbox, workspace: str, home: str) -> Sandbox:
+    """Return it with absolute paths."""
+    return sandbox.but(
+        write=tuple([_absolute(str(path), workspace, home) for path in sandbox.write]),
+        read=tuple([_absolute(str(path), workspace, home) for path in sandbox.read]),
+    )
+
+
+def _absolute(path: str, workspace: str, home: str) -> str:
+    from posixpath import join, normpath  # few plans name paths
+
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    return normpath(join(workspace, path))
+
+
+def described(recorded: dict[str, Any]) -> str:
+    """Return a recorded sandbox in a few words: `low, no network (landlock)`."""
+    network = {"none": "no network", "any": "any network"}.get(recorded["network"], "")
+    network = network or f"network {', '.join(recorded.get('hosts', ()))}"
+    if recorded["backend"] == "none":
+        return f"none, although {recorded['level']} is wanted: this machine has none"
+    return f"{recorded['level']}, {network} ({recorded['backend']})"

@@ -93,6 +93,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "workdir": (("text",), None, None),
         "track_files": (("bool",), None, None),
         "rollback": (("bool",), None, None),
+        "sandbox": (("word", ("read-only", "low", "medium", "off"), ()), None, "Sandbox"),
     },
     "Errors": {
         "unknown": (("word", ("fail", "retry"), ()), None, None),
@@ -238,6 +239,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "rules": (None, ((None, None, "Rule"), 1), None),
         "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
         "on_failure": (None, None, "FailureRules"),
+        "sandbox": (("word", ("read-only", "low", "medium", "off"), ()), None, "Sandbox"),
+        "llm_sandbox": (("word", ("risk", "read-only", "low", "medium", "off"), ()), None, "Sandbox"),
     },
     "PolicyFile": {
         "auto_approve": (("word", ("none", "read-only", "low", "medium", "high"), ()), None, None),
@@ -247,6 +250,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "rules": (None, ((None, None, "Rule"), 1), None),
         "decisions": (None, None, ("id", (("any",), "any", "any"), 0)),
         "on_failure": (None, None, "FailureRules"),
+        "sandbox": (("word", ("read-only", "low", "medium", "off"), ()), None, "Sandbox"),
+        "llm_sandbox": (("word", ("risk", "read-only", "low", "medium", "off"), ()), None, "Sandbox"),
         "notify": (("bool",), ((None, None, "Notification"), 1), None),
     },
     "Produced": {
@@ -291,10 +296,17 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "instance": (("word", ("ok", "completed", "failed", "done"), ()), None, None),
     },
     "Sandbox": {
-        "mode": (("line",), None, None),
-        "network": (("line",), None, None),
+        "level": (("word", ("read-only", "low", "medium", "off"), ()), None, None),
+        "network": (("word", ("none", "any"), ()), None, "SandboxNetwork"),
         "read": (None, ((("text",), None, None), 1), None),
         "write": (None, ((("text",), None, None), 1), None),
+        "require": (("bool",), None, None),
+        "processes": (("integer", 1, 1000000000), None, None),
+        "memory": (("size",), None, None),
+        "file_size": (("size",), None, None),
+    },
+    "SandboxNetwork": {
+        "allow": (None, ((("full",), None, None), 1), None),
     },
     "Secret": {
         "name": (("env",), None, None),
@@ -367,7 +379,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
         "verify_timeout": (("duration",), None, None),
-        "sandbox": (("line",), None, "Sandbox"),
+        "sandbox": (("word", ("read-only", "low", "medium", "off"), ()), None, "Sandbox"),
     },
     "Template": {
         "description": (("text",), None, None),
@@ -423,6 +435,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Ready": ("run",),
     "Reports": ("junit",),
     "SameInstance": ("instance",),
+    "SandboxNetwork": ("allow",),
     "Secret": ("name",),
     "SharedContainer": ("image",),
 }
@@ -433,7 +446,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 LATER: dict[str, tuple[str, ...]] = {
     "Plan": ("agents",),
-    "Step": ("agent", "sandbox"),
+    "Step": ("agent",),
 }
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")

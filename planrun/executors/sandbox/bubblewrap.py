@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.executors.sandbox.view import View
-    from planrun.model.sandbox import Sandbox
+    from planrun.model.plan import Sandbox
 
 FILTER = 9
 """The descriptor from which bwrap reads the filter of system calls."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planrun.executors.sandbox.proxying import Proxy
     from planrun.executors.sandbox.view import Site
     from planrun.model.job import Job, Outcome
-    from planrun.model.sandbox import Sandbox
+    from planrun.model.plan import Sandbox
 
 _SOCKET = 3  # as in helper.py
 _PORT = 3128  # as in helper.py
@@ -36,6 +36,17 @@ _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
 _REFUSALS = ("Permission denied", "Operation not permitted", "Read-only file system", "Network is unreachable")
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
 GUIDE = "docs/how-to/sandbox.md"
+
+
+_SPARE: list[Helper] = []  # one that was started to try it, for the run that follows
+
+
+def keep_helper(helper: Helper) -> None:
+    """Keep a helper for the next sandboxes of this process."""
+    if _SPARE:
+        helper.close()
+    else:
+        _SPARE.append(helper)
 
 
 class StartFailed(Exception):
@@ -75,9 +86,9 @@ class Sandboxes:
         names = control_names(site.workspace)
         self._put_up(view.kept)
         if self._helper is None:
-            self._helper = Helper()
+            self._helper = _SPARE.pop() if _SPARE else Helper()
         try:
-            pid, listener = self._helper.start(_request(job, sandbox, view, (program, argv), mark), fds)
+            pid, listener = self._helper.start(request_of(job, sandbox, view, (program, argv), mark), fds)
         except StartFailed as error:
             self._take_down(view.kept)
             self._check_program(error, view, program)
@@ -211,9 +222,10 @@ def environment_of(job: Job, sandbox: Sandbox) -> dict[str, str]:
     return env
 
 
-def _request(
+def request_of(
     job: Job, sandbox: Sandbox, view: View, command: tuple[str, tuple[str, ...]], mark: int
 ) -> dict[str, Any]:
+    """Return what the helper is to do, as plain data; `command`: the program and its words."""
     from planrun.executors.sandbox.filters import program as filter_of
 
     program, argv = command

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from planrun.model.job import Job
-    from planrun.model.sandbox import Sandbox
+    from planrun.model.plan import Sandbox
 
     # dir: an empty folder; link: a symbolic link; ro, rw: a path of the machine; mask: an empty folder in its place
     # that cannot be written; hide: a file without content in its place.
@@ -258,7 +258,7 @@ class _Builder:
             self._put("mask", self._site.records)
         for name in ("PLANRUN_OUTPUT", "PLANRUN_PROGRESS"):
             path = job.env.get(name, "")
-            if path:
+            if path.startswith(f"{self._site.records}/"):  # a post-check has none
                 self._made.append(path)
                 self._put("rw", path)
         script = f"{job.env.get('PLANRUN_OUTPUT', '')}.script"

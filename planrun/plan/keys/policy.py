@@ -61,6 +61,11 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
             fields["plan_notify"] = as_bool(node.value["notify"])
         else:
             fields["notify"] = notify.targets_of(node.value["notify"])
+    for key, level in (("sandbox", "low"), ("llm_sandbox", "")):
+        if key in node.value:
+            from planrun.plan.keys.sandbox import sandbox_of  # few policies have one
+
+            fields[key] = sandbox_of(node.value[key], level)
     return Policy(**fields)
 
 
@@ -139,6 +144,12 @@ def check_rules(outline: Outline, policy: Node) -> None:
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
             outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)
+    for key in ("sandbox", "llm_sandbox"):
+        node = policy.get(key)
+        if node is not None:
+            from planrun.plan.keys.sandbox import check_sandbox  # few policies have one
+
+            check_sandbox(outline, node)
     listed = policy.get("notify")
     if listed is not None:
         notify.check_targets(outline, listed)

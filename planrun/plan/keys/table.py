@@ -134,7 +134,7 @@ _STEP = (
     _key("lock", form="names", role="flow"),
     _key("idempotent", form="flag", role="flow"),
     _key("track_files", form="flag", general=True),
-    _key("sandbox", form="", field=""),
+    _key("sandbox", form="record", record="Sandbox", module="sandbox", shown="sandbox", general=True, undone=True),
     _fact("needs_dir", undone=True, diff=False),
     _fact("undoes"),
     _fact("group", diff=False),
