@@ -39,6 +39,6 @@ def words_of(program: str, view: View, sandbox: Sandbox, cwd: str, *, root: bool
             words += ["--tmpfs", path]
             closed.append(path)
     words += ["--proc", "/proc", "--dev", "/dev"]
-    for path in closed:
+    for path in (*closed, "/proc"):
         words += ["--remount-ro", path]
     return (*words, "--chdir", cwd, "--")

@@ -137,8 +137,7 @@ class Sandboxes:
             )
         if outcome.status == "failed" and outcome.reason == "exit" and (word := _refusal(job, outcome)):
             what = f"level {sandbox.level}, network {sandbox.network}"
-            note = f'the sandbox ({what}) may be why ("{word}"): see {GUIDE}'
-            return outcome.but(notes=(*outcome.notes, note))
+            return outcome.but(message=f'{outcome.message}; the sandbox ({what}) may be why ("{word}"): see {GUIDE}')
         return outcome
 
     def _made(self, running: _Running, sandbox: Sandbox) -> list[str]:
@@ -218,7 +217,9 @@ def environment_of(job: Job, sandbox: Sandbox) -> dict[str, str]:
     env |= {name: "/tmp" for name in ("TMPDIR", "TMP", "TEMP") if name == "TMPDIR" or name in env}  # noqa: S108
     if sandbox.network == "hosts":
         env |= dict.fromkeys(_PROXIES, f"http://127.0.0.1:{_PORT}")
-        env |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
+        named = {host.rpartition(":")[0] or host for host in sandbox.hosts}
+        own = [name for name in ("localhost", "127.0.0.1", "::1") if name not in named]
+        env |= dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(own))
     return env
 
 
