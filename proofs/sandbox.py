@@ -1,8 +1,8 @@
 """What a sandboxed step cannot do: some ninety attacks, each of which has its effect without a sandbox.
 
 Each attack is a step of a real plan, run by the command line as root and as an ordinary user, in the sandbox of each
-backend that this machine has, and in none. A world around it shows effects: folders outside with a canary for each attack,
-a process of the same user with a secret, servers on TCP, UDP and Unix sockets, and a repository as the workspace.
+backend that this machine has, and in none. A world around it shows effects: folders outside with a canary for each
+attack, a process of the same user with a secret, servers on TCP, UDP and Unix sockets, a repository as the workspace.
 """
 
 from __future__ import annotations
@@ -73,7 +73,14 @@ def python_of(user: int) -> str:
         with suppress(OSError):
             env = {"PYTHONPATH": MODULES}
             done = subprocess.run(
-                words, cwd="/", env=env, user=user, group=user, extra_groups=[], check=False, capture_output=True
+                words,
+                cwd="/",
+                env=env,
+                user=user,
+                group=user,
+                extra_groups=[],
+                check=False,
+                capture_output=True,
             )
             if done.returncode == 0:
                 return program
@@ -228,8 +235,8 @@ class World:
             self._victim.kill()
             self._victim.communicate()
         ctypes.CDLL(None).shmctl(self._segment, 0, None)
-        for name in [name for name in os.listdir("/dev/shm") if name.startswith("planrun-proof-")]:  # noqa: S108
-            os.unlink(f"/dev/shm/{name}")  # noqa: S108
+        for name in [name for name in os.listdir("/dev/shm") if name.startswith("planrun-proof-")]:
+            os.unlink(f"/dev/shm/{name}")
         shutil.rmtree(self.top, ignore_errors=True)
 
 

@@ -1,9 +1,9 @@
 """Attacks on a sandbox, each of which has its effect where there is none.
 
-An attack is a script of bash, or of Python where it begins with `#py`. `$A` is a folder outside of the workspace, of this
-attack alone, with the file `canary`; `$VICTIM` is a process of the same user with a secret in its environment and memory.
-An attack succeeds if it changes `$A` or a protected file of the workspace, reaches a server of the proof, prints ESCAPED
-after it did what it may not, or prints the secret.
+An attack is a script of bash, or of Python where it begins with `#py`. `$A` is a folder outside of the workspace, of
+this attack alone, with the file `canary`; `$VICTIM` is a process of the same user with a secret in its environment and
+memory. An attack succeeds if it changes `$A` or a protected file of the workspace, reaches a server of the proof,
+prints ESCAPED after it did what it may not, or prints the secret.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ ATTACKS = (
     Attack("hard-link-in", 'ln "$A/canary" hard && echo x > hard'),
     Attack("hard-link-out", 'echo x > mine3; ln mine3 "$A/hard"'),
     Attack("hard-link-by-fd", "#py\n" + _C + "fd = os.open(A + '/canary', os.O_RDONLY)\n"
-           "libc.linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b'hard2', 0x400)\nopen('hard2', 'r+').write('x')\n"),
+           "libc.linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b'hard2', 0x400)\n"
+           "open('hard2', 'r+').write('x')\n"),
     Attack("chmod-outside", 'chmod 777 "$A/canary"'),
     Attack("chown-outside", 'chown 12345 "$A/canary"', root=True),
     Attack("times-outside", 'touch -d 2001-02-03 "$A/canary"'),
@@ -101,7 +102,7 @@ ATTACKS = (
     Attack("setuid", './setuid-id | grep -q "euid=0" && echo ESCAPED', user=True),
     Attack("mount", 'mount -t tmpfs none "$A" && echo ESCAPED; umount "$A"', root=True),
     Attack("bind-mount", 'mount --bind . "$A" && echo ESCAPED; umount "$A"', root=True),
-    Attack("user-namespace", 'unshare -Ur true && echo ESCAPED'),
+    Attack("user-namespace", "unshare -Ur true && echo ESCAPED"),
     Attack("mount-namespace", "unshare -Urm sh -c 'mount -t tmpfs none /mnt' && echo ESCAPED"),
     Attack("network-namespace", "unshare -Urn true && echo ESCAPED"),
     Attack("join-namespace", "#py\n" + _C + "fd = os.open(f'/proc/{V}/ns/mnt', 0)\n"
@@ -112,8 +113,9 @@ ATTACKS = (
     Attack("chroot-out", "#py\nimport os\nos.makedirs('jail', exist_ok=True)\nos.chroot('jail')\n"
            "[os.chdir('..') for _ in range(30)]\nos.chroot('.')\n"
            "open(os.environ['A'] + '/canary', 'w').write('x')\n", root=True),
-    Attack("device", 'mknod disk b 7 0 && echo ESCAPED', root=True),
-    Attack("sysctl", 'cat /proc/sys/kernel/printk > keep; cat keep > /proc/sys/kernel/printk && echo ESCAPED', root=True),
+    Attack("device", "mknod disk b 7 0 && echo ESCAPED", root=True),
+    Attack("sysctl", "cat /proc/sys/kernel/printk > keep; cat keep > /proc/sys/kernel/printk && echo ESCAPED",
+           root=True),
     Attack("capability", "#py\n" + _C + "print('ESCAPED') if libc.sethostname(b'%s', 0) == 0 else None\n"
            .replace("b'%s', 0", "os.uname().nodename.encode(), len(os.uname().nodename)"), root=True),
     Attack("shadow", "grep -q '^root:' /etc/shadow && echo ESCAPED", root=True),
@@ -122,10 +124,12 @@ ATTACKS = (
            "libc.name_to_handle_at(-100, A.encode(), h, ctypes.byref(m), 0)\n"
            "print('ESCAPED') if libc.open_by_handle_at(n, h, 0) >= 0 else None\n", root=True),
     _call("io-uring", (425, 425), "4, buffer"),
-    _call("bpf", (321, 280), "0, b'\\x02\\0\\0\\0\\x04\\0\\0\\0\\x04\\0\\0\\0\\x01\\0\\0\\0' + bytes(112), 128", root=True),
+    _call("bpf", (321, 280), "0, b'\\x02\\0\\0\\0\\x04\\0\\0\\0\\x04\\0\\0\\0\\x01\\0\\0\\0' + bytes(112), 128",
+          root=True),
     _call("userfaultfd", (323, 282), "1"),
     _call("keyring", (248, 217), "b'user', b'planrun-proof', b'x', 1, -3"),
-    _call("perf", (298, 241), "b'\\x01\\0\\0\\0\\x80\\0\\0\\0' + bytes(32) + b'\\x60' + bytes(87), 0, -1, -1, 0", root=True),
+    _call("perf", (298, 241), "b'\\x01\\0\\0\\0\\x80\\0\\0\\0' + bytes(32) + b'\\x60' + bytes(87), 0, -1, -1, 0",
+          root=True),
     # Sockets and shared memory.
     Attack("abstract-socket", "#py\nimport os, socket\ns = socket.socket(socket.AF_UNIX)\n"
            "s.connect('\\0' + os.environ['ABSTRACT'])\ns.sendall(os.environ['NAME'].encode())\n"),
@@ -139,7 +143,8 @@ ATTACKS = (
     Attack("udp", 'echo "$NAME" > "/dev/udp/127.0.0.1/$UDP"'),
     Attack("tcp6", "#py\nimport os, socket\ns = socket.create_connection(('::1', int(os.environ['TCP6'])), 3)\n"
            "s.sendall(os.environ['NAME'].encode())\n"),
-    Attack("raw", "#py\nimport os, socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\nprint('ESCAPED')\n", root=True),
+    Attack("raw", "#py\nimport os, socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\nprint('ESCAPED')\n",
+           root=True),
     Attack("packet", "#py\nimport os, socket\nsocket.socket(17, socket.SOCK_RAW, 768)\nprint('ESCAPED')\n", root=True),
     Attack("shared-memory", "#py\n" + _C + "n = int(os.environ['SHM'])\nlibc.shmat.restype = ctypes.c_void_p\n"
            "p = libc.shmat(n, None, 0)\nprint('ESCAPED') if p not in (None, 2**64 - 1) else None\n"),

@@ -112,11 +112,15 @@ class Steps:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
         if (step.expect or step.verify) and prepared.job is not None:
             prepared = self.post_checks().prepare(step, state, scope, prepared)
-        if self.place.confinement is not None and prepared.job is not None:
-            sandbox = self.place.confinement.of(step.sandbox)
-            if sandbox is not None and not prepared.job.container:
-                return prepared.but(job=prepared.job.confined(sandbox))
-        return prepared
+        return self._confined(step, prepared)
+
+    def _confined(self, step: Step, prepared: Prepared) -> Prepared:
+        """Return it with the sandbox that the plan and policies want for its job."""
+        job, confinement = prepared.job, self.place.confinement
+        if job is None or confinement is None or job.container:
+            return prepared
+        sandbox = confinement.of(step.sandbox)
+        return prepared if sandbox is None else prepared.but(job=job.confined(sandbox))
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
         """Return the job of an attempt; its outcome if the files that it needs cannot be written."""

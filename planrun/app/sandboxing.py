@@ -83,7 +83,8 @@ def _enforced(
             missing = missing_alone
             raise InvalidInput(
                 f"{place}: {who} requires a sandbox, and it cannot be had here: {missing}\n"
-                "  hint: `planrun doctor` tries it and says what to change; `sandbox: {require: false}` runs without one"
+                "  hint: `planrun doctor` tries it and says what to change;"
+                " `sandbox: {require: false}` runs without one"
             )
     return confinement.but(backend="none"), {"sandbox": {"backend": "none", "missing": missing}}
 

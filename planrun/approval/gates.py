@@ -264,7 +264,12 @@ class PolicyGates:
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Return whether a step may start `job`; None: it starts no process."""
         passage = self._judged(step, state, job)
-        if step.origin == "file" or job is None or passage.answer != "allow" or self._place.confinement is None:
+        if (
+            step.origin == "file"
+            or job is None
+            or passage.answer != "allow"
+            or self._place.confinement is None
+        ):
             return passage
         from planrun.approval.confining import confined  # few steps are written by a model
 

@@ -123,8 +123,8 @@ class Launcher:
         program, mark = how
         if self.sandboxes is None:
             raise SpawnFailed("planrun cannot start a step in a sandbox here")
-        fds, opened = _outputs(output)
-        fds = (self._null, *fds)
+        outputs, opened = _outputs(output)
+        fds = (self._null, *outputs)
         try:
             found = self._direct_start(job)
             if found:
@@ -137,9 +137,9 @@ class Launcher:
         except Refused as error:
             raise SpawnFailed(str(error)) from None
         except StartFailed as failure:
-            error = OSError(failure.number, os.strerror(failure.number))
-            why = f"cannot enter the sandbox: {failure.text}" if failure.text else _why(error, job, program)
-            raise SpawnFailed(why, passing=is_passing(error)) from None
+            cause = OSError(failure.number, os.strerror(failure.number))
+            why = f"cannot enter the sandbox: {failure.text}" if failure.text else _why(cause, job, program)
+            raise SpawnFailed(why, passing=is_passing(cause)) from None
         except ValueError as unfit:  # a surrogate in a word
             raise SpawnFailed(_why(unfit, job, program)) from None
         finally:

@@ -79,7 +79,9 @@ class Policy(Record):
     notify: tuple[Target, ...] = ()  # who is notified besides the targets of the plan
     plan_notify: bool = True  # whether the targets of the plan count
     sandbox: Sandbox | None = None  # of every step, which a plan can only make stricter
-    llm_sandbox: Sandbox | None = None  # of steps that a model wrote; None: that of their risk class, required
+    llm_sandbox: Sandbox | None = (
+        None  # of steps that a model wrote; None: that of their risk class, required
+    )
     line: int = 0
 
 

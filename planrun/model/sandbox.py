@@ -92,14 +92,16 @@ def _common(paths: Iterable[Text], ceiling: Iterable[Text]) -> tuple[Text, ...]:
     """Return the paths that lie in folders which the ceiling names as well."""
     roots = [root.rstrip("/") for root in ceiling if isinstance(root, str)]
     found = [path for path in paths if isinstance(path, str)]
-    return tuple([path for path in found if any(path == root or path.startswith(f"{root}/") for root in roots)])
+    return tuple(
+        [path for path in found if any(path == root or path.startswith(f"{root}/") for root in roots)]
+    )
 
 
 def of_class(sandbox: Sandbox, risk: str) -> Sandbox:
     """Return a sandbox with the level of a risk class, where it has none of its own; a high step has none."""
     if sandbox.level:
         return sandbox
-    return sandbox.but(level=risk if risk in LEVELS else "off")  # type: ignore[arg-type]
+    return sandbox.but(level=risk if risk in LEVELS else "off")
 
 
 def placed(sandbox: Sandbox, workspace: str, home: str) -> Sandbox:

@@ -68,11 +68,15 @@ def program(machine: str) -> bytes:
     """Return the filter for a processor, as an array of struct sock_filter; raises KeyError for an unknown one."""
     column, audit = _MACHINES[machine]
     allow, refuse = _step(_RETURN, _ALLOW), _refuse()
-    steps = _step(_LOAD, _MACHINE) + _step(_EQUAL, audit, 1, 0) + _refuse(errno.ENOSYS) + _step(_LOAD, _NUMBER)
+    steps = (
+        _step(_LOAD, _MACHINE) + _step(_EQUAL, audit, 1, 0) + _refuse(errno.ENOSYS) + _step(_LOAD, _NUMBER)
+    )
     if machine == "x86_64":
         steps += _step(_AT_LEAST, _X32, 0, 1) + _refuse(errno.ENOSYS)
     steps += _block(_SOCKET[column], _argument(0) + _is_one_of(_FAMILIES, allow, _refuse(errno.EAFNOSUPPORT)))
-    steps += _block(_CLONE3[column], _refuse(errno.ENOSYS))  # its flags are in memory; libraries then use clone
+    steps += _block(
+        _CLONE3[column], _refuse(errno.ENOSYS)
+    )  # its flags are in memory; libraries then use clone
     steps += _block(_CLONE[column], _argument(0) + _step(_ANY_BIT, _NAMESPACES, 0, 1) + refuse + allow)
     steps += _block(_IOCTL[column], _argument(1) + _is_one_of(_TERMINAL, refuse, allow))
     steps += _block(_SETRLIMIT[column], _argument(0) + _step(_EQUAL, _LOCKS, 0, 1) + refuse + allow)
@@ -85,6 +89,8 @@ def program(machine: str) -> bytes:
 
 def _prlimit(allow: bytes, refuse: bytes) -> bytes:
     """Return steps that let a process read all limits, and set only its own, except for planrun's mark."""
-    is_reading = _argument(2) + _step(_EQUAL, 0, 0, 3) + _argument(2, high=True) + _step(_EQUAL, 0, 0, 1) + allow
+    is_reading = (
+        _argument(2) + _step(_EQUAL, 0, 0, 3) + _argument(2, high=True) + _step(_EQUAL, 0, 0, 1) + allow
+    )
     of_others = _argument(0) + _step(_EQUAL, 0, 1, 0) + refuse
     return is_reading + of_others + _argument(1) + _step(_EQUAL, _LOCKS, 0, 1) + refuse + allow

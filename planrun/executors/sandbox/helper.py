@@ -36,8 +36,10 @@ _LIMITS = {
     "memory": resource.RLIMIT_DATA,
     "file_size": resource.RLIMIT_FSIZE,
 }
+_IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE, SIGXFSZ
 _LOCKS = 10  # RLIMIT_LOCKS, the mark of a step: see planrun.executors.mark
 _OLD = "/.old"  # the machine's own root, until the view is complete
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the attempt's own
 _MASKS = "/.masks"
 _BASES = ("/tmp", "/run", "/mnt", "/var")  # noqa: S108 - where a file system is put up that becomes the root
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -121,7 +123,7 @@ def _become(request: dict[str, Any], fds: list[int], errors: _socket.socket) -> 
     stage = "start"
     try:
         os.setsid()
-        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores
+        for number in _IGNORED_BY_PYTHON:
             _signal.signal(number, _signal.SIG_DFL)
         _take_descriptors(fds)
         _mark(request["mark"])
@@ -130,7 +132,7 @@ def _become(request: dict[str, Any], fds: list[int], errors: _socket.socket) -> 
         stage = "enter"
         _CONFINE[request["backend"]](request, errors)
         stage = "exec"
-        os.execve(request["program"], request["argv"], request["env"])  # noqa: S606 - this is what it is for
+        os.execve(request["program"], request["argv"], request["env"])
     except BaseException as error:  # noqa: BLE001 - nothing may return from here
         number = getattr(error, "errno", None) or errno.EINVAL
         text = str(error) if stage != "exec" else ""
@@ -224,7 +226,7 @@ _CONFINE = {"landlock": _confine_by_landlock, "bubblewrap": _confine_by_bubblewr
 
 
 def _look_at(mounts: list[tuple[str, str, str]]) -> None:
-    """Change the root of this process to a new file system with the mounts of a view; mounts of others do not change."""
+    """Change the root of this process to a new file system with the mounts of a view; others see no change."""
     kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
     base = next(path for path in _BASES if os.path.isdir(path) and not os.path.islink(path))
     kernel.mount("planrun", base, "tmpfs", 0, "mode=0755")
@@ -295,8 +297,8 @@ def _put_up_devices() -> None:
             kernel.mount(f"{_OLD}/dev/{name}", f"/dev/{name}", "", kernel.BIND)
     for name, end in _LINKS:
         os.symlink(f"/proc/self/fd{end}", f"/dev/{name}")
-    os.mkdir("/dev/shm")
-    os.chmod("/dev/shm", 0o1777)  # noqa: S103, S108 - of the attempt's own
+    os.mkdir(_SHARED_MEMORY)
+    os.chmod(_SHARED_MEMORY, 0o1777)  # noqa: S103 - of the attempt's own
     os.mkdir("/dev/pts")
     try:
         kernel.mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620")

@@ -165,7 +165,7 @@ def _allow(rules: int, fd: int, rights: int) -> None:
 
 
 class _Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]  # noqa: RUF012 - as ctypes wants it
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
 def install(program: bytes) -> None:

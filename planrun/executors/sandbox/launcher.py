@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _SOCKET = 3  # as in helper.py
 _PORT = 3128  # as in helper.py
-_MAIN = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.helper import main; main()"
+_MAIN = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.helper import main; main()"
+)
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 # Variables that name sockets outside, which a sandboxed step does not have.
 _UNREACHABLE = (
@@ -33,7 +35,12 @@ _UNREACHABLE = (
     *("DOCKER_HOST", "CONTAINER_HOST"),
 )
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
-_REFUSALS = ("Permission denied", "Operation not permitted", "Read-only file system", "Network is unreachable")
+_REFUSALS = (
+    "Permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "Network is unreachable",
+)
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
 GUIDE = "docs/how-to/sandbox.md"
 
@@ -75,7 +82,9 @@ class Sandboxes:
         self._helper: Helper | None = None
         self._proxy: Proxy | None = None
         self._running: dict[str, _Running] = {}
-        self._kept: dict[str, int] = {}  # folders that stand in the workspace for the time of attempts: of how many
+        self._kept: dict[
+            str, int
+        ] = {}  # folders that stand in the workspace for the time of attempts: of how many
 
     def spawn(self, job: Job, program: str, argv: tuple[str, ...], fds: tuple[int, ...], mark: int) -> int:
         """Start a job's process in its sandbox; raises StartFailed, Refused."""
@@ -137,7 +146,9 @@ class Sandboxes:
             )
         if outcome.status == "failed" and outcome.reason == "exit" and (word := _refusal(job, outcome)):
             what = f"level {sandbox.level}, network {sandbox.network}"
-            return outcome.but(message=f'{outcome.message}; the sandbox ({what}) may be why ("{word}"): see {GUIDE}')
+            return outcome.but(
+                message=f'{outcome.message}; the sandbox ({what}) may be why ("{word}"): see {GUIDE}'
+            )
         return outcome
 
     def _made(self, running: _Running, sandbox: Sandbox) -> list[str]:
@@ -163,9 +174,7 @@ class Sandboxes:
         except OSError as error:
             return f"the step {why}, and it cannot be moved away: {error.strerror}"
         where = os.path.relpath(folder, self._site.workspace)
-        return (
-            f"the step {why}: moved to {where}; `sandbox: {{level: {sandbox.level}, write: [{names[0]}]}}` allows it"
-        )
+        return f"the step {why}: moved to {where}; `sandbox: {{level: {sandbox.level}, write: [{names[0]}]}}` allows it"
 
     def _put_up(self, paths: tuple[str, ...]) -> None:
         for path in paths:
@@ -231,10 +240,11 @@ def request_of(
 
     program, argv = command
     if sandbox.backend == "bubblewrap":
-        from planrun.executors.sandbox.bubblewrap import words_of
-        from planrun.executors.spawn import which
+        import shutil  # few machines use it
 
-        bwrap, _ = which("bwrap", os.environ.get("PATH", os.defpath), "/")
+        from planrun.executors.sandbox.bubblewrap import words_of
+
+        bwrap = shutil.which("bwrap") or "bwrap"
         argv = (*words_of(bwrap, view, sandbox, job.cwd, root=not os.geteuid()), program, *argv[1:])
         program = bwrap
     limits = {name: getattr(sandbox, name) for name in ("processes", "memory", "file_size")}

@@ -1,8 +1,9 @@
-"""What this machine can confine steps with, found out by trying: a sandboxed process starts, and is refused something."""
+"""What this machine can confine steps with, found out by trying: a sandboxed process is started and refused things."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 from planrun.executors.sandbox.launcher import Helper, StartFailed, keep_helper, request_of
@@ -68,18 +69,15 @@ def _missing(backend: str) -> str:
         return f"planrun has no filter of system calls for {machine}"
     if backend == "landlock" and (abi := kernel.landlock_abi()) < kernel.OLDEST_ABI:
         if not abi:
-            return "the kernel has no Landlock, or it is off (Linux 6.12 or later; see lsm= of its command line)"
-        return f"the kernel's Landlock is too old (version {abi}); version {kernel.OLDEST_ABI} is in Linux 6.12"
-    if backend == "bubblewrap" and not _bwrap():
+            return (
+                "the kernel has no Landlock, or it is off (Linux 6.12 or later; see lsm= of its command line)"
+            )
+        return (
+            f"the kernel's Landlock is too old (version {abi}); version {kernel.OLDEST_ABI} is in Linux 6.12"
+        )
+    if backend == "bubblewrap" and not shutil.which("bwrap"):
         return "bwrap is not on PATH; install bubblewrap"
     return _tried(backend)
-
-
-def _bwrap() -> str:
-    from planrun.executors.spawn import which
-
-    found, executable = which("bwrap", os.environ.get("PATH", os.defpath), "/")
-    return found if executable else ""
 
 
 def _tried(backend: str) -> str:
@@ -140,5 +138,8 @@ def _explained(error: str) -> str:
     if none_allowed:
         return f"{error}: user namespaces are off; allow them: sudo sysctl -w user.max_user_namespaces=10000"
     if "unshare" in error or "mount" in error:
-        return f"{error}: namespaces are refused, as in most containers; run planrun outside, or let the engine allow them"
+        why = (
+            "namespaces are refused, as in most containers; run planrun outside, or let the engine allow them"
+        )
+        return f"{error}: {why}"
     return error

@@ -55,8 +55,8 @@ def main() -> None:
             served[message["open"]] = listener
             target = (listener, tuple(message["hosts"]))
             threading.Thread(target=_serve, args=target, daemon=True).start()
-        elif (listener := served.pop(message["close"], None)) is not None:
-            listener.shutdown(socket.SHUT_RDWR)
+        elif message["close"] in served:
+            served.pop(message["close"]).shutdown(socket.SHUT_RDWR)
 
 
 def _serve(listener: socket.socket, hosts: tuple[str, ...]) -> None:
@@ -184,7 +184,7 @@ def _may_lead(host: str, address: str, *, exact: bool) -> bool:
         found = found.ipv4_mapped
     if not (found.is_loopback or found.is_link_local or found.is_unspecified or found.is_multicast):
         return True
-    return exact and (host == "localhost" or host == address) and not found.is_link_local
+    return exact and host in ("localhost", address) and not found.is_link_local
 
 
 def _relay(one: socket.socket, other: socket.socket) -> None:

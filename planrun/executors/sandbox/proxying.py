@@ -9,7 +9,9 @@ import struct
 import sys
 
 _SOCKET = 3  # as in proxy.py
-_MAIN = "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.proxy import main; main()"
+_MAIN = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.proxy import main; main()"
+)
 
 
 class Proxy:

@@ -25,7 +25,20 @@ if TYPE_CHECKING:
     Verb = Literal["dir", "link", "ro", "rw", "mask", "hide"]
 
 TEMPORARY = "/tmp"  # noqa: S108 - the path inside, on a file system of the attempt's own
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/snap",
+)
 _STATE = (
     *("/var/lib/dpkg", "/var/lib/rpm", "/var/cache/fontconfig", "/lib/apk/db"),
     *("/sys/devices/system", "/sys/fs/cgroup"),
@@ -33,13 +46,39 @@ _STATE = (
 # Files of the system with keys and passwords, which root could read.
 _SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
-    *("/etc/sudoers.d", "/etc/ssl/private", "/etc/docker", "/etc/kubernetes", "/etc/rancher", "/etc/wireguard"),
+    *(
+        "/etc/sudoers.d",
+        "/etc/ssl/private",
+        "/etc/docker",
+        "/etc/kubernetes",
+        "/etc/rancher",
+        "/etc/wireguard",
+    ),
     *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
 )
 # Installed programs below the home folder; they hold no credentials.
 _TOOLCHAINS = (
-    *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".pyenv", ".rbenv"),
-    *(".nvm", ".fnm", ".volta", ".asdf", ".sdkman", ".cargo/bin", ".rustup", "go/bin", ".bun/bin", ".deno/bin"),
+    *(
+        ".local/bin",
+        ".local/lib",
+        ".local/share/uv",
+        ".local/share/mise",
+        ".local/share/fnm",
+        ".pyenv",
+        ".rbenv",
+    ),
+    *(
+        ".nvm",
+        ".fnm",
+        ".volta",
+        ".asdf",
+        ".sdkman",
+        ".cargo/bin",
+        ".rustup",
+        "go/bin",
+        ".bun/bin",
+        ".deno/bin",
+    ),
     *(".dotnet", ".local/share/virtualenvs", "miniconda3", "anaconda3", "miniforge3", "mambaforge"),
 )
 CACHES = {
@@ -138,7 +177,12 @@ class _Builder:
         )
 
     def _show(self, path: str) -> None:
-        if path != "/" and not self._shown(path) and os.path.isdir(path) and not _holds(path, self._site.home):
+        if (
+            path != "/"
+            and not self._shown(path)
+            and os.path.isdir(path)
+            and not _holds(path, self._site.home)
+        ):
             self._put("ro", path)
 
     def system(self, env: Mapping[str, str]) -> None:
@@ -150,19 +194,17 @@ class _Builder:
                 self._put("ro", path)
         for path in _STATE:
             self._show(path)
-        for path in _SECRETS:
-            if os.access(path, os.R_OK):
-                self._put("mask" if os.path.isdir(path) else "hide", path)
-        for path in (TEMPORARY, "/var/tmp", self._site.home):  # noqa: S108
-            if path and path != "/":
-                self._put("dir", path)
-                self._writable.append(path)
+        for path in [path for path in _SECRETS if os.access(path, os.R_OK)]:
+            self._put("mask" if os.path.isdir(path) else "hide", path)
+        home = [self._site.home] if self._site.home not in ("", "/") else []
+        for path in (TEMPORARY, "/var/tmp", *home):  # noqa: S108
+            self._put("dir", path)
+            self._writable.append(path)
         for folder in _programs(env.get("PATH", os.defpath), self._site.home):
             self._show(folder)
-        if self._sandbox.network != "none":
-            names = os.path.realpath("/etc/resolv.conf")  # often below /run
-            if os.path.isfile(names) and not self._shown(names):
-                self._put("ro", names)
+        names = os.path.realpath("/etc/resolv.conf")  # often below /run
+        if self._sandbox.network == "any" and os.path.isfile(names) and not self._shown(names):
+            self._put("ro", names)
 
     def extras(self) -> None:
         """Show what the plan or a policy names besides, and the caches of level medium."""
@@ -191,7 +233,9 @@ class _Builder:
         """Show the workspace, without what controls later work."""
         top = self._site.workspace
         if top in ("/", self._site.home):
-            raise Refused(f"no sandbox where the workspace is {'/' if top == '/' else 'the home folder'}: {top}")
+            raise Refused(
+                f"no sandbox where the workspace is {'/' if top == '/' else 'the home folder'}: {top}"
+            )
         is_writable = self._sandbox.level != "read-only"
         self._put("rw" if is_writable else "ro", top)
         self._git(top)
@@ -219,7 +263,10 @@ class _Builder:
 
     def _protect(self, path: str) -> None:
         """Have a path of the workspace be neither written nor moved."""
-        if os.path.realpath(path) != os.path.realpath(self._site.workspace) + path[len(self._site.workspace) :]:
+        if (
+            os.path.realpath(path)
+            != os.path.realpath(self._site.workspace) + path[len(self._site.workspace) :]
+        ):
             raise Refused(f"the sandbox cannot protect {path}: it is, or is below, a symbolic link")
         parent = os.path.dirname(path)
         while parent not in self._mounts:

@@ -71,7 +71,18 @@ def validated(outline: Outline, included: Included) -> Checked:
 # steps before expressions are read, `find` finds what expressions may read, `check` reports what is wrong.
 _TAKEN = ("containers", "uses")
 _FOUND = ("gates", "tools", "uses", "instances")
-_CHECKED = ("gates", "policy", "checks", "containers", "services", "top", "files", "rollback", "notify", "sandbox")
+_CHECKED = (
+    "gates",
+    "policy",
+    "checks",
+    "containers",
+    "services",
+    "top",
+    "files",
+    "rollback",
+    "notify",
+    "sandbox",
+)
 
 
 def _each(function: str, order: tuple[str, ...], modules: frozenset[str], *given: object) -> None:

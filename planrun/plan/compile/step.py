@@ -154,10 +154,8 @@ class StepCompiler:
             if key not in _SIMPLE:
                 self.read(raw, key, fields)
 
-    def read(
-        self, raw: RawStep | None, key: str, fields: dict[str, Any], node: Node | None = None
-    ) -> None:
-        """Fill in the fields that a key becomes, by its row in the table of keys; `node`: of `defaults`, without a step."""
+    def read(self, raw: RawStep | None, key: str, fields: dict[str, Any], node: Node | None = None) -> None:
+        """Fill in the fields that a key becomes, by its row in the table of keys; `node`: its value in `defaults`."""
         row = STEP[key]
         value = raw.keys[key] if raw is not None else node
         if row.form in READ and not row.special:

@@ -58,12 +58,16 @@ def check_sandbox(outline: Outline, node: Node) -> None:
     for key in ("read", "write"):
         for path in entries(node.get(key)):
             if scalar(path) is not None and (OPEN in path.value or not path.value.strip()):
-                outline.report("E301", f'"{path.value}" is no path', path, "interpolations are not evaluated here")
+                outline.report(
+                    "E301", f'"{path.value}" is no path', path, "interpolations are not evaluated here"
+                )
 
 
 def is_host(text: str) -> bool:
     """Whether a text is a host, `*.domain`, or one of these with a port; IPv6 addresses stand in brackets."""
-    name, colon, port = text.lower().rpartition(":") if "]" not in text or text[-1:] != "]" else (text, "", "")
+    name, colon, port = (
+        text.lower().rpartition(":") if "]" not in text or text[-1:] != "]" else (text, "", "")
+    )
     if not colon:
         name, port = text.lower(), "1"
     if not port.isdecimal() or not 0 < int(port) < 65536:
@@ -82,7 +86,7 @@ def _is_off(node: Node) -> bool:
 def sandbox_of(node: Node, level: str = _DEFAULT) -> Sandbox:
     """Return the sandbox that a word or a mapping says; `level`: where it names none."""
     if node.kind != MAPPING:
-        word = "" if node.value == "risk" else node.value
+        word: Any = "" if node.value == "risk" else node.value
         return Sandbox(level=word, line=node.line)
     fields: dict[str, Any] = {"level": level, "line": node.line}
     for key, value in node.value.items():
@@ -103,6 +107,12 @@ def sandbox_of(node: Node, level: str = _DEFAULT) -> Sandbox:
         else:
             fields[key] = value.value
     return Sandbox(**fields)
+
+
+def sandboxes_of(policy: Node) -> dict[str, Sandbox]:
+    """Return the sandboxes of a policy; that of models has the level of the risk class where it names none."""
+    levels = {"sandbox": _DEFAULT, "llm_sandbox": ""}
+    return {key: sandbox_of(policy.value[key], level) for key, level in levels.items() if key in policy.value}
 
 
 def _sandbox(_checked: Checked, _step: RawStep | None, node: Node) -> dict[str, Any]:

@@ -160,7 +160,12 @@ _SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 def as_size(text: str) -> int:
     """Return bytes of a size such as `512MiB`; raises ValueError."""
     amount, unit = text[:-3], text[-3:]
-    if unit not in _SIZES or not (amount.isdigit() and amount.isascii()) or amount[0] == "0" or len(amount) > 9:
+    if (
+        unit not in _SIZES
+        or not (amount.isdigit() and amount.isascii())
+        or amount[0] == "0"
+        or len(amount) > 9
+    ):
         raise ValueError("not a size")
     return int(amount) * _SIZES[unit]
 
