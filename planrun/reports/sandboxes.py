@@ -44,4 +44,9 @@ def _page(state: RunState) -> Iterator[str]:
         yield f"\n## Sandboxes\n\n| Step | Sandbox |\n| --- | --- |\n{rows}"
 
 
-SANDBOXES: Part = {"warnings": _warnings, "text_end": _rows, "page_end": _page}
+def _fill(state: RunState, ledger: dict[str, Any]) -> None:
+    confined = [step for step in state.steps.values() if sandbox_of(step)]
+    ledger["sandboxes"] = {step.step.id: sandbox_of(step) for step in confined}
+
+
+SANDBOXES: Part = {"warnings": _warnings, "text_end": _rows, "page_end": _page, "fill_ledger": _fill}

@@ -26,7 +26,7 @@ def words_of(program: str, view: View, sandbox: Sandbox, cwd: str, *, root: bool
         for name in _CAPABILITIES:
             words += ["--cap-add", name]
     closed = ["/"]
-    for verb, path, source in view.mounts:
+    for verb, path, source in view.all_mounts():
         if verb in _WORDS:
             words += [_WORDS[verb], source, path]
         elif verb == "dir":

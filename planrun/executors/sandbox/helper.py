@@ -39,23 +39,35 @@ _LIMITS = {
 _IGNORED_BY_PYTHON = (13, 25)  # SIGPIPE, SIGXFSZ
 _LOCKS = 10  # RLIMIT_LOCKS, the mark of a step: see planrun.executors.mark
 _OLD = "/.old"  # the machine's own root, until the view is complete
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the attempt's own
 _MASKS = "/.masks"
+_OWN = "/.own"
+_RECORDS = "/.records"  # planrun's own folder, until the view of an attempt is complete
 _BASES = ("/tmp", "/run", "/mnt", "/var")  # noqa: S108 - where a file system is put up that becomes the root
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the attempt's own
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_WRITABLE_DEVICES = (*[f"/dev/{name}" for name in _DEVICES], "/dev/pts", _SHARED_MEMORY)
 _LINKS = (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2"))
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x41  # ioctl(2) of interfaces; IFF_UP and IFF_RUNNING
 
 
 def main() -> None:
-    """Start steps until planrun closes the socket."""
+    """Take on a view, and start steps in it until planrun closes the socket."""
     os.set_inheritable(SOCKET, False)
     connection = _socket.socket(fileno=SOCKET)
+    setup, _ = _receive(connection)
+    if setup is None:
+        return
+    try:
+        _settle(setup)
+    except OSError as error:
+        _send(connection, {"pid": 0, "errno": error.errno or errno.EINVAL, "message": f"enter {error}"}, [])
+        return
+    _send(connection, {"pid": 0}, [])
     while True:
         request, fds = _receive(connection)
         if request is None:
             return
-        answer, listener = _start(request, fds)
+        answer, listener = _start(setup, request, fds)
         for fd in fds:
             os.close(fd)
         _send(connection, answer, [listener] if listener >= 0 else [])
@@ -91,7 +103,7 @@ def _send(connection: _socket.socket, answer: dict[str, Any], fds: list[int]) ->
     connection.sendmsg([struct.pack("=I", len(data)) + data], rights)
 
 
-def _start(request: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], int]:
+def _start(setup: dict[str, Any], request: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], int]:
     """Start a step; return the answer and the listening socket of its proxy, -1 for none."""
     ours, theirs = _socket.socketpair()
     try:
@@ -99,7 +111,7 @@ def _start(request: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], int
     except OSError as error:
         return {"pid": 0, "errno": error.errno, "message": error.strerror}, -1
     if not pid:
-        _become(request, fds, theirs)  # does not return
+        _become(setup, request, fds, theirs)  # does not return
     theirs.close()
     message = b""
     listeners: list[int] = []
@@ -118,7 +130,7 @@ def _start(request: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], int
     return answer, listeners[0] if listeners else -1
 
 
-def _become(request: dict[str, Any], fds: list[int], errors: _socket.socket) -> None:
+def _become(setup: dict[str, Any], request: dict[str, Any], fds: list[int], errors: _socket.socket) -> None:
     """Become the step, or send why not."""
     stage = "start"
     try:
@@ -127,10 +139,8 @@ def _become(request: dict[str, Any], fds: list[int], errors: _socket.socket) -> 
             _signal.signal(number, _signal.SIG_DFL)
         _take_descriptors(fds)
         _mark(request["mark"])
-        for path in request["made"]:
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         stage = "enter"
-        _CONFINE[request["backend"]](request, errors)
+        _CONFINE[setup["backend"]](setup, request, errors)
         stage = "exec"
         os.execve(request["program"], request["argv"], request["env"])
     except BaseException as error:  # noqa: BLE001 - nothing may return from here
@@ -153,22 +163,33 @@ def _mark(mark: int) -> None:
         resource.setrlimit(_LOCKS, (mark, resource.getrlimit(_LOCKS)[1]))
 
 
-def _isolate(request: dict[str, Any], errors: _socket.socket, flags: int) -> None:
-    """Leave the namespaces of the machine, and put up the network of the new one."""
-    network = request["network"]
-    flags |= kernel.NEW_IPC | (0 if network == "any" else kernel.NEW_NETWORK)
+def _settle(setup: dict[str, Any]) -> None:
+    """Leave the namespaces of the machine, for good, and take on the view; bwrap does this for each step itself."""
+    if setup["backend"] == "landlock":
+        _isolate(setup["network"] != "any", kernel.NEW_MOUNTS)
+        if setup["network"] != "any":
+            _own_network(with_proxy=False)
+        _look_at(setup["mounts"], setup["records"])
+
+
+def _isolate(network: bool, flags: int) -> None:  # noqa: FBT001
+    """Leave the namespaces of the machine: those of `flags`, of shared memory, and of the network if it is wanted."""
+    flags |= kernel.NEW_IPC | (kernel.NEW_NETWORK if network else 0)
     uid, gid = os.geteuid(), os.getegid()
     if uid:
         kernel.unshare(flags | kernel.NEW_USER)
         kernel.map_own_user(uid, gid)
     else:
         kernel.unshare(flags)
-    if network != "any":
-        listener = _own_network(with_proxy=network == "hosts")
-        if listener is not None:
-            rights = struct.pack("=i", listener.fileno())
-            errors.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-            listener.close()
+
+
+def _serve_proxy(errors: _socket.socket) -> None:
+    """Put up the socket on which the proxy is to listen, and pass it on."""
+    listener = _own_network(with_proxy=True)
+    assert listener is not None
+    rights = struct.pack("=i", listener.fileno())
+    errors.sendmsg([b"L"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    listener.close()
 
 
 def _own_network(*, with_proxy: bool) -> _socket.socket | None:
@@ -190,42 +211,54 @@ def _limit(request: dict[str, Any]) -> None:
         value = request["limits"].get(name)
         if value is not None:
             hard = resource.getrlimit(kind)[1]
+            value += name == "processes"  # this process's parent in the namespace
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (value, value))
 
 
-def _confine_by_landlock(request: dict[str, Any], errors: _socket.socket) -> None:
-    _isolate(request, errors, kernel.NEW_MOUNTS)
-    _look_at(request["mounts"])
+def _confine_by_landlock(setup: dict[str, Any], request: dict[str, Any], errors: _socket.socket) -> None:
+    own_network = setup["network"] == "hosts"
+    kernel.unshare(kernel.NEW_MOUNTS | (kernel.NEW_NETWORK if own_network else 0))
+    if own_network:
+        _serve_proxy(errors)
+    _look_at_own(setup, request)
     os.chdir(request["cwd"])
     _limit(request)
     kernel.forbid_new_privileges()
     kernel.drop_capabilities(root=not os.geteuid())
     outputs = [fd for fd in (1, 2) if stat.S_ISREG(os.fstat(fd).st_mode)]
-    writable = [path for path in (*request["writable"], "/dev") if os.path.exists(path)]
-    kernel.restrict(["/"], writable, outputs)
-    kernel.install(request["filter"])
+    writable = (*request["writable"], *_WRITABLE_DEVICES)
+    kernel.restrict(["/"], [path for path in writable if os.path.exists(path)], outputs)
+    kernel.install(setup["filter"])
 
 
-def _confine_by_bubblewrap(request: dict[str, Any], errors: _socket.socket) -> None:
+def _confine_by_bubblewrap(setup: dict[str, Any], request: dict[str, Any], errors: _socket.socket) -> None:
     """Prepare what bwrap, the program that starts now, does not do itself."""
-    if request["network"] == "hosts" or (request["limits"].get("processes") and os.geteuid()):
-        _isolate(request, errors, 0)
+    _make_files(request["made"], "")
+    if setup["network"] == "hosts" or (request["limits"].get("processes") and os.geteuid()):
+        _isolate(setup["network"] != "any", 0)
+    if setup["network"] == "hosts":
+        _serve_proxy(errors)
     _limit(request)
-    if request["network"] == "any":
+    if setup["network"] == "any":
         kernel.forbid_new_privileges()
         kernel.restrict_sockets()
     fd = os.memfd_create("filter", 0)
-    os.write(fd, request["filter"])
+    os.write(fd, setup["filter"])
     os.lseek(fd, 0, os.SEEK_SET)
     os.dup2(fd, FILTER)
     os.set_inheritable(FILTER, True)
 
 
+def _make_files(paths: list[str], above: str) -> None:
+    for path in paths:
+        os.close(os.open(above + path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
+
 _CONFINE = {"landlock": _confine_by_landlock, "bubblewrap": _confine_by_bubblewrap}
 
 
-def _look_at(mounts: list[tuple[str, str, str]]) -> None:
+def _look_at(mounts: list[tuple[str, str, str]], records: str) -> None:
     """Change the root of this process to a new file system with the mounts of a view; others see no change."""
     kernel.mount("none", "/", "", kernel.PRIVATE | kernel.RECURSIVE)
     base = next(path for path in _BASES if os.path.isdir(path) and not os.path.islink(path))
@@ -262,10 +295,55 @@ def _look_at(mounts: list[tuple[str, str, str]]) -> None:
     _put_up_devices()
     for path in masks:
         kernel.close_mount(path, recursive=False)
+    os.mkdir(_OWN)
+    os.mkdir(_RECORDS)
+    if records:
+        kernel.mount(_OLD + records, _RECORDS, "", kernel.BIND)
     kernel.unmount(_OLD)
     os.rmdir(_OLD)
-    os.chmod("/tmp", 0o1777)  # noqa: S108, S103 - of the attempt's own
     os.umask(before)
+
+
+def _look_at_own(setup: dict[str, Any], request: dict[str, Any]) -> None:
+    """Put folders of this attempt's own over the private ones, and show what it may see of planrun's records."""
+    before = os.umask(0o022)
+    records = setup["records"]
+    kernel.mount("planrun", _OWN, "tmpfs", 0, "mode=0755")
+    hidden = [records] if records else []
+    for number, path in enumerate([*request["private"], _SHARED_MEMORY, *hidden]):
+        new = f"{_OWN}/{number}"
+        os.mkdir(new)
+        for _, inner, _ in setup["mounts"]:
+            if inner.startswith(f"{path}/") and _is_outermost(inner, path, setup["mounts"]):
+                _bind(inner, new + inner[len(path) :])
+        if path == records:
+            _show_own(request, new)
+        elif path != setup["home"]:
+            os.chmod(new, 0o1777)  # noqa: S103 - of the attempt's own
+        kernel.mount(new, path, "", kernel.BIND | kernel.RECURSIVE)
+        if path == records:
+            kernel.close_mount(path, recursive=False)
+    os.mkdir(f"{_OWN}/empty")
+    kernel.mount(f"{_OWN}/empty", _RECORDS, "", kernel.BIND)
+    kernel.mount(f"{_OWN}/empty", _OWN, "", kernel.BIND)
+    os.umask(before)
+
+
+def _is_outermost(path: str, above: str, mounts: list[tuple[str, str, str]]) -> bool:
+    """Whether no other mount below `above` holds a path: those inside of another one come with it."""
+    return not any(
+        other != path and other.startswith(f"{above}/") and path.startswith(f"{other}/")
+        for _, other, _ in mounts
+    )
+
+
+def _show_own(request: dict[str, Any], folder: str) -> None:
+    top = request["records"]
+    _make_files([path[len(top) :] for path in request["made"]], _RECORDS)
+    for verb, path, _ in request["own"]:
+        inner = path[len(top) :]
+        _bind(_RECORDS + inner, folder + inner)
+        kernel.close_mount(folder + inner, writable=verb == "rw")
 
 
 def _bind(source: str, path: str) -> None:
@@ -298,7 +376,6 @@ def _put_up_devices() -> None:
     for name, end in _LINKS:
         os.symlink(f"/proc/self/fd{end}", f"/dev/{name}")
     os.mkdir(_SHARED_MEMORY)
-    os.chmod(_SHARED_MEMORY, 0o1777)  # noqa: S103 - of the attempt's own
     os.mkdir("/dev/pts")
     try:
         kernel.mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620")

@@ -42,18 +42,8 @@ _REFUSALS = (
     "Network is unreachable",
 )
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
+_MOST_HELPERS = 8
 GUIDE = "docs/how-to/sandbox.md"
-
-
-_SPARE: list[Helper] = []  # one that was started to try it, for the run that follows
-
-
-def keep_helper(helper: Helper) -> None:
-    """Keep a helper for the next sandboxes of this process."""
-    if _SPARE:
-        helper.close()
-    else:
-        _SPARE.append(helper)
 
 
 class StartFailed(Exception):
@@ -79,12 +69,12 @@ class Sandboxes:
 
     def __init__(self, site: Site | None) -> None:
         self._site = site
-        self._helper: Helper | None = None
+        self._helpers: dict[
+            object, Helper
+        ] = {}  # by what they see, the one that was used last behind the others
         self._proxy: Proxy | None = None
         self._running: dict[str, _Running] = {}
-        self._kept: dict[
-            str, int
-        ] = {}  # folders that stand in the workspace for the time of attempts: of how many
+        self._kept: set[str] = set()  # folders that stand in the workspace so that no step makes them
 
     def spawn(self, job: Job, program: str, argv: tuple[str, ...], fds: tuple[int, ...], mark: int) -> int:
         """Start a job's process in its sandbox; raises StartFailed, Refused."""
@@ -93,13 +83,11 @@ class Sandboxes:
             raise Refused("planrun does not know the workspace of this step, and starts it in no sandbox")
         view = view_of(sandbox, site, job)
         names = control_names(site.workspace)
-        self._put_up(view.kept)
-        if self._helper is None:
-            self._helper = _SPARE.pop() if _SPARE else Helper()
+        inodes = self._put_up(view.kept)
         try:
-            pid, listener = self._helper.start(request_of(job, sandbox, view, (program, argv), mark), fds)
+            helper = self._helper_for(job, sandbox, view, inodes)
+            pid, listener = helper.start(request_of(job, sandbox, (view, site), (program, argv), mark), fds)
         except StartFailed as error:
-            self._take_down(view.kept)
             self._check_program(error, view, program)
             raise
         number = -1
@@ -111,6 +99,18 @@ class Sandboxes:
             number = self._proxy.open(listener, sandbox.hosts)
         self._running[job.step] = _Running(view=view, names=names, proxy=number, alone=[True])
         return pid
+
+    def _helper_for(self, job: Job, sandbox: Sandbox, view: View, inodes: tuple[int, ...]) -> Helper:
+        """Return a helper that sees what this job is to see; raises StartFailed."""
+        assert self._site is not None
+        key: tuple[object, ...] = (sandbox.backend, sandbox.network, view.mounts, view.known, inodes)
+        if sandbox.processes is not None:  # they are counted in a namespace
+            key = (*key, job.step, job.attempt, job.part)
+        helper = self._helpers.pop(key, None) or Helper(setup_of(sandbox, view, self._site))
+        self._helpers[key] = helper
+        if len(self._helpers) > _MOST_HELPERS:
+            self._helpers.pop(next(iter(self._helpers))).close()
+        return helper
 
     @staticmethod
     def _check_program(error: StartFailed, view: View, program: str) -> None:
@@ -135,7 +135,6 @@ class Sandboxes:
             return outcome
         if running.proxy >= 0 and self._proxy is not None:
             self._proxy.close(running.proxy)
-        self._take_down(running.view.kept)
         alone = running.alone[0] and all(other.sandbox is not None for other in others)
         made = self._made(running, sandbox)
         if made:
@@ -176,35 +175,34 @@ class Sandboxes:
         where = os.path.relpath(folder, self._site.workspace)
         return f"the step {why}: moved to {where}; `sandbox: {{level: {sandbox.level}, write: [{names[0]}]}}` allows it"
 
-    def _put_up(self, paths: tuple[str, ...]) -> None:
-        for path in paths:
-            if path not in self._kept:
-                try:
-                    os.mkdir(path, 0o755)
-                except FileExistsError:
-                    continue
-                except OSError as error:
-                    raise Refused(f"the sandbox cannot keep {path}: {error.strerror}") from None
-            self._kept[path] = self._kept.get(path, 0) + 1
+    def _put_up(self, paths: tuple[str, ...]) -> tuple[int, ...]:
+        """Make folders that stand in the workspace until the end of the run; return their inodes.
 
-    def _take_down(self, paths: tuple[str, ...]) -> None:
+        A mount is lost with the folder it is on, so none of them may be another one at the next attempt.
+        """
         for path in paths:
-            left = self._kept.pop(path, 0) - 1
-            if left > 0:
-                self._kept[path] = left
-            elif left == 0:
-                try:
-                    os.rmdir(path)
-                except OSError:  # it is another one by now
-                    continue
+            try:
+                os.mkdir(path, 0o755)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise Refused(f"the sandbox cannot keep {path}: {error.strerror}") from None
+            self._kept.add(path)
+        return tuple([os.lstat(path).st_ino for path in (*paths, *self._kept) if os.path.lexists(path)])
+
+    def _take_down(self) -> None:
+        for path in self._kept:
+            try:
+                os.rmdir(path)
+            except OSError:  # it is another one by now
+                continue
 
     def close(self) -> None:
         """End the helper and the proxy."""
-        for running in self._running.values():
-            self._take_down(running.view.kept)
         self._running.clear()
-        if self._helper is not None:
-            self._helper.close()
+        self._take_down()
+        for helper in self._helpers.values():
+            helper.close()
         if self._proxy is not None:
             self._proxy.stop()
 
@@ -232,13 +230,26 @@ def environment_of(job: Job, sandbox: Sandbox) -> dict[str, str]:
     return env
 
 
-def request_of(
-    job: Job, sandbox: Sandbox, view: View, command: tuple[str, tuple[str, ...]], mark: int
-) -> dict[str, Any]:
-    """Return what the helper is to do, as plain data; `command`: the program and its words."""
+def setup_of(sandbox: Sandbox, view: View, site: Site) -> dict[str, Any]:
+    """Return what a helper takes on for all its steps, as plain data."""
     from planrun.executors.sandbox.filters import program as filter_of
 
+    return {
+        "backend": sandbox.backend,
+        "network": sandbox.network,
+        "mounts": view.mounts,
+        "home": site.home,
+        "records": site.records,
+        "filter": filter_of(os.uname().machine),
+    }
+
+
+def request_of(
+    job: Job, sandbox: Sandbox, seen: tuple[View, Site], command: tuple[str, tuple[str, ...]], mark: int
+) -> dict[str, Any]:
+    """Return what a helper is to start, as plain data; `seen`: from where, `command`: the program and its words."""
     program, argv = command
+    view, site = seen
     if sandbox.backend == "bubblewrap":
         import shutil  # few machines use it
 
@@ -249,18 +260,17 @@ def request_of(
         program = bwrap
     limits = {name: getattr(sandbox, name) for name in ("processes", "memory", "file_size")}
     return {
-        "backend": sandbox.backend,
         "program": program,
         "argv": argv,
         "env": environment_of(job, sandbox),
         "cwd": job.cwd,
         "mark": mark,
         "made": view.made,
-        "mounts": view.mounts,
+        "own": view.own,
+        "private": view.private,
+        "records": site.records,
         "writable": view.writable,
-        "network": sandbox.network,
         "limits": {name: value for name, value in limits.items() if value is not None},
-        "filter": filter_of(os.uname().machine),
     }
 
 
@@ -269,9 +279,12 @@ def _is_ignored(number: int) -> bool:
 
 
 class Helper:
-    """The process that starts sandboxed steps, see helper.py; it ends when close() is called or this process ends."""
+    """A process that starts sandboxed steps of one view, see helper.py; it ends with close() or this process.
 
-    def __init__(self) -> None:
+    Raises StartFailed.
+    """
+
+    def __init__(self, setup: dict[str, Any]) -> None:
         ours, theirs = _socket.socketpair()
         self._socket = ours
         null = os.open(os.devnull, os.O_RDWR)
@@ -295,6 +308,11 @@ class Helper:
         finally:
             os.close(null)
             theirs.close()
+        try:
+            self.start(setup, ())
+        except StartFailed:
+            self.close()
+            raise
 
     def start(self, request: dict[str, Any], fds: tuple[int, ...]) -> tuple[int, int]:
         """Start a process; return its id and its listening socket, -1 for none. Raises StartFailed."""
@@ -302,7 +320,8 @@ class Helper:
         rights = struct.pack(f"={len(fds)}i", *fds)
         try:
             self._socket.sendmsg(
-                [struct.pack("=I", len(data))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
+                [struct.pack("=I", len(data))],
+                [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)] if fds else [],
             )
             self._socket.sendall(data)
             answer, listeners = self._answer()

@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 
-from planrun.executors.sandbox.launcher import Helper, StartFailed, keep_helper, request_of
-from planrun.executors.sandbox.view import Refused, Site, View, view_of
+from planrun.executors.sandbox.launcher import Helper, StartFailed, request_of, setup_of
+from planrun.executors.sandbox.view import Refused, Site, view_of
 from planrun.model.job import Job
 from planrun.model.plan import Sandbox
 
@@ -87,8 +87,7 @@ def _tried(backend: str) -> str:
     job = Job(step="", attempt=0, argv=(_SHELL, "-c", _TRIAL), env=env, cwd="/", log="", timeout=0)
     sandbox = Sandbox(level="read-only", backend=backend)
     try:
-        view = _without_workspace(sandbox, job)
-        status = _status(job, sandbox, view)
+        status = _status(job, sandbox)
     except (StartFailed, Refused) as error:
         return _explained(str(error))
     code = os.waitstatus_to_exitcode(status)
@@ -97,25 +96,19 @@ def _tried(backend: str) -> str:
     return ""
 
 
-def _without_workspace(sandbox: Sandbox, job: Job) -> View:
-    """Return a view of the system alone."""
-    view = view_of(sandbox, Site(workspace="/usr"), job)
-    return view.but(writable=())
-
-
-def _status(job: Job, sandbox: Sandbox, view: View) -> int:
-    helper = Helper()
+def _status(job: Job, sandbox: Sandbox) -> int:
+    site = Site(workspace="/usr")
+    view = view_of(sandbox, site, job)
+    helper = Helper(setup_of(sandbox, view, site))
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        pid, _ = helper.start(request_of(job, sandbox, view, (_SHELL, job.argv), 0), (null, null, null))
-        status = os.waitpid(pid, 0)[1]
-    except BaseException:
-        helper.close()
-        raise
+        pid, _ = helper.start(
+            request_of(job, sandbox, (view, site), (_SHELL, job.argv), 0), (null, null, null)
+        )
+        return os.waitpid(pid, 0)[1]
     finally:
         os.close(null)
-    keep_helper(helper)
-    return status
+        helper.close()
 
 
 def _explained(error: str) -> str:

@@ -124,15 +124,27 @@ class Site(Record):
 
 
 class View(Record):
-    """The mounts of one step, parents first, and where it may write; `made`: files to be created before.
+    """What one step sees, and where it may write.
 
-    `kept`: the folders that are put up for the time of the step, so that it cannot make them.
+    `mounts`: parents first, the same for all steps like it. `private`: empty folders that are this attempt's alone.
+    `own`: what it sees of planrun's records, which are hidden. `made`: files to be created before. `kept`: the folders
+    that are put up for the time of the step, so that it cannot make them. `known`: device and inode of what is
+    protected: a mount does not follow a path to another file.
     """
 
     mounts: tuple[tuple[Verb, str, str], ...]
     writable: tuple[str, ...]
+    private: tuple[str, ...] = ()
+    own: tuple[tuple[Verb, str, str], ...] = ()
     made: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    known: tuple[tuple[int, int], ...] = ()
+
+    def all_mounts(self) -> tuple[tuple[Verb, str, str], ...]:
+        """Return all of it, parents first."""
+        private: list[tuple[Verb, str, str]] = [("dir", path, path) for path in self.private]
+        found = {mount[1]: mount for mount in (*private, *self.mounts, *self.own)}
+        return tuple([found[path] for path in sorted(found, key=lambda path: path.split("/"))])
 
 
 def view_of(sandbox: Sandbox, site: Site, job: Job) -> View:
@@ -151,8 +163,11 @@ class _Builder:
         self._site = site
         self._mounts: dict[str, tuple[Verb, str]] = {}
         self._writable: list[str] = []
+        self._private: list[str] = []
+        self._own: list[tuple[Verb, str, str]] = []
         self._made: list[str] = []
         self._kept: list[str] = []
+        self._known: list[tuple[int, int]] = []
 
     def view(self) -> View:
         """Return what was put together."""
@@ -160,6 +175,9 @@ class _Builder:
         return View(
             mounts=tuple([(self._mounts[path][0], path, self._mounts[path][1]) for path in ordered]),
             writable=tuple(self._writable),
+            private=tuple(self._private),
+            own=tuple(self._own),
+            known=tuple(self._known),
             made=tuple(self._made),
             kept=tuple(self._kept),
         )
@@ -199,6 +217,7 @@ class _Builder:
         home = [self._site.home] if self._site.home not in ("", "/") else []
         for path in (TEMPORARY, "/var/tmp", *home):  # noqa: S108
             self._put("dir", path)
+            self._private.append(path)
             self._writable.append(path)
         for folder in _programs(env.get("PATH", os.defpath), self._site.home):
             self._show(folder)
@@ -273,6 +292,8 @@ class _Builder:
             self._put("rw", parent)  # a mount of its own cannot be renamed
             parent = os.path.dirname(parent)
         self._put("ro", path)
+        info = os.lstat(path)
+        self._known.append((info.st_dev, info.st_ino))
 
     def _keep(self, folder: str, names: Iterable[str]) -> None:
         """Put up empty folders in the place of some that do not exist."""
@@ -301,20 +322,26 @@ class _Builder:
 
     def own(self, job: Job) -> None:
         """Hide planrun's records, except for the files through which this attempt reports."""
-        if self._site.records:
-            self._put("mask", self._site.records)
+        records = self._site.records
+        if records:
+            self._put("mask", records)
         for name in ("PLANRUN_OUTPUT", "PLANRUN_PROGRESS"):
             path = job.env.get(name, "")
-            if path.startswith(f"{self._site.records}/"):  # a post-check has none
+            if path.startswith(f"{records}/"):  # a post-check has none
                 self._made.append(path)
-                self._put("rw", path)
+                self._show_own("rw", path)
         script = f"{job.env.get('PLANRUN_OUTPUT', '')}.script"
         if os.path.isfile(script):
-            self._put("ro", script)
+            self._show_own("ro", script)
         if job.private:
-            self._put("rw", job.private)
+            self._show_own("rw", job.private)
         if job.call:
             self._own_program()
+
+    def _show_own(self, verb: Verb, path: str) -> None:
+        self._own.append((verb, path, path))
+        if verb == "rw":
+            self._writable.append(path)
 
     def _own_program(self) -> None:
         """Show planrun itself, which carries out the call of a tool."""
