@@ -31,7 +31,7 @@ _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
     "plan/keys": "checked checks containers files formulas fragments gates instances notify outline params policy "
-    "rollback services table tools top uses",
+    "rollback sandbox services table tools top uses",
     "plan/kinds": "__init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",

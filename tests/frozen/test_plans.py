@@ -41,7 +41,7 @@ CORPORA = {
 }
 """Folders of plan files. The name stands in the data files, so that a folder may move."""
 EXAMPLE = re.compile(r"^=== (\S+)\n(.*?)(?=^=== |\Z)", re.MULTILINE | re.DOTALL)
-NOT_BUILT = {"Agent", "AgentType", "Sandbox", "Tools", "agent", "agents", "sandbox"}
+NOT_BUILT = {"Agent", "AgentType", "Tools", "agent", "agents"}
 """Keys, and objects with keys, that no valid plan has, since planrun refuses them with E108."""
 LEFT_OUT = ("dist", "expected", ".planrun", "planrun-out")
 """What runs leave behind."""
