@@ -1,9 +1,9 @@
 """The labelled commands in sandboxes: high ones at level low change nothing outside, read-only and low ones still work.
 
 A command that the classifier rates too low is thus stopped by the kernel. High commands start as an ordinary user only,
-with limits, and never without a sandbox. Read-only and low ones start twice, without a sandbox and at their level, each
-in a new copy of the same repository, and must end with the same exit code; those that write git's data get
-`write: [.git]`, as a plan would have it.
+with limits, and never without a sandbox. Read-only and low ones run twice, in a row each, in new repositories that are
+the same, without a sandbox and at their level, and must end with the same exit codes; low ones get `write: [.git]`, as
+a plan would have it that stages and commits.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from proofs.sandbox import World, backends, snapshot, users
 from tests.users import NOBODY
 
 CORPUS = Path(__file__).parent.parent / "tests/data/risk/commands.tsv"
+STRICT: dict[str, Any] = {"level": "low", "processes": 100, "memory": "512MiB", "file_size": "16MiB"}
+"""The sandbox of commands that no one would run."""
 _PROTECTED = (".git", ".github", "policies", "ci")
 _FILES = (
     *(
@@ -107,20 +109,21 @@ def _repository(world: World) -> None:
     )
 
 
-def run(
-    user: int, commands: list[str], sandbox: dict[str, Any] | None, backend: str, *, apart: bool
-) -> Outcomes:
-    """Run commands as the steps of a plan; `apart`: each in a copy of the repository made for it."""
+def run(user: int, commands: list[str], sandbox: dict[str, Any] | None, backend: str) -> Outcomes:
+    """Run commands as the steps of a plan."""
     world = World(Path(tempfile.mkdtemp(prefix="planrun-corpus-")), user)
     try:
         _repository(world)
         steps = []
         for number, command in enumerate(commands):
-            words = ["bash", "-c", command]
-            if apart:
-                fresh = 'cp -r "$0" "$TMPDIR/copy" 2>/dev/null; cd "$TMPDIR/copy"; exec bash -c "$1"'
-                words = ["bash", "-c", fresh, str(world.work), command]
-            steps.append({"id": f"c{number}", "exec": words, "on_failure": "continue", "timeout": "5s"})
+            steps.append(
+                {
+                    "id": f"c{number}",
+                    "exec": ["bash", "-c", command],
+                    "on_failure": "continue",
+                    "timeout": "5s",
+                }
+            )
         head: dict[str, Any] = {"version": 1, "schedule": "sequential", "defaults": {"inherit_env": "all"}}
         if sandbox:
             head["defaults"]["sandbox"] = sandbox
@@ -132,7 +135,7 @@ def run(
         effects += [f"reached a server: {name}" for name in sorted(world.reached)]
         if world._victim is None or world._victim.poll() is not None:
             effects.append("ended a process of another")
-        effects += [f"left {each}" for each in _left(user, world.env["VICTIM"])]
+        effects += _left(world)
         return Outcomes(codes=_codes(world, commands), effects=tuple(effects))
     finally:
         world.close()
@@ -158,29 +161,24 @@ def _is_of(path: str, user: int) -> bool:
         return False
 
 
-def _processes(user: int) -> list[str]:
-    if not user:
-        return []
-    return [pid for pid in os.listdir("/proc") if pid.isdigit() and _is_of(f"/proc/{pid}", user)]
-
-
-def _left(user: int, victim: str) -> list[str]:
-    """Return the processes of a user that do not end by themselves soon; the guardian of a run does."""
-    pids: list[str] = []
+def _left(world: World) -> list[str]:
+    """Return the processes of a run that do not end by themselves soon; its guardian does."""
+    found: list[str] = []
     for _ in range(50):
-        pids = [pid for pid in _processes(user) if pid != victim and not _is_over(pid)]
-        if not pids:
+        found = [pid for pid in os.listdir("/proc") if pid.isdigit() and _belongs(pid, world)]
+        if not found:
             return []
         time.sleep(0.1)
-    return [f"{pid}: {Path(f'/proc/{pid}/cmdline').read_bytes()!r}" for pid in pids]
+    return [f"left process {pid}" for pid in found]
 
 
-def _is_over(pid: str) -> bool:
-    """Whether a process has ended, and its parent has not looked yet."""
+def _belongs(pid: str, world: World) -> bool:
+    """Whether a process that has not ended was started by the run: it has its folder in its environment."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] in "ZX"
+        is_over = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] in "ZX"
+        return not is_over and os.fsencode(world.out) in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
-        return True
+        return False
 
 
 def _codes(world: World, commands: list[str]) -> dict[str, int | None]:
@@ -200,8 +198,8 @@ def compare(user: int, level: str, commands: list[str], backend: str) -> list[st
     if level == "low":
         sandbox["write"] = [".git"]
     wrong = []
-    plain = run(user, commands, None, "", apart=False)
-    inside = run(user, commands, sandbox, backend, apart=False)
+    plain = run(user, commands, None, "")
+    inside = run(user, commands, sandbox, backend)
     for command in commands:
         one, other = plain.codes.get(command), inside.codes.get(command)
         if one != other:
@@ -228,8 +226,7 @@ def main(words: list[str]) -> int:
                 print(f"skipped: high commands as user {user}: they start as an ordinary user only")
                 continue
             commands = [command for found, command in labelled if found == "high"]
-            sandbox = {"level": "low", "processes": 100, "memory": "512MiB", "file_size": "16MiB"}
-            found = run(user, commands, sandbox, backend, apart=False)
+            found = run(user, commands, STRICT, backend)
             bad += len(found.effects)
             started = sum(code is not None for code in found.codes.values())
             print(

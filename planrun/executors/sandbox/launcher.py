@@ -145,9 +145,8 @@ class Sandboxes:
             )
         if outcome.status == "failed" and outcome.reason == "exit" and (word := _refusal(job, outcome)):
             what = f"level {sandbox.level}, network {sandbox.network}"
-            return outcome.but(
-                message=f'{outcome.message}; the sandbox ({what}) may be why ("{word}"): see {GUIDE}'
-            )
+            note = f'the sandbox ({what}) may be why ("{word}"): see {GUIDE}'
+            return outcome.but(notes=(*outcome.notes, note))
         return outcome
 
     def _made(self, running: _Running, sandbox: Sandbox) -> list[str]:
