@@ -14,6 +14,7 @@ import _signal
 import _socket
 import errno
 import fcntl
+import gc
 import marshal
 import os
 import resource
@@ -63,6 +64,8 @@ def main() -> None:
         _send(connection, {"pid": 0, "errno": error.errno or errno.EINVAL, "message": f"enter {error}"}, [])
         return
     _send(connection, {"pid": 0}, [])
+    gc.disable()  # nothing here lives long, and a collection would copy the memory of each child
+    gc.freeze()
     while True:
         request, fds = _receive(connection)
         if request is None:
@@ -170,6 +173,8 @@ def _settle(setup: dict[str, Any]) -> None:
         if setup["network"] != "any":
             _own_network(with_proxy=False)
         _look_at(setup["mounts"], setup["records"])
+        paths = [path for _, path, _ in setup["mounts"]]
+        setup["outermost"] = {path: _outermost(paths, path) for path in setup["private"]}
 
 
 def _isolate(network: bool, flags: int) -> None:  # noqa: FBT001
@@ -313,9 +318,8 @@ def _look_at_own(setup: dict[str, Any], request: dict[str, Any]) -> None:
     for number, path in enumerate([*request["private"], _SHARED_MEMORY, *hidden]):
         new = f"{_OWN}/{number}"
         os.mkdir(new)
-        for _, inner, _ in setup["mounts"]:
-            if inner.startswith(f"{path}/") and _is_outermost(inner, path, setup["mounts"]):
-                _bind(inner, new + inner[len(path) :])
+        for inner in setup["outermost"].get(path, ()):
+            _bind(inner, new + inner[len(path) :])
         if path == records:
             _show_own(request, new)
         elif path != setup["home"]:
@@ -329,12 +333,10 @@ def _look_at_own(setup: dict[str, Any], request: dict[str, Any]) -> None:
     os.umask(before)
 
 
-def _is_outermost(path: str, above: str, mounts: list[tuple[str, str, str]]) -> bool:
-    """Whether no other mount below `above` holds a path: those inside of another one come with it."""
-    return not any(
-        other != path and other.startswith(f"{above}/") and path.startswith(f"{other}/")
-        for _, other, _ in mounts
-    )
+def _outermost(paths: list[str], above: str) -> list[str]:
+    """Return the paths below a folder that are in no other one of them: those come with it."""
+    below = [path for path in paths if path.startswith(f"{above}/")]
+    return [path for path in below if not any(path.startswith(f"{other}/") for other in below)]
 
 
 def _show_own(request: dict[str, Any], folder: str) -> None:

@@ -237,6 +237,7 @@ def setup_of(sandbox: Sandbox, view: View, site: Site) -> dict[str, Any]:
         "backend": sandbox.backend,
         "network": sandbox.network,
         "mounts": view.mounts,
+        "private": view.private,
         "home": site.home,
         "records": site.records,
         "filter": filter_of(os.uname().machine),

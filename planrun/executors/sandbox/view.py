@@ -147,10 +147,14 @@ class View(Record):
         return tuple([found[path] for path in sorted(found, key=lambda path: path.split("/"))])
 
 
+# What a run sees of the system, by the home folder, PATH and network: it is looked at once.
+_SYSTEMS: dict[tuple[str, str, str], tuple[dict[str, tuple[Verb, str]], list[str], list[str]]] = {}
+
+
 def view_of(sandbox: Sandbox, site: Site, job: Job) -> View:
     """Return the view of a job; raises Refused."""
     builder = _Builder(sandbox, site)
-    builder.system(job.env)
+    builder.take_system(job.env)
     builder.extras()
     builder.work()
     builder.own(job)
@@ -202,6 +206,16 @@ class _Builder:
             and not _holds(path, self._site.home)
         ):
             self._put("ro", path)
+
+    def take_system(self, env: Mapping[str, str]) -> None:
+        """Show what this process has seen of the system before, or look at it."""
+        key = (self._site.home, env.get("PATH", os.defpath), self._sandbox.network)
+        if key not in _SYSTEMS:
+            self.system(env)
+            _SYSTEMS[key] = (dict(self._mounts), list(self._writable), list(self._private))
+            return
+        mounts, writable, private = _SYSTEMS[key]
+        self._mounts, self._writable, self._private = dict(mounts), list(writable), list(private)
 
     def system(self, env: Mapping[str, str]) -> None:
         """Show the system, the programs on PATH, and an empty home and temporary folder."""
