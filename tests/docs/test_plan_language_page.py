@@ -18,7 +18,7 @@ PAGE = "plan-language.md"
 BUILT = (
     "Plan", "Step", "Defaults", "Limits", "RetryPolicy", "RetryRule", "Backoff", "Check", "JsonSchemaCheck", "Param",
     "Value", "Matrix", "ForEach", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
-    "Cache", "Notification", "Webhook", "Slack",
+    "Cache", "Notification", "Webhook", "Slack", "Sandbox", "SandboxNetwork",
     "Reports",
     "Produced",
     "Rollback",

@@ -1,4 +1,4 @@
-"""planrun's side of sandboxes: it makes the view of a step, has the helper start it, and looks at what it left."""
+"""planrun's side of sandboxes: it makes the view of a step, has the starter start it, and looks at what it left."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Sandbox
 
-_SOCKET = 3  # as in helper.py
-_PORT = 3128  # as in helper.py
+_SOCKET = 3  # as in starter.py
+_PORT = 3128  # as in starter.py
 _MAIN = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.helper import main; main()"
+    "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.starter import main; main()"
 )
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 # Variables that name sockets outside, which a sandboxed step does not have.
@@ -42,12 +42,12 @@ _REFUSALS = (
     "Network is unreachable",
 )
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
-_MOST_HELPERS = 8
+_MOST_STARTERS = 8
 GUIDE = "docs/how-to/sandbox.md"
 
 
 class StartFailed(Exception):
-    """The helper could not start a step: a number of errno, and where; `text` is empty for an error of execve."""
+    """The starter could not start a step: a number of errno, and where; `text` is empty for an error of execve."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(text)
@@ -69,8 +69,8 @@ class Sandboxes:
 
     def __init__(self, site: Site | None) -> None:
         self._site = site
-        self._helpers: dict[
-            object, Helper
+        self._starters: dict[
+            object, Starter
         ] = {}  # by what they see, the one that was used last behind the others
         self._proxy: Proxy | None = None
         self._running: dict[str, _Running] = {}
@@ -85,8 +85,8 @@ class Sandboxes:
         names = control_names(site.workspace)
         inodes = self._put_up(view.kept)
         try:
-            helper = self._helper_for(job, sandbox, view, inodes)
-            pid, listener = helper.start(request_of(job, sandbox, (view, site), (program, argv), mark), fds)
+            starter = self._starter_for(job, sandbox, view, inodes)
+            pid, listener = starter.start(request_of(job, sandbox, (view, site), (program, argv), mark), fds)
         except StartFailed as error:
             self._check_program(error, view, program)
             raise
@@ -100,17 +100,17 @@ class Sandboxes:
         self._running[job.step] = _Running(view=view, names=names, proxy=number, alone=[True])
         return pid
 
-    def _helper_for(self, job: Job, sandbox: Sandbox, view: View, inodes: tuple[int, ...]) -> Helper:
-        """Return a helper that sees what this job is to see; raises StartFailed."""
+    def _starter_for(self, job: Job, sandbox: Sandbox, view: View, inodes: tuple[int, ...]) -> Starter:
+        """Return a starter that sees what this job is to see; raises StartFailed."""
         assert self._site is not None
         key: tuple[object, ...] = (sandbox.backend, sandbox.network, view.mounts, view.known, inodes)
         if sandbox.processes is not None:  # they are counted in a namespace
             key = (*key, job.step, job.attempt, job.part)
-        helper = self._helpers.pop(key, None) or Helper(setup_of(sandbox, view, self._site))
-        self._helpers[key] = helper
-        if len(self._helpers) > _MOST_HELPERS:
-            self._helpers.pop(next(iter(self._helpers))).close()
-        return helper
+        starter = self._starters.pop(key, None) or Starter(setup_of(sandbox, view, self._site))
+        self._starters[key] = starter
+        if len(self._starters) > _MOST_STARTERS:
+            self._starters.pop(next(iter(self._starters))).close()
+        return starter
 
     @staticmethod
     def _check_program(error: StartFailed, view: View, program: str) -> None:
@@ -197,11 +197,11 @@ class Sandboxes:
                 continue
 
     def close(self) -> None:
-        """End the helper and the proxy."""
+        """End the starter and the proxy."""
         self._running.clear()
         self._take_down()
-        for helper in self._helpers.values():
-            helper.close()
+        for starter in self._starters.values():
+            starter.close()
         if self._proxy is not None:
             self._proxy.stop()
 
@@ -230,7 +230,7 @@ def environment_of(job: Job, sandbox: Sandbox) -> dict[str, str]:
 
 
 def setup_of(sandbox: Sandbox, view: View, site: Site) -> dict[str, Any]:
-    """Return what a helper takes on for all its steps, as plain data."""
+    """Return what a starter takes on for all its steps, as plain data."""
     from planrun.executors.sandbox.filters import program as filter_of
 
     return {
@@ -247,7 +247,7 @@ def setup_of(sandbox: Sandbox, view: View, site: Site) -> dict[str, Any]:
 def request_of(
     job: Job, sandbox: Sandbox, seen: tuple[View, Site], command: tuple[str, tuple[str, ...]], mark: int
 ) -> dict[str, Any]:
-    """Return what a helper is to start, as plain data; `seen`: from where, `command`: the program and its words."""
+    """Return what a starter is to start, as plain data; `seen`: from where, `command`: the program and its words."""
     program, argv = command
     view, site = seen
     if sandbox.backend == "bubblewrap":
@@ -278,8 +278,8 @@ def _is_ignored(number: int) -> bool:
     return _signal.getsignal(number) == _signal.SIG_IGN
 
 
-class Helper:
-    """A process that starts sandboxed steps of one view, see helper.py; it ends with close() or this process.
+class Starter:
+    """A process that starts sandboxed steps of one view, see starter.py; it ends with close() or this process.
 
     Raises StartFailed.
     """
@@ -304,7 +304,7 @@ class Helper:
                 setsigdef=[number for number in _signal.valid_signals() if _is_ignored(number)],
             )
         except OSError as error:
-            raise StartFailed(error.errno or 0, f"the helper for sandboxes: {error.strerror}") from None
+            raise StartFailed(error.errno or 0, f"the starter for sandboxes: {error.strerror}") from None
         finally:
             os.close(null)
             theirs.close()
@@ -326,7 +326,7 @@ class Helper:
             self._socket.sendall(data)
             answer, listeners = self._answer()
         except OSError as error:
-            raise StartFailed(error.errno or errno.EPIPE, "the helper for sandboxes was killed") from None
+            raise StartFailed(error.errno or errno.EPIPE, "the starter for sandboxes was killed") from None
         if "errno" in answer:
             if answer["pid"]:
                 os.waitpid(answer["pid"], 0)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from planrun.executors.sandbox.launcher import Helper, StartFailed, request_of, setup_of
+from planrun.executors.sandbox.launcher import Starter, StartFailed, request_of, setup_of
 from planrun.executors.sandbox.view import Refused, Site, view_of
 from planrun.model.job import Job
 from planrun.model.plan import Sandbox
@@ -99,16 +99,16 @@ def _tried(backend: str) -> str:
 def _status(job: Job, sandbox: Sandbox) -> int:
     site = Site(workspace="/usr")
     view = view_of(sandbox, site, job)
-    helper = Helper(setup_of(sandbox, view, site))
+    starter = Starter(setup_of(sandbox, view, site))
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        pid, _ = helper.start(
+        pid, _ = starter.start(
             request_of(job, sandbox, (view, site), (_SHELL, job.argv), 0), (null, null, null)
         )
         return os.waitpid(pid, 0)[1]
     finally:
         os.close(null)
-        helper.close()
+        starter.close()
 
 
 def _explained(error: str) -> str:

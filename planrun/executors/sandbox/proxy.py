@@ -14,7 +14,7 @@ import socket
 import struct
 import threading
 
-from planrun.executors.sandbox.helper import descriptors
+from planrun.executors.sandbox.starter import descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

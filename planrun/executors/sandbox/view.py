@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
-from planrun.risk.paths import control
+from planrun.risk.paths import control, secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +209,11 @@ class _Builder:
 
     def take_system(self, env: Mapping[str, str]) -> None:
         """Show what this process has seen of the system before, or look at it."""
-        key = (self._site.home, env.get("PATH", os.defpath), self._sandbox.network)
+        key = (
+            f"{self._site.home} {self._site.workspace}",
+            env.get("PATH", os.defpath),
+            self._sandbox.network,
+        )
         if key not in _SYSTEMS:
             self.system(env)
             _SYSTEMS[key] = (dict(self._mounts), list(self._writable), list(self._private))
@@ -265,20 +269,20 @@ class _Builder:
     def work(self) -> None:
         """Show the workspace, without what controls later work."""
         top = self._site.workspace
-        if top in ("/", self._site.home):
-            raise Refused(
-                f"no sandbox where the workspace is {'/' if top == '/' else 'the home folder'}: {top}"
-            )
+        if top == "/":
+            raise Refused("the sandbox cannot show the workspace: it is /")
         is_writable = self._sandbox.level != "read-only"
         self._put("rw" if is_writable else "ro", top)
         self._git(top)
+        if top == self._site.home:
+            self._hide_secrets(top)
         named = {path for path in map(str, self._sandbox.write) if self._is_inside(path)}
         if not is_writable:
             for path in sorted(named - {f"{top}/.git"}):
                 self._put("rw", path)
             return
         for name in _names(top):
-            if control(name) and f"{top}/{name}" not in named:
+            if control(name) and f"{top}/{name}" not in {*named, *self._mounts}:
                 self._protect(f"{top}/{name}")
         self._keep(top, [".git"] if f"{top}/.git" not in named else [])
         for path in self._site.protected:
@@ -286,6 +290,12 @@ class _Builder:
                 self._protect(path)
         if f"{top}/.git" in named:
             self._git_data(f"{top}/.git")
+
+    def _hide_secrets(self, folder: str) -> None:
+        """Hide keys and credentials of a home folder that is the workspace."""
+        for path in [f"{folder}/{name}" for name in _names(folder) if secret(name)]:
+            if not os.path.islink(path):
+                self._put("mask" if os.path.isdir(path) else "hide", path)
 
     def _git_data(self, folder: str) -> None:
         """Leave git's data writable, except for what makes git run programs."""
