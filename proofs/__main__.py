@@ -58,7 +58,7 @@ PROOFS = {
     "reports": reports.main,
     "risk": risk.main,
     "sandbox": sandbox.main,
-    "sandboxed-commands": sandboxcorpus.main,
+    "corpus": sandboxcorpus.main,
     "sentback": sentback.main,
     "starts": starts.main,
     "surfaces": surfaces.main,

@@ -209,7 +209,7 @@ def compare(user: int, level: str, commands: list[str], backend: str) -> list[st
 
 def main(words: list[str]) -> int:
     """Run the corpus; return 0 if no high command has an effect outside and all others work."""
-    parser = argparse.ArgumentParser(prog="python -m proofs sandboxed-commands", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m proofs corpus", description=__doc__)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
     options = parser.parse_args(words)
     labelled = rows(options.corpus)

@@ -117,8 +117,13 @@ class Steps:
     def _confined(self, step: Step, prepared: Prepared) -> Prepared:
         """Return it with the sandbox that the plan and policies want for its job."""
         job, confinement = prepared.job, self.place.confinement
-        if job is None or confinement is None or job.container:
+        if job is None or job.container:
             return prepared
+        if confinement is None:
+            if step.sandbox is None:
+                return prepared
+            message = "planrun did not look for a sandbox for this step, and starts it in none"
+            return prepared.but(job=None, outcome=Outcome(status="failed", reason="refused", message=message))
         sandbox = confinement.of(step.sandbox)
         return prepared if sandbox is None else prepared.but(job=job.confined(sandbox))
 
