@@ -111,6 +111,8 @@ def _answer(client: socket.socket, hosts: tuple[str, ...]) -> None:
             _relay(client, server)
         return
     host, port, path = _parts(target)
+    if any(not line.partition(":")[0].replace("-", "").replace("_", "").isalnum() for line in lines):
+        raise Refused("a header has no plain name")
     named = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("host:")]
     if [split(name, _HTTP) for name in named] != [(host, port)]:
         raise Refused("the header Host and the address differ")
