@@ -13,6 +13,7 @@ from benchmarks.bench import NO_SYNC, Bench
 from benchmarks.figures import Figure, Row
 from benchmarks.masks import secrets
 from benchmarks.measure import Contender, MeasureError, Usage, run_once
+from benchmarks.sandboxes import sandboxes
 from benchmarks.schedules import planned, share, sleeping, works
 
 SEEN, NEW, SH = peers.PLANRUN, "planrun, new plan", peers.PLANRUN_SH
@@ -391,6 +392,7 @@ ROWS: dict[str, Callable[[Bench, Row], None]] = {
     "P8": reporting,
     "P9": schedules,
     "P10": durability,
+    "S3": sandboxes,
 }
 
 

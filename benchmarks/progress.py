@@ -18,6 +18,7 @@ SECONDS = {
     "P8": 40,
     "P9": 50,
     "P10": 20,
+    "S3": 60,
 }
 """About how long each goal took on a calm machine of 2 cores. Only their proportions are used, once one has ended."""
 QUIET = 5.0  # seconds between two lines where stderr is no terminal

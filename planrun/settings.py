@@ -28,6 +28,7 @@ class Settings(Record):
     fail_on_flaky: bool = False
     no_rollback: bool = False  # no rollback when the run fails
     always_shell: bool = False  # bash starts also for a script that is one plain command
+    sandbox_backend: str = "auto"  # what confines steps with a sandbox
     report_dir: str = "planrun-out"
     events: str = ""  # a file, or the number of a descriptor, that gets the events as JSON Lines
     on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with each event

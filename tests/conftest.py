@@ -43,8 +43,8 @@ OTHER_MARKS = (
 )
 UMASK = 0o022
 """What files are made with, whatever the caller's: a test that is about modes says so."""
-ROW = re.compile(r"[A-Z]{1,3}-\d{2}|P\d{1,2}|R\d{1,2}")
-GOAL = re.compile(r"[PR]\d{1,2}")
+ROW = re.compile(r"[A-Z]{1,3}-\d{2}|[PRS]\d{1,2}")
+GOAL = re.compile(r"[PRS]\d{1,2}")
 """Ids of goals, which are measured; they are no rows of docs/features.md."""
 LIMIT = 300
 """Seconds for one command: nobody waits for them unless it hangs."""

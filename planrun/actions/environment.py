@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Step, Text
+    from planrun.model.sandbox import Confinement
     from planrun.model.state import RunState
     from planrun.ports import Masks
 
@@ -201,6 +202,7 @@ class RunEnvironment(Record):
     scripts: Mapping[
         str, str
     ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
+    confinement: Confinement | None = None  # None: no step has a sandbox
 
 
 def looks_secret(name: str, value: str = "") -> bool:

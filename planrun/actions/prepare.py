@@ -112,7 +112,7 @@ class Steps:
             prepared = kind_of(step.kind).prepared(self, step, state, recipe, prepared)
         if step.container is not None:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
-        return self._with_checks(step, state, scope, prepared)
+        return self._confined(step, self._with_checks(step, state, scope, prepared))
 
     def _with_checks(
         self, step: Step, state: RunState, scope: dict[str, Any], prepared: Prepared
@@ -122,6 +122,19 @@ class Steps:
         if job is None or not (step.expect or step.verify) or "patch" in job.agent:
             return prepared
         return self.post_checks().prepare(step, state, scope, prepared)
+
+    def _confined(self, step: Step, prepared: Prepared) -> Prepared:
+        """Return it with the sandbox that the plan and policies want for its job."""
+        job, confinement = prepared.job, self.place.confinement
+        if job is None or job.container:
+            return prepared
+        if confinement is None:
+            if step.sandbox is None:
+                return prepared
+            message = "planrun did not look for a sandbox for this step, and starts it in none"
+            return prepared.but(job=None, outcome=Outcome(status="failed", reason="refused", message=message))
+        sandbox = confinement.of(step.sandbox)
+        return prepared if sandbox is None else prepared.but(job=job.confined(sandbox))
 
     def _made(self, step: Step, attempt: int, recipe: Recipe) -> Job | Outcome:
         """Return the job of an attempt; its outcome if the files that it needs cannot be written."""

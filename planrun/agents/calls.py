@@ -29,7 +29,6 @@ _UNKNOWN = (
     "planrun was killed while this ran, so it is not known whether it had its effect. It was not run again. "
     "Look at what it may have changed before you go on."
 )
-_SANDBOX = {"read-only": "read-only", "low": "low", "medium": "medium", "high": "medium"}
 
 
 class Calls:
@@ -132,7 +131,7 @@ class Calls:
         job = verdict.job or job
         if verdict.effects:
             run.recorder.sync()  # a resume after a power cut must know that it started
-        self._processes[job.step] = (call, job.but(sandbox=_SANDBOX[verdict.risk]))
+        self._processes[job.step] = (call, job)
         run.start(self._processes[job.step][1])
 
     def _fault(self, call: dict[str, Any]) -> str:

@@ -102,6 +102,7 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
     assert state.started is not None
     admission = session.admission = admission_of(state.plan, session.settings, rundir, policies_of(state))
     session.secrets = with_ceilings(session.secrets, state.plan, admission)
+    session.confine(state.plan)
     selection: Mapping[str, Any] = state.started.options["selection"]
     opening = session.opening(state.plan, state.params, selection, state.named)
     opening["context"] = state.started.context

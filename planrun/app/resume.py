@@ -186,6 +186,7 @@ class Resumption:
         self.failed = self._failed()
         admission = session.admission = self._admission(rundir)
         session.secrets = with_ceilings(session.secrets, self.plan, admission)
+        session.confine(self.plan)
         self.opening = self._new_opening(state.started)
         self._refuse_drift()
         if admission:

@@ -97,6 +97,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
         session.secrets, session.admission = secrets, admission
+        session.confine(plan)
         run = settings.run or records.new_run_id()
         session.claim(run, plan)
         session.prepare_reports()

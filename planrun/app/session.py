@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
     from planrun.app.history import KnownDurations
+    from planrun.app.sandboxing import Sandboxing
     from planrun.app.secrets import RunSecrets
     from planrun.approval.digest import Reviewed
     from planrun.approval.gates import PolicyGates
@@ -151,6 +152,7 @@ class Session:
         self._results: StepCache | None = None  # None: no step is cached
         self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
+        self._sandboxing: Sandboxing | None = None  # None: no step has a sandbox
 
     @property
     def masks(self) -> Masks | None:
@@ -169,6 +171,14 @@ class Session:
         for held in filter(None, (self.locks, self.group)):
             held.close()
         self._mask(error)
+
+    def confine(self, plan: Plan) -> None:
+        """Find what enforces the sandboxes of the plan and of policies; raises InvalidInput when nothing does."""
+        if self.admission is None and not any([step.sandbox or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+            return
+        from planrun.app.sandboxing import sandboxing_of  # few plans have sandboxes
+
+        self._sandboxing = sandboxing_of(plan, self)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
         """Apply and record an event outside of the scheduler."""
@@ -271,6 +281,7 @@ class Session:
                 "inherit_env": plan.inherit_env,
                 "env_left_out": left_out,
                 **self._refused_store(plan),
+                **(self._sandboxing.options if self._sandboxing else {}),
                 "workspace": os.path.realpath(self.workspace),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
@@ -322,6 +333,8 @@ class Session:
         if self.secrets:
             secrets = self.secrets
             place = place.but(secrets=secrets.declared, absent=secrets.absent, masks=secrets.redactor)
+        if self._sandboxing:
+            place = place.but(confinement=self._sandboxing.confinement)
         return Steps(place)
 
     @property
@@ -509,6 +522,8 @@ class Session:
         )
         logs = os.path.join(rundir, "logs")
         options = ExecutorOptions(always_shell=self.settings.always_shell)
+        if self._sandboxing:
+            options = options.but(site=self._sandboxing.site)
         executor = LocalExecutor(inbox=self.inbox, logs=logs, masks=self.masks, owner=owner, options=options)
         if self.lock.used_before:
             executor.clear()

@@ -264,6 +264,19 @@ class PolicyGates:
 
     def judge(self, step: Step, state: RunState, job: Job | None) -> Passage:
         """Return whether a step may start `job`; None: it starts no process."""
+        passage = self._judged(step, state, job)
+        if (
+            step.origin == "file"
+            or job is None
+            or passage.answer != "allow"
+            or self._place.confinement is None
+        ):
+            return passage
+        from planrun.approval.confining import confined  # few steps are written by a model
+
+        return confined(passage, step, passage.job or job, self._place.confinement)
+
+    def _judged(self, step: Step, state: RunState, job: Job | None) -> Passage:
         context = self._context
         answered = self._about_this(state.steps[step.id].gate)
         # Answers to questions have no digest, so an option of this name is not taken for it.

@@ -27,6 +27,7 @@ from planrun.expressions.tree import spell
 from planrun.model.plan import Group, source_text
 from planrun.model.policy import Policy
 from planrun.model.record import Record
+from planrun.model.sandbox import tightened
 from planrun.plan.compile.canonical import plain
 from planrun.plan.keys.table import PLAN_FIELDS, STEP_FIELDS
 from planrun.values import duration
@@ -277,11 +278,21 @@ def laxer(old: Plan, new: Plan) -> Iterator[str]:
     if before.ask_for == "plan" and after.ask_for != "plan":
         yield "the plan as a whole no longer needs an approval"
     yield from _of_rules(before, after)
+    yield from _of_sandboxes(before, after)
     for name in after.decisions:
         if name not in before.decisions:
             yield f'the policy now answers "{name}"'
         elif after.decisions[name] != before.decisions[name]:
             yield f'the policy now answers "{name}" in another way'
+
+
+def _of_sandboxes(before: Policy, after: Policy) -> Iterator[str]:
+    for name in ("sandbox", "llm_sandbox"):
+        was, now = getattr(before, name), getattr(after, name)
+        if was is not None and (now is None or tightened(was, now) != now.but(line=was.line)):
+            yield f"`{name}` of the policy allows more, or something else"
+        elif name == "llm_sandbox" and was is None and now is not None:
+            yield "`llm_sandbox` now says how steps of a model are confined, instead of their risk class"
 
 
 def _of_rules(before: Policy, after: Policy) -> Iterator[str]:

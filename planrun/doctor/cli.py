@@ -8,7 +8,6 @@ is read into a result.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import platform
@@ -49,8 +48,6 @@ LEAST_FILES = 1024
 """Open files: each running step takes a few, and a run with many steps at once needs more than 256."""
 SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0), or --policy COMMIT:PATH and review find no base"
 _PATIENCE = 10.0  # seconds for one program
-_LANDLOCK = 444  # landlock_create_ruleset on every architecture of Linux
-_LANDLOCK_VERSION = 1  # LANDLOCK_CREATE_RULESET_VERSION
 # What an engine answers only when it could start a container: Podman has no server to ask.
 _DOCKER = ("version", "--format", "{{.Server.Version}}")
 _PODMAN = ("info", "--format", "{{.Version.Version}}")
@@ -308,32 +305,19 @@ def _containers(environ: Mapping[str, str]) -> Iterator[Check]:
     )
 
 
-def _sandbox(environ: Mapping[str, str]) -> Iterator[Check]:
-    bwrap = shutil.which("bwrap", path=environ.get("PATH", os.defpath))
-    offers = [
-        f"bubblewrap {bwrap}" if bwrap else "no bubblewrap",
-        "user namespaces" if _has_user_namespaces() else "no user namespaces",
-        f"Landlock {version}" if (version := _landlock()) else "no Landlock",
-    ]
-    found = f"this machine has: {', '.join(offers)}"
-    todo = "this version runs steps without a sandbox (the key sandbox is refused); use container: to isolate one"
-    yield Check(name="sandbox", status="none", found=found, todo=todo)
+def _sandbox(_environ: Mapping[str, str]) -> Iterator[Check]:
+    from planrun.executors.sandbox.probe import BACKENDS, why_not  # starts sandboxed processes
 
-
-def _has_user_namespaces() -> bool:
-    unshare = shutil.which("unshare")
-    true = shutil.which("true")
-    return (
-        bool(unshare and true) and _answer((unshare or "", "--user", "--map-root-user", true or ""))[0] == 0
-    )
-
-
-def _landlock() -> int:
-    """Return the version of Landlock that the kernel offers, 0 without it (landlock_create_ruleset(2))."""
-    if sys.platform != "linux":
-        return 0
-    found: int = ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), _LANDLOCK_VERSION)
-    return max(0, found)
+    missing = {backend: why_not(backend) for backend in BACKENDS}
+    working = [backend for backend, why in missing.items() if not why]
+    if not working:
+        found = "; ".join([f"{backend}: {why}" for backend, why in missing.items()])
+        todo = "only steps with `sandbox:` and steps that a model wrote need one"
+        yield Check(name="sandbox", status="warning", found=found, todo=todo)
+        return
+    others = "".join([f"; {backend}: {why}" for backend, why in missing.items() if why])
+    tried = f"{' and '.join(working)}: a process in it was refused what it may not do"
+    yield Check(name="sandbox", status="ok", found=tried + others)
 
 
 def _model(environ: Mapping[str, str]) -> Iterator[Check]:

@@ -317,6 +317,9 @@ class Scheduler:
     def _start_attempt(self, step: Step, attempt: int, prepared: Prepared, **recorded: str) -> None:
         """Start an attempt; `recorded` are further fields of its AttemptStarted event."""
         job = prepared.job
+        more: dict[str, Any] = (
+            {**recorded, "sandbox": job.sandbox.recorded()} if job and job.sandbox else {**recorded}
+        )
         self.emit(
             ev.AttemptStarted(
                 at=self.clock.stamp(),
@@ -324,7 +327,7 @@ class Scheduler:
                 n=attempt,
                 fingerprint=prepared.fingerprint,
                 log=f"logs/{step.folder or step.id}/{attempt}.log" if job else "",
-                **recorded,
+                **more,
             )
         )
         if job is not None and not step.idempotent:

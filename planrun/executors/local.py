@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from planrun.executors.logs import Output, Outputs
     from planrun.executors.mark import Owner
+    from planrun.executors.sandbox.launcher import Sandboxes
+    from planrun.executors.sandbox.view import Site
     from planrun.executors.scriptcopies import ScriptCopies
     from planrun.executors.wait import Watch
     from planrun.model.job import Job
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
 class ExecutorOptions(Record):
     """How an executor waits for its processes; `grace`: seconds between SIGTERM and SIGKILL.
 
-    `always_shell`: bash starts also where one plain command needs none.
+    `always_shell`: bash starts also where one plain command needs none. `site`: where steps with a sandbox stand.
     """
 
     watch: WatchKind = "best"
     grace: float = 5.0
     always_shell: bool = False
+    site: Site | None = None
 
 
 class LocalExecutor:
@@ -86,6 +89,8 @@ class LocalExecutor:
         self._scans = Scans()
         self._first = 0  # the process id of the first child
         self._launcher = Launcher(self._marks, always_shell=options.always_shell)
+        self._site = options.site
+        self._sandboxes: Sandboxes | None = None  # None: no attempt had one yet
         self._guardian: Guardian | None = None
         self._own_inbox: SignalInbox | None = None
         self._watch: Watch
@@ -154,6 +159,12 @@ class LocalExecutor:
 
         Raises SpawnFailed.
         """
+        if job.sandbox is not None and self._sandboxes is None:
+            from planrun.executors.sandbox.launcher import Sandboxes  # few plans have any
+
+            self._sandboxes = self._launcher.sandboxes = Sandboxes(self._site)
+        if self._sandboxes is not None:
+            self._sandboxes.note(job)
         if not job.scripts:
             return time.monotonic(), *self._launcher.spawn(job, log.opening, mark)
         from planrun.executors.scriptcopies import CopyFailed, ScriptCopies  # few steps run scripts
@@ -261,6 +272,8 @@ class LocalExecutor:
 
             sweep(self._container_engine, self._owner.run, self._client_env, self._uncreated)
         self._remove_script_copies()
+        if self._sandboxes is not None:
+            self._sandboxes.close()
         self._watch.close()
         self._logs.close()
         self._launcher.close()
@@ -350,6 +363,8 @@ class LocalExecutor:
                 outcome = outcome.but(notes=(*copies.notes, *outcome.notes))
         if job.container and outcome.reason != "spawn":
             self._remove_container(job, outcome)
+        if self._sandboxes is not None:
+            outcome = self._sandboxes.ended(job, outcome, [each.job for each in self._running.values()])
         self._over.append((job, outcome))
 
     def _remove_container(self, job: Job, outcome: Outcome) -> None:

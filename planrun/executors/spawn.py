@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.executors.direct import DirectStart, DirectStarts
     from planrun.executors.mark import Marks
+    from planrun.executors.sandbox.launcher import Sandboxes
     from planrun.model.job import Job
 
     FileAction = tuple[int, int, int] | tuple[int, int, str, int, int]
@@ -52,6 +53,7 @@ class Launcher:
         self._always_shell = always_shell
         self._shells: dict[tuple[str, str], str] = {}
         self._direct: DirectStarts | None = None
+        self.sandboxes: Sandboxes | None = None  # needed by jobs with a sandbox only
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         self._stdin = (os.POSIX_SPAWN_DUP2, null, 0)
@@ -81,6 +83,8 @@ class Launcher:
         Raises SpawnFailed.
         """
         program = self._program(job)
+        if job.sandbox is not None and job.sandbox.backend != "none":
+            return self._confined(job, output, (program, mark))
         changes_folder = job.cwd != self._home_name
         if changes_folder:
             _enter(job.cwd)
@@ -111,6 +115,37 @@ class Launcher:
             self._direct = DirectStarts()
         return self._direct.find(job.argv[-1], job.env)
 
+    def _confined(self, job: Job, output: list[FileAction], how: tuple[str, int]) -> tuple[int, str]:
+        """Start the job in its sandbox; `how`: the program, and the mark. Raises SpawnFailed."""
+        from planrun.executors.sandbox.launcher import StartFailed  # few plans have sandboxes
+        from planrun.executors.sandbox.view import Refused
+
+        program, mark = how
+        if self.sandboxes is None:
+            raise SpawnFailed("planrun cannot start a step in a sandbox here")
+        outputs, opened = _outputs(output)
+        fds = (self._null, *outputs)
+        try:
+            found = self._direct_start(job)
+            if found:
+                words, path, env = found
+                try:
+                    return self.sandboxes.spawn(job.but(env=env), path, words, fds, mark), path
+                except (StartFailed, Refused):
+                    pass  # bash says what is wrong
+            return self.sandboxes.spawn(job, program, job.argv, fds, mark), ""
+        except Refused as error:
+            raise SpawnFailed(str(error)) from None
+        except StartFailed as failure:
+            cause = OSError(failure.number, os.strerror(failure.number))
+            why = f"cannot enter the sandbox: {failure.text}" if failure.text else _why(cause, job, program)
+            raise SpawnFailed(why, passing=is_passing(cause)) from None
+        except ValueError as unfit:  # a surrogate in a word
+            raise SpawnFailed(_why(unfit, job, program)) from None
+        finally:
+            for fd in opened:
+                os.close(fd)
+
     def _start(self, path: str, argv: tuple[str, ...], env: dict[str, str], output: list[FileAction]) -> int:
         return os.posix_spawn(
             path,
@@ -132,6 +167,20 @@ class Launcher:
         if shell is None or not os.access(shell, os.X_OK):
             shell = self._shells[name, path] = _program(job)
         return shell
+
+
+def _outputs(actions: list[FileAction]) -> tuple[tuple[int, int], list[int]]:
+    """Return the descriptors for 1 and 2 after some actions, and those that were opened for it."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for action in actions:
+        if action[0] == os.POSIX_SPAWN_DUP2:
+            found[int(action[2])] = found.get(action[1], action[1])
+        else:
+            fd = os.open(str(action[2]), int(action[3]) | os.O_CLOEXEC, action[4])  # type: ignore[misc]
+            opened.append(fd)
+            found[action[1]] = fd
+    return (found[1], found[2]), opened
 
 
 def is_passing(error: OSError | ValueError) -> bool:

@@ -70,6 +70,7 @@ class AttemptStarted(Record):
     log: str = ""  # relative to the run directory; empty: the step has no process
     risk: str = ""  # of what is about to run; empty: as in the plan
     rule: str = ""  # of the policy that let it run; empty: the run's level did
+    sandbox: dict[str, Any] = {}  # noqa: RUF012 - what confines it: backend, level, network; empty: nothing
 
 
 class AttemptEnded(Record):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.plan import Sandbox
 
     ErrorClass = Literal["transient", "logic", "fatal", "unknown"]
 
@@ -40,8 +41,13 @@ class Job(Record):
     )
     private: str = ""  # the folder of its attempt, where there is one
     agent: dict[str, Any] = {}  # noqa: RUF012 - never written; of an agent: who it is, or its `patch` to apply
-    sandbox: str = ""  # the level that it needs: read-only, low or medium; empty: none
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
+    sandbox: Sandbox | None = None  # what it may reach, enforced by the kernel; None: no sandbox
+
+    def confined(self, sandbox: Sandbox) -> Job:
+        """Return the job, and what follows it, in a sandbox."""
+        following = tuple([each.confined(sandbox) for each in self.following])
+        return self.but(sandbox=sandbox, following=following) if following else self.but(sandbox=sandbox)
 
 
 class Script(Record):

@@ -269,6 +269,43 @@ class Serving(Record):
     timeout: float = 60.0  # from the start of an attempt
 
 
+class Sandbox(Record):
+    """The limits of one step, enforced by the kernel; in a Job all paths are absolute and without templates.
+
+    `level` "": the one of the step's risk class. `hosts`: reached through a proxy, for the network `hosts`; each is
+    `host`, `host:port` or `*.domain`. `require` false: the step runs without a sandbox where there is none. `backend`:
+    in a Job, what enforces it: landlock, bubblewrap or none. `line`: of the key in the plan or policy file.
+    """
+
+    level: Literal["", "read-only", "low", "medium", "off"] = "off"
+    network: Literal["none", "hosts", "any"] = "none"
+    hosts: tuple[str, ...] = ()
+    write: tuple[Text, ...] = ()
+    read: tuple[Text, ...] = ()
+    require: bool = True
+    processes: int | None = None
+    memory: int | None = None  # bytes of data, for each process
+    file_size: int | None = None  # bytes
+    backend: str = ""
+    line: int = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it limits anything."""
+        return self.level != "off"
+
+    def recorded(self) -> dict[str, Any]:
+        """Return it as the ledger records it for an attempt."""
+        found: dict[str, Any] = {"backend": self.backend, "level": self.level, "network": self.network}
+        for name in ("hosts", "write", "read"):
+            if value := getattr(self, name):
+                found[name] = list(value)
+        for name in ("processes", "memory", "file_size"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
+        return found
+
+
 class Step(Record):
     """One step with everything the engine needs to know."""
 
@@ -318,6 +355,7 @@ class Step(Record):
     verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
+    sandbox: Sandbox | None = None  # what it may reach; None: no sandbox, unless a policy has one
     needs_dir: bool = False  # it refers to `step.dir`
     origin: Origin = "file"  # who wrote it
     declared_risk: str = ""  # what the plan says, at least as high as what was found

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.model.notify import Target
+    from planrun.model.plan import Sandbox
 
     Level = Literal["none", "read-only", "low", "medium", "high"]
     Origin = Literal["file", "expanded", "replanned", "agent"]
@@ -77,6 +78,10 @@ class Policy(Record):
     on_failure: dict[str, str] = {}  # noqa: RUF012 - what a failure means by risk, where a step does not say
     notify: tuple[Target, ...] = ()  # who is notified besides the targets of the plan
     plan_notify: bool = True  # whether the targets of the plan count
+    sandbox: Sandbox | None = None  # of every step, which a plan can only make stricter
+    llm_sandbox: Sandbox | None = (
+        None  # of steps that a model wrote; None: that of their risk class, required
+    )
     line: int = 0
 
 

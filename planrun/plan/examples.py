@@ -87,6 +87,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "workdir": "packages/core",
         "track_files": "true",
         "rollback": "false",
+        "sandbox": "low",
     },
     "Delegation": {
         "enabled": "false",
@@ -254,6 +255,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "rules": "[{require: {effect: destroys}}]",
         "decisions": "{store: redis}",
         "on_failure": "{low: continue, otherwise: abort}",
+        "sandbox": "medium",
+        "llm_sandbox": "risk",
     },
     "Produced": {
         "path": "logs/**",
@@ -302,10 +305,17 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "instance": "ok",
     },
     "Sandbox": {
-        "mode": "workspace-write",
+        "level": "low",
         "network": "none",
-        "read": "[/usr/share]",
-        "write": "[/tmp/build]",
+        "read": "[/srv/data]",
+        "write": "[\"~/.cache/mytool\"]",
+        "require": "false",
+        "processes": "200",
+        "memory": "\"2GiB\"",
+        "file_size": "\"1GiB\"",
+    },
+    "SandboxNetwork": {
+        "allow": "[pypi.org, \"*.pythonhosted.org\"]",
     },
     "Secret": {
         "name": "SLACK_TOKEN",
@@ -378,7 +388,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "expect": "[{files_exist: [dist]}]",
         "verify": "[pytest -q]",
         "verify_timeout": "2m",
-        "sandbox": "workspace-write",
+        "sandbox": "low",
     },
     "Template": {
         "description": "An endpoint, with its tests.",

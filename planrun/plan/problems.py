@@ -37,7 +37,6 @@ CODES: dict[str, str] = {
     "E105": "not one of the allowed words",
     "E106": "invalid name",
     "E107": "more than one action",
-    "E108": "not implemented in this version of planrun",
     "E109": "not a boolean",
     "E110": "not a number",
     "E111": "not a duration",
@@ -48,6 +47,7 @@ CODES: dict[str, str] = {
     "E116": "unsupported plan version",
     "E117": "ambiguous value",
     "E118": "mutually exclusive keys",
+    "E119": "not a size",
     "E199": "too many problems",
     # Found by planrun.plan.check.validate.
     "E201": "duplicate step id",
@@ -114,6 +114,7 @@ CODES: dict[str, str] = {
     "E298": "invalid template",
     "E299": "invalid variable of a template",
     "E300": "invalid target of notifications",
+    "E301": "invalid sandbox",
     "W301": "interpolations are not evaluated here",
     "W302": "quoting that may not protect",
     "W303": "a policy rule without effect",

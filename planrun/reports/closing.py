@@ -139,6 +139,7 @@ def _failure(end: Ending, step: StepState, count: int, few: int) -> Iterator[str
     yield f"  {icon(end.look, 'failed')} {facts.name(step)}{about}  {place(end.state, step)}\n"
     yield f"    {reason(step)}\n"
     yield from [f"    {check}\n" for check in failed_checks(step)]
+    yield from [f"    {note}\n" for note in facts.sandbox_notes(step)]
     yield from [f"    | {row}\n" for row in _output(end, step, count, few)]
 
 

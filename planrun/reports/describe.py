@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from planrun.model.plan import Edge, Param, Plan, Retry, Step
+    from planrun.model.plan import Edge, Param, Plan, Retry, Sandbox, Step
 
 
 def sections(plan: Plan) -> Iterator[tuple[Step, ...]]:
@@ -164,6 +164,12 @@ def _rollback(step: Step) -> dict[str, Any] | None:
     }
 
 
+def sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
+    """Return a sandbox as JSON data: what it allows."""
+    data = {name: value for name, value in sandbox.recorded().items() if name != "backend"}
+    return {**data, "require": sandbox.require}
+
+
 def step_data(step: Step) -> dict[str, Any]:
     """Return a step as JSON data; texts as written, times in seconds."""
     return {row.shown: _shown(step, row.field) for row in STEP_FIELDS.values() if row.shown}
@@ -185,4 +191,5 @@ _SHOWN: dict[str, Callable[[Step], Any]] = {
     "rollback": _rollback,
     "reversible": is_reversible,
     "retries": lambda step: step.retries.max,
+    "sandbox": lambda step: sandbox_data(step.sandbox) if step.sandbox else None,
 }

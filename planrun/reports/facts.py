@@ -453,6 +453,14 @@ def _exit_in_words(code: int, message: str) -> str:
     return f"{shown}: {words}" if words else shown
 
 
+def sandbox_notes(step: StepState) -> list[str]:
+    """Return where the sandbox of the last attempt may be why it failed."""
+    attempt = last(step)
+    if attempt is None or attempt.ended is None or not attempt.started.sandbox:
+        return []
+    return [line(note) for note in attempt.ended.notes if note.startswith("the sandbox ")]
+
+
 def tokens_of(step: StepState) -> int:
     """Tokens that all its attempts used."""
     total = 0

@@ -86,6 +86,7 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     ),
     (lambda state: state.agents, "agents:AGENTS"),
     (any_gate, "gates:GATES"),
+    (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "sandboxes:SANDBOXES"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )
 

@@ -356,6 +356,7 @@ def _attempt(inspected: Inspected, attempt: Any) -> dict[str, Any]:
         "reason": ended.reason if ended else "",
         "exit_code": ended.exit_code if ended else None,
         "started_at": attempt.started.at,
+        "sandbox": attempt.started.sandbox or None,
         "duration_s": ended.duration if ended else None,
         "error": ended.error if ended else None,
         "checks": list(ended.checks) if ended else [],

@@ -7,6 +7,7 @@ from planrun.app.inspect import inspect, is_plan
 from planrun.cliutil.click import policy_preview
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
+from planrun.model.sandbox import described
 from planrun.plan.load import load
 from planrun.reports.describe import FAILURE_MEANS
 from planrun.reports.facts import classified, seconds
@@ -67,6 +68,7 @@ def _text(explanation: dict[str, Any]) -> Iterator[str]:
         ]
     yield from _condition(explanation["condition"])
     yield from _risk(explanation)
+    yield from _sandbox(explanation)
     yield from _cache(explanation["cache"])
     yield from _gate(explanation)
     yield "\nSettings"
@@ -127,6 +129,15 @@ def _risk(explanation: dict[str, Any]) -> Iterator[str]:
         yield f"  {_ANSWERS[decision['answer']]}" + (
             f" by {_one_line(decision['rule'])}" if decision["rule"] else ""
         )
+
+
+def _sandbox(explanation: dict[str, Any]) -> Iterator[str]:
+    """What confined the last attempt, or what the plan says."""
+    ran = [attempt["sandbox"] for attempt in explanation["attempts"]]
+    if ran and ran[-1]:
+        yield f"\nSandbox: {_one_line(described(ran[-1]))}"
+    elif not ran and explanation["step"]["sandbox"]:
+        yield f"\nSandbox: {_one_line(described({**explanation['step']['sandbox'], 'backend': 'of the plan'}))}"
 
 
 def _foreseen(decision: dict[str, Any]) -> Iterator[str]:

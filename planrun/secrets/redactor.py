@@ -43,6 +43,7 @@ class EventRedactor:
         self._masks = {
             ev.RunStarted: self._mask_start,
             ev.RunResumed: self._mask_start,
+            ev.AttemptStarted: self._mask_sandbox,
             ev.AttemptEnded: self._mask_end,
             ev.StepHeld: self._mask_held,
             ev.StepMoved: self._mask_move,
@@ -113,6 +114,10 @@ class EventRedactor:
                 [option.but(**self._masked(option, shown)) for option in action.options]
             )
         return action.but(**changes)
+
+    def _mask_sandbox(self, event: Any) -> Any:
+        """Mask the paths and hosts of a sandbox; few attempts have one."""
+        return event.but(sandbox=self.mask_value(event.sandbox)) if event.sandbox else event
 
     def contains_secret(self, texts: Iterable[str]) -> bool:
         """Whether any of many short texts contains a secret; much faster than masking each."""

@@ -17,7 +17,7 @@ from planrun.diff.plans import compare
 from planrun.diff.text import Texts
 from planrun.errors import InvalidPlan
 from planrun.plan.load import load_bytes
-from planrun.plan.tables import LATER, OBJECTS
+from planrun.plan.tables import OBJECTS
 from tests.app.differing import (
     ACTIONS,
     BASE,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def live(name: str, *apart: str) -> set[str]:
     """Return the keys of an object of the plan language that this version knows, but for some."""
-    return set(OBJECTS[name]) - set(LATER.get(name, ())) - set(apart)
+    return set(OBJECTS[name]) - set(apart)
 
 
 def keys_of(old: dict[str, Any], new: dict[str, Any]) -> set[str]:

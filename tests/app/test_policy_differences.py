@@ -37,6 +37,8 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "decisions": ({"gate": True}, {"gate": False}),
     "on_failure": ({"high": "abort"}, {"high": "block"}),
     "preset": ("careful", "none"),
+    "sandbox": ("read-only", "low"),
+    "llm_sandbox": ("low", "off"),
 }
 
 

@@ -27,7 +27,7 @@ HEAD = "id\tfeature\thow to see it\tmissing"
 NOT_BUILT = "not built yet"
 CASE = re.compile(r"^# shows: (.+)$", re.MULTILINE)
 # Goals are measured, not features: they have no row here.
-GOAL = re.compile(r"[PR]\d{1,2}")
+GOAL = re.compile(r"[PRS]\d{1,2}")
 GROUPS = {
     "GP": "Plans",
     "GM": "Agents, delegation, tree search, memory",

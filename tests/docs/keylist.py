@@ -67,9 +67,8 @@ def reached() -> list[str]:
     found = ["Plan"]
     for name in found:
         for spec in schema()[name]["properties"].values():
-            if not spec.get("x-later"):
-                links = re.findall(r'"#/\$defs/(\w+)"', json.dumps(spec))
-                found += [each for each in dict.fromkeys(links) if each not in found]
+            links = re.findall(r'"#/\$defs/(\w+)"', json.dumps(spec))
+            found += [each for each in dict.fromkeys(links) if each not in found]
     return found
 
 
@@ -151,22 +150,19 @@ def _row(part: str, key: str, spec: dict[str, Any]) -> str:
     without = "required" if required else left_out().get((part, key), NOTHING)
     anchor = places().get((part, key))
     name = f"[`{key}`](../{LANGUAGE}#{anchor})" if anchor else f"`{key}`"
-    what = "*Not built yet.* " if spec.get("x-later") else ""
     example = json.dumps(spec["examples"][0], ensure_ascii=False) if spec.get("examples") else ""
     without = re.sub(r"\]\(#", f"](../{LANGUAGE}#", without)
     without = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", without)
     kind = type_of(spec)
-    if spec.get("x-later"):  # its part is not on the page
-        kind = re.sub(r"\[(\w+)\]\(#\w+\)", "mapping", kind)
-    cells = (name, kind, without, f"`{example}`" if example else "", what + spec["description"])
+    cells = (name, kind, without, f"`{example}`" if example else "", spec["description"])
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in cells) + " |\n"
 
 
 def _actions() -> list[str]:
     """Return the table of which key may stand beside which action, found by checking a plan for each pair."""
     step = schema()["Step"]["properties"]
-    built = [action for action in ACTIONS if not step[action].get("x-later")]
-    keys = [key for key, spec in step.items() if key not in ACTIONS and not spec.get("x-later")]
+    built = list(ACTIONS)
+    keys = [key for key in step if key not in ACTIONS]
     head = (
         "\n## Actions\n\nWhich keys of a step may stand beside which action. Found by checking a plan for each pair; "
         "*yes* means that it is accepted.\n\n"

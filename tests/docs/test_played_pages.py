@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planrun.executors.sandbox.probe import find
 from tests.docs.pages import DOCS, text_of
 from tests.docs.playing import Reader, played, steady
 
@@ -22,6 +23,8 @@ BEGINNINGS = (DOCS / "tutorial.md", DOCS / "README.md")
 @pytest.mark.parametrize("page", played(), ids=lambda page: page.stem)
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path, golden: Golden) -> None:
     """Each session is on the page word for word but for times, ids and hashes."""
+    if page.stem == "sandbox" and not (found := find())[0]:
+        pytest.skip(f"no sandbox here: {found[1]}")
     text = page.read_text("utf-8")
     with Reader(tmp_path) as reader:
         if page not in BEGINNINGS:

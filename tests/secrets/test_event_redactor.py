@@ -194,6 +194,7 @@ def test_every_kind_of_event_was_thought_of() -> None:
     masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
     masked |= {"model", "request_id", "refusals", "problems"}
     masked |= {"args", "summary", "evidence", "patch"}
+    masked |= {"sandbox"}
     masked |= {"items", "files", "tools", "resources", "reports", "cache"}
     # Of results that are used again: the hash of what they depend on, and the id of the run that made them.
     structural |= {"key", "source"}

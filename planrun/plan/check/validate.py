@@ -38,6 +38,9 @@ def validated(outline: Outline, included: Included) -> Checked:
     """Check what the plan of an outline means; `included` has the plans that it uses."""
     root = outline.root
     modules = modules_of(outline.keys) | modules_of(root.value if root.kind == MAPPING else (), PLAN)
+    defaults = root.get("defaults")
+    if defaults is not None and defaults.get("sandbox") is not None:
+        modules |= {"sandbox"}
     _check_ids(outline)
     _each("take", _TAKEN, modules, outline, included)
     outline.schemas, outline.matching = included.schemas, included.matching
@@ -79,6 +82,7 @@ _CHECKED = (
     "rollback",
     "notify",
     "collaboration",
+    "sandbox",
 )
 
 

@@ -40,6 +40,9 @@ def _pack_policy(policy: Policy) -> dict[str, Any]:
     fields = dict(vars(policy))
     if "rules" in fields:
         fields["rules"] = [{**vars(rule), "match": vars(rule.match)} for rule in policy.rules]
+    for name in ("sandbox", "llm_sandbox"):
+        if name in fields:
+            fields[name] = vars(fields[name])
     return fields
 
 
@@ -150,4 +153,7 @@ def _unpack_policy(fields: dict[str, Any]) -> Policy:
         fields["rules"] = tuple(
             [Rule(**{**rule, "match": Match(**rule["match"])}) for rule in fields["rules"]]
         )
+    for name in ("sandbox", "llm_sandbox"):
+        if name in fields:
+            fields[name] = model.Sandbox(**fields[name])
     return Policy(**fields)

@@ -53,11 +53,10 @@ class StepCompiler:
             for formula in self.formulas.listed
             if any(reference.path[0] == "step" for reference in formula.references)
         }
-        self.general: dict[str, Any] = {
-            STEP[key].field: READ[STEP[key].form](self, None, node)
-            for key, node in self.defaults.items()
-            if key in STEP and STEP[key].general
-        }
+        self.general: dict[str, Any] = {}
+        for key, node in self.defaults.items():
+            if key in STEP and STEP[key].general:
+                self.read(None, key, self.general, node)
         self.undoes = "rollback" not in self.defaults or as_bool(self.defaults["rollback"])
         self.names: Names = around.names if around else Names()
         self.env: dict[str, Text] = {
@@ -98,6 +97,8 @@ class StepCompiler:
             fields["rollback"] = self.rollback(raw.undo, fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
+        if "sandbox" in fields and not _has_sandbox(fields):
+            del fields["sandbox"]
         return fields
 
     def finished(self, fields: dict[str, Any]) -> Step:
@@ -153,13 +154,14 @@ class StepCompiler:
             if key not in _SIMPLE:
                 self.read(raw, key, fields)
 
-    def read(self, raw: RawStep, key: str, fields: dict[str, Any]) -> None:
-        """Fill in the fields that a key of a step becomes, by its row in the table of keys."""
+    def read(self, raw: RawStep | None, key: str, fields: dict[str, Any], node: Node | None = None) -> None:
+        """Fill in the fields that a key becomes, by its row in the table of keys; `node`: its value in `defaults`."""
         row = STEP[key]
+        value = raw.keys[key] if raw is not None else node
         if row.form in READ and not row.special:
-            fields[row.field] = READ[row.form](self, raw, raw.keys[key])
+            fields[row.field] = READ[row.form](self, raw, value)  # type: ignore[arg-type]
         elif compiled := _compiled(key):
-            fields.update(compiled(self.checked, raw, raw.keys[key]))
+            fields.update(compiled(self.checked, raw, value))  # type: ignore[arg-type]
 
     def surface(self, raw: RawStep) -> dict[str, Any]:
         """Return the fields of a step that its risk is found from; raises ValueError for a shell with an open quote."""
@@ -210,6 +212,12 @@ class StepCompiler:
         """Make an edge, and keep it for all that want the same."""
         found = self.edges[on, kind] = Edge(on=on, kind=kind)  # type: ignore[arg-type]  # one of EDGE_KINDS
         return found
+
+
+def _has_sandbox(fields: dict[str, Any]) -> bool:
+    """Whether a sandbox says anything: not if it is off, nor of a container or a step without a process."""
+    starts = fields["action"].starts_process and fields.get("container") is None
+    return bool(starts and fields["sandbox"].is_on)
 
 
 # By key, what returns the fields that it becomes: from `COMPILE` of the module that the table names, or of its kind.

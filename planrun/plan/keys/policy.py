@@ -8,6 +8,7 @@ from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
 from planrun.plan.keys import notify
 from planrun.plan.keys.outline import Outline, entries, members
+from planrun.plan.keys.table import module
 from planrun.plan.keys.top import declared_secrets
 from planrun.plan.problems import did_you_mean, in_order, limited
 from planrun.plan.schema import shape
@@ -31,6 +32,7 @@ LEVELS = ("none", "read-only", "low", "medium", "high")
 MAX_RULES = 1_000
 """Of one policy: each is held against every step before it starts."""
 OTHERWISE = "otherwise"
+_SANDBOXES = ("sandbox", "llm_sandbox")
 REVERSIBLE = "reversible"
 # Effects that no later step takes back.
 _LASTING = frozenset(("destroys", "publishes", "privilege", "secrets", "unknown"))
@@ -62,6 +64,8 @@ def policy_of(node: Node, gates: Mapping[str, Gate]) -> Policy:
             fields["plan_notify"] = as_bool(node.value["notify"])
         else:
             fields["notify"] = notify.targets_of(node.value["notify"])
+    if not node.value.keys().isdisjoint(_SANDBOXES):
+        fields |= module("sandbox").sandboxes_of(node)
     return Policy(**fields)
 
 
@@ -140,6 +144,8 @@ def check_rules(outline: Outline, policy: Node) -> None:
         if field in known and "*" not in text and text not in known[field]:
             hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
             outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)
+    for node in [policy.value[key] for key in _SANDBOXES if key in policy.value]:
+        module("sandbox").check_sandbox(outline, node)
     listed = policy.get("notify")
     if listed is not None:
         notify.check_targets(outline, listed)

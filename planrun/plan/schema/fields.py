@@ -20,6 +20,7 @@ ENV_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 LINE_PATTERN = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]+$"
 _AMOUNT = r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|s|m|h))"
 DURATION_PATTERN = rf"^(?=.*[1-9]){_AMOUNT}{{1,8}}$"
+SIZE_PATTERN = r"^[1-9][0-9]{0,8}(KiB|MiB|GiB|TiB)$"
 DELAY_PATTERN = rf"^{_AMOUNT}{{1,8}}$"
 
 
@@ -39,6 +40,7 @@ Id = Annotated[
 ]
 Duration = Annotated[str, written("duration", type="string", pattern=DURATION_PATTERN)]
 Delay = Annotated[str, written("delay", type="string", pattern=DELAY_PATTERN)]
+Size = Annotated[str, written("size", type="string", pattern=SIZE_PATTERN)]
 EnvName = Annotated[str, written("env", type="string", pattern=ENV_PATTERN)]
 # A scalar of any type, which keeps it: one that can be read in two ways is refused.
 ScalarValue = Annotated[Scalar, written("value", type=_SCALAR)]
@@ -94,11 +96,6 @@ def key(
         examples=[example],
         json_schema_extra=marks or None,
     )
-
-
-def later(description: str, example: Any, *, alias: str | None = None) -> Any:
-    """Return a key of a capability that is not built yet: checked in shape, then refused, never ignored."""
-    return key(description, example, alias=alias, **{"x-later": True})
 
 
 _Number = float

@@ -154,6 +154,22 @@ def as_duration(text: str) -> float:
     return seconds
 
 
+_SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def as_size(text: str) -> int:
+    """Return bytes of a size such as `512MiB`; raises ValueError."""
+    amount, unit = text[:-3], text[-3:]
+    if (
+        unit not in _SIZES
+        or not (amount.isdigit() and amount.isascii())
+        or amount[0] == "0"
+        or len(amount) > 9
+    ):
+        raise ValueError("not a size")
+    return int(amount) * _SIZES[unit]
+
+
 def to_data(node: Node, wanted: str = "") -> Any:
     """Return plain data with the types of YAML 1.2, for places that take any JSON value.
 
@@ -301,11 +317,10 @@ def _bounds(value: float, spec: tuple[Any, ...]) -> Finding | None:
 
 
 def _word(node: Node, spec: tuple[Any, ...]) -> Finding | None:
-    _form, words, not_yet = spec
+    _form, words = spec
     text = node.value
     if text in words:
-        later = f'cannot be "{text}": this is not implemented in this version of planrun'
-        return ("E108", later, "") if text in not_yet else None
+        return None
     if node.plain and text in NULLS:
         return "E103", "has no value", f"write one of {', '.join(words)}"
     return "E105", f"must be {_or(words)}, got {shown(text)}", _word_hint(text, words)
@@ -363,6 +378,18 @@ def _duration_hint(text: str) -> str:
     return "the units are ms, s, m and h, such as 500ms, 30s or 1h30m"
 
 
+def _size(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
+    text = node.value
+    try:
+        as_size(text)
+    except ValueError:
+        if node.plain and text in NULLS:
+            return "E103", "has no value", "write a size such as 512MiB or 2GiB"
+        hint = "the units are KiB, MiB, GiB and TiB, such as 512MiB or 2GiB"
+        return "E119", f"must be a size, got {shown(text)}", hint
+    return None
+
+
 def _condition(node: Node, _spec: tuple[Any, ...]) -> Finding | None:
     if node.plain and _is_numeric(node.value):
         return (
@@ -399,6 +426,7 @@ FORMS: dict[str, Callable[[Node, tuple[Any, ...]], Finding | None]] = {
     "true": _true,
     "duration": _duration,
     "delay": _delay,
+    "size": _size,
     "condition": _condition,
     "version": _version,
 }
@@ -412,6 +440,7 @@ NOUNS = {
     "word": "a word",
     "duration": "a duration",
     "delay": "a duration",
+    "size": "a size",
     "any": "a value",
     "value": "a string, a number or a boolean",
 }

@@ -182,7 +182,6 @@ def tables() -> dict[str, Any]:
             if "required" in schema
         },
         "NAMED": {name: _named(schema) for name, schema in sorted(objects.items()) if _is_open(schema)},
-        "LATER": {name: keys for name, schema in sorted(objects.items()) if (keys := _later(schema))},
         "ONE_KEY": tuple(sorted(name for name, schema in objects.items() if schema.get("x-one-key"))),
         "FILLED": tuple(sorted(name for name, schema in objects.items() if schema.get("x-filled"))),
         "ACTIONS": ACTIONS,
@@ -279,10 +278,6 @@ def _key_form(schema: dict[str, Any]) -> str:
     return _KEY_FORMS.get(schema.get("propertyNames", {}).get("pattern"), "text")
 
 
-def _later(schema: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(key for key, value in schema["properties"].items() if value.get("x-later"))
-
-
 def _rule(schema: dict[str, Any]) -> Rule:
     form = schema.get("x-form")
     if form == "any":
@@ -300,7 +295,7 @@ def _typed(schema: dict[str, Any]) -> Rule:
     match schema["type"]:
         case "string":
             return (
-                ("word", tuple(schema["enum"] if "enum" in schema else [schema["const"]]), ()),
+                ("word", tuple(schema["enum"] if "enum" in schema else [schema["const"]])),
                 None,
                 None,
             )

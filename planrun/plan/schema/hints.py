@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.plan.examples import EXAMPLES
 from planrun.plan.problems import nearest
 from planrun.plan.schema.dialects import FOREIGN
-from planrun.plan.tables import LATER, OBJECTS
+from planrun.plan.tables import OBJECTS
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 
 TYPE_CHECKING = False
@@ -67,9 +67,7 @@ def _elsewhere(key: str, name: str, *, step: bool) -> str:
     inner = {
         each: rule[MAPPING]
         for each, rule in OBJECTS[name].items()
-        if isinstance(rule[MAPPING], str)
-        and each not in LATER.get(name, ())
-        and key in OBJECTS.get(rule[MAPPING], ())
+        if isinstance(rule[MAPPING], str) and key in OBJECTS.get(rule[MAPPING], ())
     }
     if len(inner) == 1:
         ((place, owner),) = inner.items()

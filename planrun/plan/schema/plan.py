@@ -32,7 +32,16 @@ from planrun.plan.schema.fields import (
     written,
 )
 from planrun.plan.schema.notify import Notifications
-from planrun.plan.schema.step import AgentType, Decide, Defaults, SharedContainer, Slots, Step
+from planrun.plan.schema.step import (
+    AgentType,
+    Decide,
+    Defaults,
+    Sandbox,
+    SandboxLevel,
+    SharedContainer,
+    Slots,
+    Step,
+)
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -155,6 +164,12 @@ class Policy(Written):
     on_failure: FailureRules | None = key(
         "What a failure means, by risk, for steps that do not set it.",
         {"low": "continue", "otherwise": "abort"},
+    )
+    sandbox: SandboxLevel | Sandbox | None = key(
+        "A sandbox for every step; a plan can only make it stricter.", "medium"
+    )
+    llm_sandbox: Literal["risk", "read-only", "low", "medium", "off"] | Sandbox | None = key(
+        "The sandbox of steps that a model wrote; risk: the level of their risk class.", "risk"
     )
 
 

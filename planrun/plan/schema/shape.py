@@ -12,7 +12,7 @@ from planrun.plan.schema.forms import (
     key_finding,
     shown,
 )
-from planrun.plan.tables import ACTIONS, COMPANIONS, FILLED, LATER, NAMED, OBJECTS, ONE_KEY, REQUIRED
+from planrun.plan.tables import ACTIONS, COMPANIONS, FILLED, NAMED, OBJECTS, ONE_KEY, REQUIRED
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
@@ -28,7 +28,6 @@ _TYPED = ("Param", "Value", "Ask")  # objects whose `type` says how their other 
 _WITH_EXAMPLE = frozenset(("E103", "E109", "E110", "E111", "E113", "E115"))
 _SCALAR = (True, True, True)  # a rule for which every example fits
 _ACTIONS = frozenset(ACTIONS)
-_LATER = {name: frozenset(keys) for name, keys in LATER.items()}
 
 
 def read(data: bytes, file: str, kind: str = "Plan") -> tuple[Node | None, list[Problem]]:
@@ -117,7 +116,6 @@ class _Walk:
     def written(self, node: Node, name: str) -> None:
         """Check a mapping whose keys are known."""
         rules = OBJECTS[name]
-        later = _LATER.get(name, ())
         self.wanted = _type_of(node, name) if name in _TYPED else ""
         for key, value in node.value.items():
             rule = rules.get(key)
@@ -127,8 +125,6 @@ class _Walk:
             if rule is None:
                 self.unknown(node, key, name)
                 continue
-            if key in later:
-                self.later(node, key)
             spec = rule[value.kind]
             # The most frequent case without another call: a scalar that is right.
             if value.kind == SCALAR and spec and spec[0] != "any":
@@ -247,11 +243,6 @@ class _Walk:
         self.problems[-1] = self.problems[-1].but(
             place=PLACES.get(name, "this place"), keys=tuple(OBJECTS[name])
         )
-
-    def later(self, node: Node, key: str) -> None:
-        """Report a key of a capability that is still to be built."""
-        message = f'"{key}"{self.where()} is not implemented in this version of planrun'
-        self.report(node.keys[key], ("E108", message, ""))
 
     def wrong_type(self, node: Node, rule: tuple[Any, Any, Any]) -> None:
         """Report a value of another kind than the place wants."""

@@ -34,13 +34,13 @@ from planrun.plan.schema.fields import (
     Positive,
     RiskLevel,
     ScalarValue,
+    Size,
     Text,
     TextList,
     Texts,
     TypeWord,
     Written,
     key,
-    later,
     written,
 )
 
@@ -234,13 +234,30 @@ class AgentType(Written):
     max_turns: Positive | None = key("How many turns it may take.", 10)
 
 
-class Sandbox(Written):
-    """What a step may touch."""
+class SandboxNetwork(Written):
+    """The only hosts that a step can reach, through planrun's proxy."""
 
-    mode: Line | None = key("The sandbox mode.", "workspace-write")
-    network: Line | None = key("Which network it has.", "none")
-    read: TextList | None = key("Additional readable paths.", ["/usr/share"])
-    write: TextList | None = key("Additional writable paths.", ["/tmp/build"])  # noqa: S108 - an example in a manual
+    allow: Annotated[list[FullText], Field(min_length=1)] = key(
+        "Hosts: a name, `*.domain`, each with a port or without one (80 and 443).",
+        ["pypi.org", "*.pythonhosted.org"],
+        required=True,
+    )
+
+
+SandboxLevel = Literal["read-only", "low", "medium", "off"]
+
+
+class Sandbox(Written):
+    """What a step may reach; the kernel refuses the rest."""
+
+    level: SandboxLevel | None = key("What it may write. Left out: low.", "low")
+    network: Literal["none", "any"] | SandboxNetwork | None = key("What it may connect to.", "none")
+    read: TextList | None = key("Paths outside of the workspace that it sees besides.", ["/srv/data"])
+    write: TextList | None = key("Paths that it may write besides.", ["~/.cache/mytool"])
+    require: bool | None = key("false: it runs without a sandbox where there is none.", example=False)
+    processes: Positive | None = key("How many processes it may have at the same time.", 200)
+    memory: Size | None = key("How much memory each of its processes may have.", "2GiB")
+    file_size: Size | None = key("How large a file may be that it writes.", "1GiB")
 
 
 Locks = Id | Ids
@@ -475,7 +492,7 @@ class Step(Written):
         "Commands that must pass after `expect`, one after the other.", ["pytest -q"]
     )
     verify_timeout: Duration | None = key("How long each command under `verify` may take.", "2m")
-    sandbox: Line | Sandbox | None = later("The sandbox: what it may access.", "workspace-write")
+    sandbox: SandboxLevel | Sandbox | None = key("The sandbox: what it may write and connect to.", "low")
 
 
 class Defaults(Written):
@@ -498,6 +515,7 @@ class Defaults(Written):
         "true: what steps change in the tree is recorded, also files that they do not name.", example=True
     )
     rollback: bool | None = key("false: nothing is undone when the plan fails.", example=False)
+    sandbox: SandboxLevel | Sandbox | None = key("The sandbox of steps that have none of their own.", "low")
 
 
 __all__ = ["ACTIONS", "COMPANIONS", "Check", "Defaults", "Step"]

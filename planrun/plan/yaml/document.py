@@ -14,7 +14,7 @@ import gc
 import sys
 
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
-from planrun.plan.tables import LATER, OBJECTS
+from planrun.plan.tables import OBJECTS
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.library import parser
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -67,7 +67,7 @@ class Budget:
 
     def _steps(self, root: Node) -> int:
         """Count the entries that can be steps: known keys, with values of the right kind."""
-        rules, later = OBJECTS["Step"], LATER["Step"]
+        rules = OBJECTS["Step"]
         for section in ("steps", "finally"):
             listed = root.get(section)
             if listed is None or listed.kind != SEQUENCE:
@@ -76,8 +76,7 @@ class Budget:
             ended = max(begun, len(listed.value) - 1)  # the last one is still being read
             for entry in listed.value[begun:ended]:
                 found += entry.kind == MAPPING and all(
-                    key in rules and key not in later and rules[key][value.kind] is not None
-                    for key, value in entry.value.items()
+                    key in rules and rules[key][value.kind] is not None for key, value in entry.value.items()
                 )
             self._counted[section] = (ended, found)
         return sum(found for _, found in self._counted.values())
