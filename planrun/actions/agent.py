@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planrun.actions.context import StepContext
     from planrun.model.job import Job, Outcome, Prepared
     from planrun.model.plan import Step, Text
+    from planrun.model.sandbox import Confinement
     from planrun.model.state import RunState
     from planrun.plan.kinds.agent import Agent
 
@@ -88,6 +89,20 @@ def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, fo
         timeout=max(LEAST_TIMEOUT, job.timeout),
     )
     return found.but(job=job)
+
+
+def confined(step: Step, prepared: Prepared, confinement: Confinement | None) -> Prepared:
+    """Return an attempt of an agent with its post-checks in a sandbox: they run what it wrote.
+
+    Its own calls are confined one by one; the process that applies a patch is planrun's.
+    """
+    job = prepared.job
+    sandbox = confinement.of_agent(step.sandbox, "medium") if confinement and job else None
+    if job is None or sandbox is None or "patch" in job.agent:
+        return prepared
+    copy = job.cwd if job.agent["copy"] else ""
+    following = tuple([each.but(sandbox=sandbox, copy=copy) for each in job.following])
+    return prepared.but(job=job.but(sandbox=sandbox, following=following))
 
 
 def _copy_of(steps: StepContext, step: Step, session: int) -> str:

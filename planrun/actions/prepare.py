@@ -128,6 +128,9 @@ class Steps:
         job, confinement = prepared.job, self.place.confinement
         if job is None or job.container:
             return prepared
+        if job.agent:
+            confined: Prepared = kind_of("agent").confined(step, prepared, confinement)
+            return confined
         if confinement is None:
             if step.sandbox is None:
                 return prepared

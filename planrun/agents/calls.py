@@ -131,8 +131,17 @@ class Calls:
         job = verdict.job or job
         if verdict.effects:
             run.recorder.sync()  # a resume after a power cut must know that it started
+        job = run.confined(job, verdict.risk, self._shown(call, job))
         self._processes[job.step] = (call, job)
-        run.start(self._processes[job.step][1])
+        run.start(job)
+
+    def _shown(self, call: dict[str, Any], job: Job) -> tuple[tuple[str, str], ...]:
+        """Return what the sandbox of a call shows of planrun's own files."""
+        args, copy = f"{job.log.removesuffix('.log')}.args", self._run.agent["copy"]
+        found = [("ro", args)] if os.path.isfile(args) else []
+        if copy and call["name"] == "diff":  # planrun's own git, which writes an index
+            found.append(("rw", copy))
+        return tuple(found)
 
     def _fault(self, call: dict[str, Any]) -> str:
         """Return why a call cannot be made at all."""
@@ -180,6 +189,7 @@ class Calls:
             cwd=run.job.cwd,
             log=f"{base}.log",
             timeout=max(1.0, min(timeout, run.seconds_left())),
+            call={} if name == "bash" else {"name": f"agent.{name}"},
         )
 
     # Records.

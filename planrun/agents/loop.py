@@ -327,6 +327,14 @@ class AgentRun:
         """Start a process."""
         self._processes.start(job)
 
+    def confined(self, job: Job, risk: str, shown: tuple[tuple[str, str], ...]) -> Job:
+        """Return the process of a tool in its sandbox, which sees `shown` of planrun's own files."""
+        confinement = self.context.place.confinement
+        sandbox = confinement.of_agent(self.step.sandbox, risk) if confinement else None
+        if sandbox is None:  # a policy turned it off
+            return job
+        return job.but(sandbox=sandbox, copy=self.job.cwd if self.agent["copy"] else "", shown=shown)
+
     def _start_own(self, name: str, tool: str, args: dict[str, Any], cwd: str) -> None:
         from planrun.actions.tool import process_of
 
@@ -342,6 +350,7 @@ class AgentRun:
             agent={},
             following=(),
             may_omit_shell=False,
+            sandbox=None,  # it is planrun's own program
         )
         self._processes.start(job)
 

@@ -97,6 +97,10 @@ def _of_steps(plan: Plan, confinement: Confinement) -> Iterator[Wanted]:
             if sandbox is not None:
                 line = inner.sandbox.line or step.line
                 yield sandbox, f'step "{step.id}"', f"{plan.file_of(step)}:{line}"
+        if inner is not None and inner.kind == "agent":
+            sandbox = confinement.of_agent(inner.sandbox, "medium")
+            if sandbox is not None:
+                yield sandbox, f'the agent of step "{step.id}"', f"{plan.file_of(step)}:{step.line}"
 
 
 def _of_policies(plan: Plan, layers: Layers | None) -> Iterator[Wanted]:

@@ -43,6 +43,8 @@ class Job(Record):
     agent: dict[str, Any] = {}  # noqa: RUF012 - never written; of an agent: who it is, or its `patch` to apply
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
     sandbox: Sandbox | None = None  # what it may reach, enforced by the kernel; None: no sandbox
+    copy: str = ""  # of an agent's process: the copy that its sandbox shows instead of the workspace
+    shown: tuple[tuple[str, str], ...] = ()  # what else its sandbox shows of planrun's files: ro or rw, path
 
     def confined(self, sandbox: Sandbox) -> Job:
         """Return the job, and what follows it, in a sandbox."""

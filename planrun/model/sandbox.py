@@ -50,6 +50,17 @@ class Confinement(Record):
             found = tightened(found, placed(of_class(ceiling, risk), self.workspace, self.home))
         return found.but(backend=self.backend) if found.is_on else None
 
+    def of_agent(self, sandbox: Sandbox | None, risk: str) -> Sandbox | None:
+        """Return the sandbox of a process of an agent with this risk; `sandbox`: that of its step, which was reviewed.
+
+        The step cannot turn it off, policies can. What was approved above medium runs as medium.
+        """
+        level = risk if risk in LEVELS else "medium"
+        own = self.of(sandbox)
+        if own is None or self.for_models:
+            return self.of_model(own, level)
+        return own.but(level=min(own.level, level, key=LEVELS.index))
+
 
 def tightened(one: Sandbox, ceiling: Sandbox) -> Sandbox:
     """Return what both allow; paths and hosts that only one of them names are not allowed."""

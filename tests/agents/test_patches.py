@@ -296,8 +296,9 @@ def test_a_failed_agent_is_tried_again_on_a_new_copy(planrun: Command) -> None:
     assert (folder / "try2.txt").exists()
 
 
-def test_an_agent_cannot_have_planrun_run_its_programs(planrun: Command) -> None:
-    """Filters, monitors and attributes that it plants in both repositories of the copy do not run."""
+@pytest.mark.parametrize("sandbox", ["", "llm_sandbox: off, "])
+def test_an_agent_cannot_have_planrun_run_its_programs(planrun: Command, sandbox: str) -> None:
+    """The kernel refuses filters, monitors and attributes in both repositories; planted without it, they do not run."""
     folder = repository(planrun.folder)
     evil = f"touch {folder}/owned; cat"
     base = '"$PLANRUN_AGENT_BASE"/base.git'
@@ -308,12 +309,13 @@ def test_an_agent_cannot_have_planrun_run_its_programs(planrun: Command) -> None
         f"echo '* filter=evil diff=evil' > {base}/info/attributes",
         f"git config filter.evil.clean '{evil}'; echo '* filter=evil' > .gitattributes",
     ]
-    plan = agent(apply="auto").replace("llm_auto_approve: medium", "llm_auto_approve: high")
+    plan = agent(apply="auto").replace("llm_auto_approve: medium", f"{sandbox}llm_auto_approve: high")
     model = turns(
         use(*[("bash", {"command": command}) for command in commands], EDIT), use(("diff", {})), finish()
     )
     assert run(planrun, plan, model).returncode == 0
-    assert [each["status"] for each in ledger(folder)["agents"][0]["effects"]] == ["done"] * 7
+    statuses = [each["status"] for each in ledger(folder)["agents"][0]["effects"]]
+    assert statuses == ["done" if sandbox else "failed"] * 5 + ["done"] * 2
     assert (folder / "calc.py").read_text() == FIXED
     assert not (folder / "owned").exists()
 

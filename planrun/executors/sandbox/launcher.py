@@ -136,7 +136,7 @@ class Sandboxes:
         if running.proxy >= 0 and self._proxy is not None:
             self._proxy.close(running.proxy)
         alone = running.alone[0] and all(other.sandbox is not None for other in others)
-        made = self._made(running, sandbox)
+        made = [] if job.copy else self._made(running, sandbox)
         if made:
             return outcome.but(
                 status="failed" if outcome.status == "completed" else outcome.status,

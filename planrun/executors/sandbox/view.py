@@ -156,7 +156,10 @@ def view_of(sandbox: Sandbox, site: Site, job: Job) -> View:
     builder = _Builder(sandbox, site)
     builder.take_system(job.env)
     builder.extras()
-    builder.work()
+    if job.copy:
+        builder.copy(job.copy)
+    else:
+        builder.work()
     builder.own(job)
     return builder.view()
 
@@ -291,6 +294,14 @@ class _Builder:
         if f"{top}/.git" in named:
             self._git_data(f"{top}/.git")
 
+    def copy(self, top: str) -> None:
+        """Show the copy that an agent works on, and no more of the workspace than the objects that its git borrows."""
+        self._show_own("ro" if self._sandbox.level == "read-only" else "rw", top)
+        if os.path.isdir(f"{top}/.git"):  # there is none where planrun found no git
+            self._show_own("ro", f"{top}/.git")
+        for path in _alternates(f"{top}/.git"):
+            self._put("ro", path)
+
     def _hide_secrets(self, folder: str) -> None:
         """Hide keys and credentials of a home folder that is the workspace."""
         for path in [f"{folder}/{name}" for name in _names(folder) if secret(name)]:
@@ -359,6 +370,8 @@ class _Builder:
             self._show_own("ro", script)
         if job.private:
             self._show_own("rw", job.private)
+        for verb, path in job.shown:
+            self._show_own("rw" if verb == "rw" else "ro", path)
         if job.call:
             self._own_program()
 
@@ -374,6 +387,16 @@ class _Builder:
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
         for path in (sys.base_prefix, sys.prefix, here):
             self._show(path)
+
+
+def _alternates(git: str) -> list[str]:
+    """Return the folders of objects that a repository borrows."""
+    try:
+        with open(f"{git}/objects/info/alternates", encoding="utf-8", errors="replace") as file:
+            found = [line.rstrip("\n") for line in file]
+    except OSError:
+        return []
+    return [path for path in found if path.startswith("/") and os.path.isdir(path)]
 
 
 def _holds(folder: str, path: str) -> bool:
