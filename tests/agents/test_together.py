@@ -85,39 +85,35 @@ RULES = [
     pytest.param(
         {"type": "explore", "tools": {"allow": ["read", "bash"]}},
         [use(("bash", {"command": "make"}))],
-        ("explore-needs-bash", "explore", "bash"),
-        marks=pytest.mark.shows("GM-10"),
+        ("explore-needs-bash", "explore", "bash")
     ),
     pytest.param(
         {"type": "bash"},
         [COMPILES],
-        ("compilation-error", "bash", "explore"),
-        marks=pytest.mark.shows("GM-11"),
+        ("compilation-error", "bash", "explore")
     ),
     pytest.param(
         {"type": "general", "max_turns": 12},
         [SAME] * 6,
-        ("general-stuck", "general", "plan"),
-        marks=pytest.mark.shows("GM-12"),
+        ("general-stuck", "general", "plan")
     ),
     pytest.param(
-        {"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore"), marks=pytest.mark.shows("GM-13")
+        {"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore")
     ),
     pytest.param(
         {"type": "general"},
         [MISSING],
-        ("file-not-found", "general", "explore"),
-        marks=pytest.mark.shows("GM-14"),
+        ("file-not-found", "general", "explore")
     ),
     pytest.param(
         {"type": "bash", "max_turns": 20, "tools": {"allow": ["bash", "read", "edit"]}},
         [use(("bash", {"command": "pwd"}))] * 8,
-        ("specialised-stuck", "bash", "general"),
-        marks=pytest.mark.shows("GM-15"),
+        ("specialised-stuck", "bash", "general")
     ),
 ]
 
 
+@pytest.mark.shows("GM-10", "GM-11", "GM-12", "GM-13", "GM-14", "GM-15")
 @pytest.mark.parametrize(("keys", "replies", "expected"), RULES)
 def test_each_rule_delegates_to_its_type(
     planrun: Command, keys: dict[str, Any], replies: list[Any], expected: tuple[str, str, str]
