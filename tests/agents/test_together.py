@@ -85,30 +85,16 @@ RULES = [
     pytest.param(
         {"type": "explore", "tools": {"allow": ["read", "bash"]}},
         [use(("bash", {"command": "make"}))],
-        ("explore-needs-bash", "explore", "bash")
+        ("explore-needs-bash", "explore", "bash"),
     ),
-    pytest.param(
-        {"type": "bash"},
-        [COMPILES],
-        ("compilation-error", "bash", "explore")
-    ),
-    pytest.param(
-        {"type": "general", "max_turns": 12},
-        [SAME] * 6,
-        ("general-stuck", "general", "plan")
-    ),
-    pytest.param(
-        {"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore")
-    ),
-    pytest.param(
-        {"type": "general"},
-        [MISSING],
-        ("file-not-found", "general", "explore")
-    ),
+    pytest.param({"type": "bash"}, [COMPILES], ("compilation-error", "bash", "explore")),
+    pytest.param({"type": "general", "max_turns": 12}, [SAME] * 6, ("general-stuck", "general", "plan")),
+    pytest.param({"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore")),
+    pytest.param({"type": "general"}, [MISSING], ("file-not-found", "general", "explore")),
     pytest.param(
         {"type": "bash", "max_turns": 20, "tools": {"allow": ["bash", "read", "edit"]}},
         [use(("bash", {"command": "pwd"}))] * 8,
-        ("specialised-stuck", "bash", "general")
+        ("specialised-stuck", "bash", "general"),
     ),
 ]
 
@@ -634,3 +620,21 @@ def test_a_delegation_that_was_cut_off_has_failed(planrun: Command) -> None:
     assert (row["rule"], row["result"]) == ("file-not-found", "failed")
     assert [message["status"] for message in shared(folder)["messages"]] == ["cancelled"]
     assert planrun("verify", "last").returncode == 0
+
+
+@pytest.mark.shows("GM-24")
+def test_a_plan_may_allow_fewer_agents_at_once(planrun: Command) -> None:
+    """With `max_parallel_agents: 2` the third agent of four waits for an end; one that is asked takes no place."""
+    head = agent(apply="never").partition("steps:")[0]
+    head = head.replace("llm: {model: model-a}", together("delegation: {max_parallel_agents: 2}"))
+    step = "  - {id: a%d, agent: {type: plan, prompt: Look.}}\n"
+    plan = f"{head}limits: {{max_parallel: 4}}\nsteps:\n" + "".join(step % number for number in range(4))
+    run(planrun, plan, by_role(plan=turns(asks("explore"), finish().but(first_byte=0.3))))
+    working, most = 0, 0
+    for event in events(planrun.folder):
+        if event.get("parent") or "explore" in event.get("agent", ""):
+            continue
+        working += {"agent_started": 1, "agent_ended": -1}.get(event["type"], 0)
+        most = max(most, working)
+    assert most == 2
+    assert len(ledger(planrun.folder)["agents"]) == 8
