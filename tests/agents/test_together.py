@@ -167,11 +167,11 @@ def test_delegation_may_be_switched_off(planrun: Command) -> None:
 
 
 KEPT = {
-    "success": 3,
-    "failure": 3,
+    "success": 10,
+    "failure": 10,
     "seconds": 6.0,
     "weight": 1.2,
-    "recent": [0, 0, 0, 1, 1, 1],
+    "recent": [0] * 10 + [1] * 10,
     "last_used": "2026-01-01T00:00:00.000Z",
 }
 PATH = "general:explore:file_not_found"
@@ -198,13 +198,13 @@ def test_the_score_is_made_of_what_earlier_runs_kept(planrun: Command) -> None:
     assert row["score"] == pytest.approx((0.75 * 0.4 + 0.5 * 0.6) * 1.2 + 1.0 * 0.1)
     data = json.loads(place.read_text())
     found = data["paths"][PATH]
-    assert (found["success"], found["failure"], found["recent"]) == (4, 3, [0, 0, 0, 1, 1, 1, 1])
+    assert (found["success"], found["failure"], found["recent"]) == (11, 10, [0] * 9 + [1] * 11)
     assert found["weight"] == pytest.approx(1.2 + 0.1 * (2.0 - 1.2))
     assert found["seconds"] == pytest.approx(6.0 + row["seconds"], abs=0.002)
     assert data["strategies"] == {"explore": [4, 1]}
     before = place.read_bytes()
     run(planrun, plan.replace("write", "read"), by_role(general=turns(MISSING, finish())))
-    assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == pytest.approx(4 / 7)
+    assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == pytest.approx(11 / 21)
     assert place.read_bytes() == before, "`read` changes nothing"
     run(planrun, agent(apply="never"), by_role(general=turns(MISSING, finish())))
     assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == 0.5
