@@ -128,7 +128,7 @@ class Followups:
         if self._run.shared.reflector.wants_analysis(reflection):
             self._unknown.append((failure, reflection))
             return ""  # the advice is that of the analysis
-        return f"\n\n{reflection.advice()}"
+        return f"\n\n{reflection.advice()}" if _is_known(reflection) else ""
 
     # Between the results and the next question.
 
@@ -200,8 +200,17 @@ class Followups:
             if found is not reflection:
                 run.act()
                 run.shared.feedback.analysed(run.id, found)
-            run.transcript.note(f"About the error of {failure.tool}:\n{found.advice()}")
+            self._tell(failure, found)
 
         self._is_asking = run.ask_aside(request, take)
         if not self._is_asking:
-            run.transcript.note(f"About the error of {failure.tool}:\n{reflection.advice()}")
+            self._tell(failure, reflection)
+
+    def _tell(self, failure: Failure, reflection: Reflection) -> None:
+        if _is_known(reflection):
+            self._run.transcript.note(f"About the error of {failure.tool}:\n{reflection.advice()}")
+
+
+def _is_known(reflection: Reflection) -> bool:
+    """Whether there is something to say about an error that its text does not say."""
+    return reflection.category != "unknown" or bool(reflection.learned)

@@ -251,7 +251,8 @@ class AgentRun:
         """Settle the calls of an earlier process whose ends are not known."""
         calls, known = {call["id"]: call for call in self.transcript.calls}, self.transcript.results
         agents = self.recorder.state.agents
-        for name in [name for name in agents if _is_of(name, self.agent["earlier"])]:
+        of_step = [name for name, found in agents.items() if found.started.step == self.step.id]
+        for name in [name for name in of_step if _is_of(name, self.agent["earlier"])]:
             for tool in list(agents[name].tools):
                 called = tool.called
                 if tool.returned is not None:

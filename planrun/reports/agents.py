@@ -56,7 +56,7 @@ def _agent(agent: AgentState, state: RunState) -> dict[str, Any]:
         "turns": agent.turns,
         "summary": ended.summary if ended else "",
         "evidence": list(ended.evidence) if ended else [],
-        "patch": patch_of(started.step, started.n, state),
+        "patch": patch_of(started, state),
         "compactions": [
             {"before": event.before, "after": event.after, "left_out": event.left_out}
             for event in agent.compactions
@@ -76,11 +76,12 @@ def usage_of(agent: str, state: RunState) -> dict[str, float]:
     return totals
 
 
-def patch_of(step: str, attempt: int, state: RunState) -> dict[str, Any] | None:
-    """Return the patch of an attempt; `applied`: whether it is in the workspace."""
-    attempts = state.steps[step].attempts if step in state.steps else []
+def patch_of(started: ev.AgentStarted, state: RunState) -> dict[str, Any] | None:
+    """Return the patch of the agent of a step; `applied`: whether it is in the workspace."""
+    step = started.step
+    attempts = state.steps[step].attempts if step in state.steps and not started.parent else []
     for place, found in enumerate(attempts):
-        if found.n == attempt and found.ended and found.ended.patch:
+        if found.n == started.n and found.ended and found.ended.patch:
             later = [each.ended for each in attempts[place + 1 :] if each.ended]
             applied = any(each.reason == "applied" and each.status == "completed" for each in later)
             return {**found.ended.patch, "applied": applied}
@@ -108,30 +109,33 @@ def _call(tool: ToolState) -> dict[str, Any]:
     }
 
 
-def event_line(event: Any, _state: RunState) -> tuple[str, str]:
+def event_line(event: Any, state: RunState) -> tuple[str, str]:
     """Return the status whose icon fits, and one clean line; empty for what is not shown."""
+    who = event.step  # an agent that another one asked is called by its id
+    if state.agents[event.agent].started.parent:
+        who = event.agent
     if isinstance(event, ev.AgentStarted):
         place = {"copy": "on a copy", "shared": "in the workspace", "read": "reads only"}[event.workspace]
         mode = f", mode {event.mode}" if event.mode else ""
         more = f", continues {event.continues}" if event.continues else ""
-        return "running", line(f"{event.step}: agent {event.agent_type}{mode}, {place}, {event.model}{more}")
+        return "running", line(f"{who}: agent {event.agent_type}{mode}, {place}, {event.model}{more}")
     if isinstance(event, ev.AgentProgressed):
         said = f": {event.message}" if event.message else ""
         return "running", line(
-            f"{event.step}: turn {event.turn} of {event.turns}, {event.percent}% of its budget{said}"
+            f"{who}: turn {event.turn} of {event.turns}, {event.percent}% of its budget{said}"
             if not event.message
-            else f"{event.step}: {event.percent}%{said}"
+            else f"{who}: {event.percent}%{said}"
         )
     if isinstance(event, ev.ToolReturned) and event.status in ("denied", "unknown"):
-        return "partial", line(f"{event.step}: {event.name} {event.status}: {event.message}")
+        return "partial", line(f"{who}: {event.name} {event.status}: {event.message}")
     if isinstance(event, ev.AgentCompacted):
-        text = f"{event.step}: {event.left_out} earlier results are left out of its conversation"
+        text = f"{who}: {event.left_out} earlier results are left out of its conversation"
         return "running", line(f"{text} ({event.before} to {event.after} tokens)")
     if isinstance(event, ev.AgentEnded):
         stats = event.stats
         calls = f"{int(stats.get('tool_calls', 0))} calls, {int(stats.get('tool_failures', 0))} failed"
         used = facts.tokens(int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0)))
-        return "running", line(f"{event.step}: agent {event.status}: {calls}, {used}")
+        return "running", line(f"{who}: agent {event.status}: {calls}, {used}")
     return "", ""
 
 
@@ -140,7 +144,7 @@ def page_sections(state: RunState) -> Iterator[str]:
     rows = []
     for agent in state.agents.values():
         started, stats = agent.started, agent.stats()
-        patch = patch_of(started.step, started.n, state)
+        patch = patch_of(started, state)
         cells = (
             code(started.agent),
             inline(started.agent_type + (f", {started.mode}" if started.mode else "")),
@@ -190,7 +194,7 @@ def text_rows(state: RunState) -> Iterator[str]:
     """Yield a line for each agent."""
     for agent in state.agents.values():
         stats = agent.stats()
-        patch = patch_of(agent.started.step, agent.started.n, state)
+        patch = patch_of(agent.started, state)
         shown = f", patch {_patch_text(patch)}" if patch else ""
         yield line(
             f"Agent {agent.started.agent} ({agent.started.agent_type}): {agent.status(state)}, {agent.turns} turns, "
@@ -202,7 +206,7 @@ def closing(state: RunState) -> Iterator[str]:
     """Yield where patches are that are not in the workspace."""
     run = state.started.run if state.started else ""
     for agent in state.agents.values():
-        patch = patch_of(agent.started.step, agent.started.n, state)
+        patch = patch_of(agent.started, state)
         if patch and not patch["applied"]:
             yield line(f"  patch of {agent.started.step}: .planrun/runs/{run}/{patch['path']}")
 

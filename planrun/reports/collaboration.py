@@ -38,7 +38,7 @@ def event_line(event: AgentNoted, _state: RunState) -> tuple[str, str]:
         )
     if event.kind == "message" and change.get("status") not in (None, "answered"):
         return "partial", line(f"message {change['id']}: {change['status']}: {change['reply']}")
-    if event.kind == "reflection" and change["op"] == "reflect":
+    if event.kind == "reflection" and change["op"] == "reflect" and change["category"] != "unknown":
         return "partial", line(f"{event.agent}: {change['tool']} failed: {change['category']}")
     return "", ""
 

@@ -86,38 +86,20 @@ RULES = [
         {"type": "explore", "tools": {"allow": ["read", "bash"]}},
         [use(("bash", {"command": "make"}))],
         ("explore-needs-bash", "explore", "bash"),
-        marks=pytest.mark.shows("GM-10"),
     ),
-    pytest.param(
-        {"type": "bash"},
-        [COMPILES],
-        ("compilation-error", "bash", "explore"),
-        marks=pytest.mark.shows("GM-11"),
-    ),
-    pytest.param(
-        {"type": "general", "max_turns": 12},
-        [SAME] * 6,
-        ("general-stuck", "general", "plan"),
-        marks=pytest.mark.shows("GM-12"),
-    ),
-    pytest.param(
-        {"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore"), marks=pytest.mark.shows("GM-13")
-    ),
-    pytest.param(
-        {"type": "general"},
-        [MISSING],
-        ("file-not-found", "general", "explore"),
-        marks=pytest.mark.shows("GM-14"),
-    ),
+    pytest.param({"type": "bash"}, [COMPILES], ("compilation-error", "bash", "explore")),
+    pytest.param({"type": "general", "max_turns": 12}, [SAME] * 6, ("general-stuck", "general", "plan")),
+    pytest.param({"type": "plan"}, [SEARCHES], ("nothing-found", "plan", "explore")),
+    pytest.param({"type": "general"}, [MISSING], ("file-not-found", "general", "explore")),
     pytest.param(
         {"type": "bash", "max_turns": 20, "tools": {"allow": ["bash", "read", "edit"]}},
         [use(("bash", {"command": "pwd"}))] * 8,
         ("specialised-stuck", "bash", "general"),
-        marks=pytest.mark.shows("GM-15"),
     ),
 ]
 
 
+@pytest.mark.shows("GM-10", "GM-11", "GM-12", "GM-13", "GM-14", "GM-15")
 @pytest.mark.parametrize(("keys", "replies", "expected"), RULES)
 def test_each_rule_delegates_to_its_type(
     planrun: Command, keys: dict[str, Any], replies: list[Any], expected: tuple[str, str, str]
@@ -185,11 +167,11 @@ def test_delegation_may_be_switched_off(planrun: Command) -> None:
 
 
 KEPT = {
-    "success": 3,
-    "failure": 3,
+    "success": 10,
+    "failure": 10,
     "seconds": 6.0,
     "weight": 1.2,
-    "recent": [0, 0, 0, 1, 1, 1],
+    "recent": [0] * 10 + [1] * 10,
     "last_used": "2026-01-01T00:00:00.000Z",
 }
 PATH = "general:explore:file_not_found"
@@ -216,13 +198,13 @@ def test_the_score_is_made_of_what_earlier_runs_kept(planrun: Command) -> None:
     assert row["score"] == pytest.approx((0.75 * 0.4 + 0.5 * 0.6) * 1.2 + 1.0 * 0.1)
     data = json.loads(place.read_text())
     found = data["paths"][PATH]
-    assert (found["success"], found["failure"], found["recent"]) == (4, 3, [0, 0, 0, 1, 1, 1, 1])
+    assert (found["success"], found["failure"], found["recent"]) == (11, 10, [0] * 9 + [1] * 11)
     assert found["weight"] == pytest.approx(1.2 + 0.1 * (2.0 - 1.2))
     assert found["seconds"] == pytest.approx(6.0 + row["seconds"], abs=0.002)
     assert data["strategies"] == {"explore": [4, 1]}
     before = place.read_bytes()
     run(planrun, plan.replace("write", "read"), by_role(general=turns(MISSING, finish())))
-    assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == pytest.approx(4 / 7)
+    assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == pytest.approx(11 / 21)
     assert place.read_bytes() == before, "`read` changes nothing"
     run(planrun, agent(apply="never"), by_role(general=turns(MISSING, finish())))
     assert shared(planrun.folder)["delegations"][0]["score_parts"]["history"] == 0.5
@@ -638,3 +620,21 @@ def test_a_delegation_that_was_cut_off_has_failed(planrun: Command) -> None:
     assert (row["rule"], row["result"]) == ("file-not-found", "failed")
     assert [message["status"] for message in shared(folder)["messages"]] == ["cancelled"]
     assert planrun("verify", "last").returncode == 0
+
+
+@pytest.mark.shows("GM-24")
+def test_a_plan_may_allow_fewer_agents_at_once(planrun: Command) -> None:
+    """With `max_parallel_agents: 2` the third agent of four waits for an end; one that is asked takes no place."""
+    head = agent(apply="never").partition("steps:")[0]
+    head = head.replace("llm: {model: model-a}", together("delegation: {max_parallel_agents: 2}"))
+    step = "  - {id: a%d, agent: {type: plan, prompt: Look.}}\n"
+    plan = f"{head}limits: {{max_parallel: 4}}\nsteps:\n" + "".join(step % number for number in range(4))
+    run(planrun, plan, by_role(plan=turns(asks("explore"), finish().but(first_byte=0.3))))
+    working, most = 0, 0
+    for event in events(planrun.folder):
+        if event.get("parent") or "explore" in event.get("agent", ""):
+            continue
+        working += {"agent_started": 1, "agent_ended": -1}.get(event["type"], 0)
+        most = max(most, working)
+    assert most == 2
+    assert len(ledger(planrun.folder)["agents"]) == 8
