@@ -1,19 +1,31 @@
-"""What the HTML report of a run is compared with: earlier runs of its plan, from the history of the workspace."""
+"""The HTML report of a run, and earlier runs of its plan that it is compared with, from the workspace's history."""
 
 from __future__ import annotations
 
 import os
 
+from planrun.errors import RecordsLost
 from planrun.model import events as ev
 from planrun.records import history
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import LEDGER
 from planrun.reports.html.comparison import Baseline
+from planrun.reports.write import Source, write_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.records.history import History
+
+
+def write_page_of(state: RunState, rundir: str, head: str, paths: dict[str, str]) -> RecordsLost | None:
+    """Write the HTML report beside the others and add it to their paths; returns why that failed."""
+    source = Source(state=state, rundir=rundir, head=head, baseline=baseline_of(state, rundir))
+    try:
+        paths["html"] = write_page(source, os.path.dirname(next(iter(paths.values()))))
+    except RecordsLost as error:
+        return error
+    return None
 
 
 def baseline_of(state: RunState, rundir: str) -> Baseline | None:
@@ -25,7 +37,9 @@ def baseline_of(state: RunState, rundir: str) -> Baseline | None:
     if not earlier:
         return None
     cells = {name: text.split(" ")[: len(earlier)] for name, text in known.cells.items()}
-    endings = {name: tuple([history.LETTERS[cell[0]] for cell in row if cell != "-"]) for name, row in cells.items()}
+    endings = {
+        name: tuple([history.LETTERS[cell[0]] for cell in row if cell != "-"]) for name, row in cells.items()
+    }
     good = _last_good(known, earlier, runs)
     seconds: dict[str, float] = {}
     if good:

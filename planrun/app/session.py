@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
-_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell")  # by whoever continues the run
-_RECORDED = ("locked", "expand", "no_rollback", "always_shell")  # where they are given
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "html")  # by whoever continues the run
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "html")  # where they are given
 
 
 class Result(Record):
@@ -236,7 +236,12 @@ class Session:
     def report(self, state: RunState, rundir: str, head: str) -> tuple[dict[str, str], RecordsLost | None]:
         """Write the reports of a run; returns the paths of those written, and what could not be written."""
         folder = os.path.join(self.workspace, self.settings.report_dir)
-        return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+        paths, lost = write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+        if paths and (self.settings.html or state.options.get("html")):
+            from planrun.app.pages import write_page_of  # few runs ask for it
+
+            lost = write_page_of(state, rundir, head, paths) or lost
+        return paths, lost
 
     def opening(
         self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any], named: Mapping[str, Any]

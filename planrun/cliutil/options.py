@@ -147,6 +147,13 @@ RUNNING = (
         help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
     ),
     Option(
+        flags=("--html",),
+        name="html",
+        section="Output and reports",
+        kind="flag",
+        help="Also write report.html: the run as one page, as `planrun report --format html` does.",
+    ),
+    Option(
         flags=("--events",),
         name="events",
         section="Output and reports",

@@ -122,7 +122,13 @@ def _produced_table(state: RunState) -> Iterator[Table]:
         yield Table(
             heading="Produced files",
             caption="Files that steps declare and made",
-            columns=columns(("Step", "step"), ("File", "code"), ("Size", "number"), ("Change", "text"), ("SHA-256", "code")),
+            columns=columns(
+                ("Step", "step"),
+                ("File", "code"),
+                ("Size", "number"),
+                ("Change", "text"),
+                ("SHA-256", "code"),
+            ),
             rows=tuple(rows),
             note=f"{left} more files are in ledger.json." if left else "",
         )

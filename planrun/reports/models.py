@@ -13,14 +13,14 @@ from planrun.reports.versions import OUTCOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
+    from planrun.reports.tables import Kind, Table
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""
@@ -304,7 +304,7 @@ def _tables(state: RunState) -> Iterator[Table]:
     if planning is None or not planning.calls:
         return
     more = len(planning.calls) - _MOST_ROWS
-    kinds = ("number", "text", "code", "text", "number", "number", "number", "number")
+    kinds: Sequence[Kind] = ("number", "text", "code", "text", "number", "number", "number", "number")
     yield Table(
         heading="Language model",
         caption="Calls to models, with tokens and cost",
@@ -313,7 +313,8 @@ def _tables(state: RunState) -> Iterator[Table]:
         note=f"{totals_line(state)}." + (f" {more} more calls are in ledger.json." if more > 0 else ""),
     )
     rows = [
-        (name, str(estimated or ""), str(used or "")) for name, estimated, used in estimates(state)[:_MOST_ROWS]
+        (name, str(estimated or ""), str(used or ""))
+        for name, estimated, used in estimates(state)[:_MOST_ROWS]
     ]
     if rows:
         yield Table(

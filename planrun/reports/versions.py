@@ -141,23 +141,29 @@ def page_sections(state: RunState) -> Iterator[str]:
 
 def _tables(state: RunState) -> Iterator[Table]:
     """Yield the steps of each version beside those of the version before it, then plannings without a version."""
+    from itertools import pairwise
+
     from planrun.reports.tables import Table, columns  # only the HTML report needs it
 
     known = versions(state)
     hidden = facts.has_secret_in_plan(state)
-    for before, after in zip(known, known[1:], strict=False):
+    for before, after in pairwise(known):
         old, new = state.versions.get(before["version"]), state.versions.get(after["version"])
-        rows, same = _beside(state, old, new, hidden=hidden) if old and new else ([], 0)
-        notes = [f"{_origin(after)}, digest {after['digest'][:12]}", line(after["message"])]
+        rows, same = _beside(old, new, hidden=hidden) if old and new else ([], 0)
+        notes = [f"{_origin(after)}, digest {after['digest'][:12]}", line(after["message"]).rstrip(".")]
         notes += [f"{same} step{' is' if same == 1 else 's are'} the same in both"] if same else []
         yield Table(
             heading=f"Plan versions {before['version']} and {after['version']}",
             caption="Steps that were replaced and added, side by side",
-            columns=columns((f"Version {before['version']}", "code"), (f"Version {after['version']}", "code")),
+            columns=columns(
+                (f"Version {before['version']}", "code"), (f"Version {after['version']}", "code")
+            ),
             rows=tuple(rows),
             note=". ".join(filter(None, notes)) + ".",
         )
-    fruitless = [(line(_planning_row(ended)), "\n".join(map(line, _refusals(ended)))) for ended in _fruitless(state)]
+    fruitless = [
+        (line(_planning_row(ended)), "\n".join(map(line, _refusals(ended)))) for ended in _fruitless(state)
+    ]
     if fruitless:
         yield Table(
             heading="Plannings without a new version",
@@ -167,7 +173,7 @@ def _tables(state: RunState) -> Iterator[Table]:
         )
 
 
-def _beside(state: RunState, old: Plan, new: Plan, *, hidden: bool) -> tuple[list[tuple[str, str]], int]:
+def _beside(old: Plan, new: Plan, *, hidden: bool) -> tuple[list[tuple[str, str]], int]:
     """Return steps of two versions side by side, those that replace others beside these, and how many are the same."""
     known = {step.id: step for step in old.steps}
     instead: dict[str, list[Step]] = {}
@@ -180,7 +186,12 @@ def _beside(state: RunState, old: Plan, new: Plan, *, hidden: bool) -> tuple[lis
     rows = []
     for name in [name for name in known if name in replaced][:_MOST]:
         beside = instead.get(name, [])
-        rows.append((_written(known[name], hidden=hidden), "\n\n".join([_written(each, hidden=hidden) for each in beside])))
+        rows.append(
+            (
+                _written(known[name], hidden=hidden),
+                "\n\n".join([_written(each, hidden=hidden) for each in beside]),
+            )
+        )
     rows += [("", _written(step, hidden=hidden)) for step in added[:_MOST]]
     return rows, len(set(known) - replaced)
 

@@ -6,6 +6,8 @@ kept well are a system's binary, or larger than planrun.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from planrun.model import graph
 from planrun.model.record import Record
 
@@ -83,7 +85,7 @@ class _Net:
             if node not in self.dummies:
                 self.dummies.add(node)
                 self.layers[node[1]].append(node)
-        for first, second in zip(chain, chain[1:], strict=False):
+        for first, second in pairwise(chain):
             if second not in self.right.setdefault(first, []):
                 self.right[first].append(second)
                 self.left.setdefault(second, []).append(first)
@@ -143,9 +145,8 @@ class _Net:
         for node in layer:
             beside = [*self.left.get(node, ()), *self.right.get(node, ())]
             wanted.append(sum([rows[other] for other in beside]) / len(beside) if beside else rows[node])
-        gaps = [self._gap(first, second) for first, second in zip(layer, layer[1:], strict=False)]
-        for node, row in zip(layer, _apart(wanted, gaps), strict=True):
-            rows[node] = row
+        gaps = [self._gap(first, second) for first, second in pairwise(layer)]
+        rows.update(zip(layer, _apart(wanted, gaps), strict=True))
 
     def _gap(self, first: Node, second: Node) -> float:
         """Return how many rows apart two neighbours are at least: lines need less space than boxes."""

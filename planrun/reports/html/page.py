@@ -9,16 +9,16 @@ import os
 from base64 import b64encode
 
 import jinja2
-from markupsafe import Markup
 
 from planrun.model.record import Record
 from planrun.reports import causes, facts
 from planrun.reports.escape import line, plain
 from planrun.reports.gates import choices, commands, open_gates, until
 from planrun.reports.html.comparison import differences
+from planrun.reports.html.layout import MAX_NODES
 from planrun.reports.html.picture import Drawing, picture, shown_kinds
 from planrun.reports.html.steps import Pages, failures
-from planrun.reports.html.timeline import timeline
+from planrun.reports.html.timeline import LEAST_WIDTH, timeline
 from planrun.reports.parts import parts_of, rows_of
 from planrun.reports.policies import asked, decision, grounds, in_force, risk_totals, totals_line, waits_for
 from planrun.reports.tables import Table, columns
@@ -26,7 +26,7 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
     from planrun.model.events import GateOpened
@@ -39,39 +39,39 @@ if TYPE_CHECKING:
 _FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 _BUFFER = 200  # pieces of the page that are written at once
 MOST_DIFFERENCES = 50
+LARGE = MAX_NODES
+"""Steps of a run above which the page leaves out what would make it too large for a browser."""
 FILTERED = 12
 """Steps from which on the list can be filtered."""
 # Of a bar: place and height in its row of 20 pixels, and a colour that can be told from white and from black.
 BARS = {
-    "wait": (9, 2, "#8c959f"),
-    "gate": (7, 6, "#8250df"),
-    "ok": (4, 12, "#2da44e"),
-    "bad": (4, 12, "#d1242f"),
-    "again": (6, 8, "#bf8700"),
-    "cut": (6, 8, "#6e7781"),
-    "live": (4, 12, "#218bff"),
+    "wait": (9, 2, "#789"),
+    "gate": (7, 6, "#85e"),
+    "ok": (4, 12, "#293"),
+    "bad": (4, 12, "#d23"),
+    "again": (6, 8, "#b70"),
+    "cut": (6, 8, "#678"),
+    "live": (4, 12, "#28f"),
 }
 COLOURS = {
-    "completed": "#2da44e",
-    "failed": "#d1242f",
-    "partial": "#bf8700",
-    "blocked": "#bf8700",
-    "cancelled": "#bf8700",
-    "paused": "#bf8700",
-    "waiting": "#8250df",
-    "running": "#218bff",
-    "skipped": "#8c959f",
-    "pending": "#8c959f",
+    "completed": "#293",
+    "failed": "#d23",
+    "partial": "#b70",
+    "blocked": "#b70",
+    "cancelled": "#b70",
+    "paused": "#b70",
+    "waiting": "#85e",
+    "running": "#28f",
+    "skipped": "#789",
+    "pending": "#789",
 }
 """Of the statuses in pictures, which always name them, too."""
-
 
 
 class Row(Record):
     """A step in the list of steps, with its bars."""
 
     step: str
-    name: str
     title: str
     status: str
     why: str
@@ -81,7 +81,7 @@ class Row(Record):
     ran: str
     tries: int
     critical: bool
-    section: str
+    classes: str
 
 
 class Waiting(Record):
@@ -102,7 +102,14 @@ def write_html(
 
     `head` is the hash of the ledger's last line; `baseline`: what is known of earlier runs, None: nothing.
     """
-    environment = jinja2.Environment(
+    template = _environment().get_template("report.html.j2")
+    stream = template.stream(_context(state, rundir, head, baseline))
+    stream.enable_buffering(_BUFFER)
+    out.writelines(part.encode("utf-8", "replace") for part in stream)
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -111,10 +118,6 @@ def write_html(
         lstrip_blocks=True,
         auto_reload=False,
     )
-    stream = environment.get_template("report.html.j2").stream(_context(state, rundir, head, baseline))
-    stream.enable_buffering(_BUFFER)
-    for part in stream:
-        out.write(part.encode("utf-8", "replace"))
 
 
 def _finalize(value: Any) -> Any:
@@ -124,13 +127,16 @@ def _finalize(value: Any) -> Any:
 
 def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None) -> dict[str, Any]:
     style = _style()
-    pages = Pages(state, rundir, scripts=not facts.has_secret_in_plan(state))
+    listed = [*facts.listed(state), *state.undoing.values()]
+    is_large = len(listed) > LARGE
+    scripts = not facts.has_secret_in_plan(state)
+    pages = Pages(state, rundir, scripts=scripts, is_large=is_large)
     times = timeline(state)
     drawn = picture(state, times.path)
     parts = parts_of(state)
-    listed = [*facts.listed(state), *state.undoing.values()]
+    labels = facts.labels(state)
     return {
-        "style": Markup(style),  # noqa: S704 - a file of planrun
+        "style": style,
         "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
         "icons": facts.ICONS,
         "anchors": {details.step: f"s{number}" for number, details in enumerate(pages.details, 1)},
@@ -142,12 +148,13 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "causes": [*causes.rows(state)] if state.settled else [],
         "baseline": baseline,
         "differences": _table_of_differences(state, baseline) if baseline and baseline.run else None,
-        "rows": [_row(step, times) for step in listed],
+        "rows": [_row(step, times, labels, waits=not is_large) for step in listed],
+        "is_large": is_large,
         "filtered": len(listed) >= FILTERED,
         "scale": times.scale,
         "ticks": [(_short(tick.at), tick.text) for tick in times.scale.ticks()],
         "breaks": [(_short(at), _short(width), text) for at, width, text in times.scale.breaks()],
-        "legend": _legend(times),
+        "legend": _legend(times, waits=not is_large),
         "bars_of": BARS,
         "colours": COLOURS,
         "path": times.path,
@@ -178,7 +185,9 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
         ("Policy", in_force(state)),
         ("Risk", totals_line(risk_totals(state))),
     ]
-    rows += [(name, value) for part in parts if "summary" in part for name, _, value in part["summary"](state)]
+    rows += [
+        (name, value) for part in parts if "summary" in part for name, _, value in part["summary"](state)
+    ]
     rows += [("Ledger head", head)] if head else []
     warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
     objection = facts.objection(state)
@@ -203,36 +212,42 @@ def _waiting(state: RunState, opened: GateOpened) -> Waiting:
         question=asked(opened),
         why=grounds(opened),
         choices=tuple(choices(opened)),
-        until=until(opened),
+        until=until(opened).removeprefix("until "),
         commands="\n".join(commands(state, opened)),
     )
 
 
-def _row(step: StepState, times: Timeline) -> Row:
-    found = times.lines[step.step.id]
-    why = "" if step.status in ("completed", "pending", "running") else facts.cause(step)
-    if step.status == "completed" and step.flaky:
-        why = "flaky"
+def _row(step: StepState, times: Timeline, labels: Mapping[str, str], *, waits: bool) -> Row:
+    found, name, status = times.lines[step.step.id], step.step.id, step.status
+    flaky = "flaky" if status == "completed" and step.flaky else ""
+    why = "" if status in ("completed", "pending", "running") else facts.cause(step)
+    critical = name in times.path
+    classes = [
+        f"rest {status}" if status != "completed" else "",
+        "path" if critical else "",
+        "again" if len(step.attempts) > 1 else "",
+    ]
+    label = f"{line(labels[name])}: " if name in labels else ""
     return Row(
-        step=step.step.id,
-        name=facts.name(step),
-        title=line(step.step.title),
-        status=step.status,
-        why="cached" if step.restored else "" if why == step.status else why,
-        bars=tuple(_bars(found, times.scale)),
+        step=name,
+        title=label + line(step.step.title),
+        status=status,
+        why="cached" if step.restored else flaky or ("" if why == status else why),
+        bars=tuple(_bars(found, times.scale, waits=waits)),
         began=f"{found.began:.1f}s" if found.began is not None else "",
         waited=facts.seconds(found.waited) if found.waited >= 0.05 else "",
         ran=facts.seconds(facts.duration(step)) if step.tries else "",
         tries=len(step.attempts),
-        critical=step.step.id in times.path,
-        section=step.step.section,
+        critical=critical,
+        classes=" ".join(filter(None, classes)),
     )
 
 
-def _bars(found: Line, scale: Scale) -> Iterator[tuple[str, str, int, int, str]]:
+def _bars(found: Line, scale: Scale, *, waits: bool) -> Iterator[tuple[str, str, int, int, str]]:
     for piece in found.pieces:
         at, width = scale.span(piece)
-        yield (_short(at), _short(width), *BARS[piece.what])
+        if piece.what != "wait" or (waits and width > LEAST_WIDTH):
+            yield (_short(at), _short(width), *BARS[piece.what])
 
 
 def _ran(found: Line) -> float:
@@ -243,7 +258,7 @@ def _short(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _legend(times: Timeline) -> list[tuple[str, str]]:
+def _legend(times: Timeline, *, waits: bool) -> list[tuple[str, str]]:
     """Return the kinds of bars in the list, with their names."""
     names = {
         "wait": "waiting to start",
@@ -255,7 +270,7 @@ def _legend(times: Timeline) -> list[tuple[str, str]]:
         "live": "without an end",
     }
     used = {piece.what for found in times.lines.values() for piece in found.pieces}
-    return [(what, name) for what, name in names.items() if what in used]
+    return [(what, name) for what, name in names.items() if what in used and (waits or what != "wait")]
 
 
 def _table_of_differences(state: RunState, baseline: Baseline) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from planrun.model import graph
 from planrun.model.groups import drawn
 from planrun.model.record import Record
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.html.layout import Layout, Point
+    from planrun.reports.html.layout import Layout
 
 _CHARS = 20  # of an id in a box
 _CHAR, _BOX, _ROW, _GAP, _EDGE = 6.7, 26.0, 38.0, 44.0, 8.0  # pixels, of text of 11 pixels
@@ -51,6 +53,7 @@ class Drawing(Record):
     height: float
     boxes: tuple[Box, ...]
     curves: tuple[Curve, ...]
+    divider: float | None = None  # where the steps end and `finally` begins
 
 
 class Layer(Record):
@@ -74,58 +77,88 @@ class Matrix(Record):
 
 def picture(state: RunState, path: Sequence[str]) -> Drawing | Matrix | None:
     """Return how the graph is drawn; None where no step depends on another. `path`: the critical path."""
-    known = list(state.steps)
     edges = [edge for edge in drawn(state.plan.steps) if edge[0] in state.steps and edge[1] in state.steps]
     if not edges:
         return None
-    waits: dict[str, list[str]] = {name: [] for name in known}
+    waits: dict[str, list[str]] = {name: [] for name in state.steps}
     kinds: dict[tuple[str, str], str] = {}
     for on, name, kind in edges:
         if on not in waits[name]:
             waits[name].append(on)
             kinds[on, name] = kind
-    found = layout(waits) if len(known) <= MAX_NODES else None
-    if found is None:
+    pens = [
+        _Pen(state, found, kinds, path)
+        for section in ("steps", "finally")
+        if (found := layout(_within(state, waits, section)))
+    ]
+    if len(waits) > MAX_NODES or not pens or sum([len(pen.boxes) for pen in pens]) < len(waits):
         return _matrix(state, waits, len(kinds))
-    return _drawing(state, found, kinds, path)
+    return _beside(pens)
 
 
-def _drawing(
-    state: RunState, found: Layout, kinds: dict[tuple[str, str], str], path: Sequence[str]
-) -> Drawing:
-    names = {name: _label(state.steps[name]) for name in found.places}
-    widths = [0.0] * found.layers
-    for name, point in found.places.items():
-        widths[point.layer] = max(widths[point.layer], 16 + _CHAR * len(names[name]))
-    lefts, x = [], _EDGE
-    for width in widths:
-        lefts.append(x)
-        x += width + _GAP
-    on_path = set(zip(path, path[1:], strict=False))
-    boxes = [
-        Box(
-            step=name,
-            x=lefts[point.layer],
-            y=_EDGE + point.row * _ROW,
-            width=widths[point.layer],
-            text=names[name],
-            status=state.steps[name].status,
-            title=_title(state.steps[name]),
-            critical=name in path,
+def _within(state: RunState, waits: dict[str, list[str]], section: str) -> dict[str, list[str]]:
+    """Return the steps of a section and what they wait for in it."""
+    names = {name for name in waits if state.steps[name].step.section == section}
+    return {name: [on for on in needed if on in names] for name, needed in waits.items() if name in names}
+
+
+def _beside(pens: Sequence[_Pen]) -> Drawing:
+    """Return the sections beside each other, as `finally` comes after all steps."""
+    pens = [pen for pen in pens if pen.boxes]
+    height = max([pen.height for pen in pens])
+    boxes, curves, x = [], [], 0.0
+    for pen in pens:
+        down = (height - pen.height) / 2
+        boxes += [box.but(x=box.x + x, y=box.y + down) for box in pen.boxes]
+        curves += [pen.curve(pair, x, down) for pair in pen.found.edges]
+        x += pen.width
+    divider = pens[0].width if len(pens) > 1 else None
+    return Drawing(width=x, height=height, boxes=tuple(boxes), curves=tuple(curves), divider=divider)
+
+
+class _Pen:
+    """Turns the layout of a section into pixels."""
+
+    def __init__(
+        self, state: RunState, found: Layout, kinds: dict[tuple[str, str], str], path: Sequence[str]
+    ) -> None:
+        self.found, self._kinds = found, kinds
+        self._on_path = set(pairwise(path))
+        names = {name: _label(state.steps[name]) for name in found.places}
+        self._widths = [0.0] * found.layers
+        for name, point in found.places.items():
+            self._widths[point.layer] = max(self._widths[point.layer], 16 + _CHAR * len(names[name]))
+        self._lefts, x = [], _EDGE
+        for width in self._widths:
+            self._lefts.append(x)
+            x += width + _GAP
+        self.width = x - _GAP + _EDGE
+        self.height = 2 * _EDGE + (found.rows - 1) * _ROW + _BOX
+        self.boxes = [
+            Box(
+                step=name,
+                x=self._lefts[point.layer],
+                y=_EDGE + point.row * _ROW,
+                width=self._widths[point.layer],
+                text=names[name],
+                status=state.steps[name].status,
+                title=_title(state.steps[name]),
+                critical=name in path,
+            )
+            for name, point in found.places.items()
+        ]
+
+    def curve(self, pair: tuple[str, str], right: float, down: float) -> Curve:
+        """Return an edge, so many pixels further to the right and down."""
+        kind = self._kinds[pair]
+        lefts = [left + right for left in self._lefts]
+        y = [_EDGE + down + point.row * _ROW + _BOX / 2 for point in self.found.edges[pair]]
+        return Curve(
+            d=_curve([point.layer for point in self.found.edges[pair]], y, lefts, self._widths),
+            kind=kind,
+            title="" if kind == "ok" else f"{pair[1]} waits for {pair[0]} ({kind})",
+            critical=pair in self._on_path,
         )
-        for name, point in found.places.items()
-    ]
-    curves = [
-        Curve(
-            d=_curve(points, lefts, widths),
-            kind=kinds[pair],
-            title="" if kinds[pair] == "ok" else f"{pair[1]} waits for {pair[0]} ({kinds[pair]})",
-            critical=pair in on_path,
-        )
-        for pair, points in found.edges.items()
-    ]
-    height = 2 * _EDGE + (found.rows - 1) * _ROW + _BOX
-    return Drawing(width=x - _GAP + _EDGE, height=height, boxes=tuple(boxes), curves=tuple(curves))
 
 
 def _label(step: StepState) -> str:
@@ -140,18 +173,15 @@ def _title(step: StepState) -> str:
     return f"{facts.name(step)}{about} ({facts.details(step)})"
 
 
-def _curve(points: Sequence[Point], lefts: Sequence[float], widths: Sequence[float]) -> str:
+def _curve(layers: Sequence[int], y: Sequence[float], lefts: Sequence[float], widths: Sequence[float]) -> str:
     """Return a line from the right edge of the first box to the left edge of the last, level beside other boxes."""
-    y = [_EDGE + point.row * _ROW + _BOX / 2 for point in points]
-    first, last = points[0].layer, points[-1].layer
-    x = lefts[first] + widths[first]
+    x = lefts[layers[0]] + widths[layers[0]]
     d = [f"M{x:.0f} {y[0]:.1f}"]
-    for number in range(1, len(points)):
-        layer = points[number].layer
-        to, half = lefts[layer], (lefts[layer] + x) / 2
+    for number in range(1, len(layers)):
+        to, half = lefts[layers[number]], (lefts[layers[number]] + x) / 2
         d.append(f"C{half:.0f} {y[number - 1]:.1f} {half:.0f} {y[number]:.1f} {to:.0f} {y[number]:.1f}")
-        if layer != last:
-            x = to + widths[layer]
+        if layers[number] != layers[-1]:
+            x = to + widths[layers[number]]
             d.append(f"H{x:.0f}")
     return "".join(d)
 
@@ -168,7 +198,8 @@ def _matrix(state: RunState, waits: dict[str, list[str]], edges: int) -> Matrix:
         paths = tuple([(status, "".join(found)) for status, found in groups.items()])
         layers.append(Layer(y=y, number=number, paths=paths, text=text))
         y += (-(-len(level) // _PER_ROW)) * _SQUARE + _SQUARE
-    return Matrix(width=_PER_ROW * _SQUARE, height=y, layers=tuple(layers), steps=len(waits), edges=edges)
+    widest = max([min(_PER_ROW, len(level)) for level in graph.levels(waits)])
+    return Matrix(width=widest * _SQUARE, height=y, layers=tuple(layers), steps=len(waits), edges=edges)
 
 
 def shown_kinds(drawing: Drawing) -> Collection[str]:

@@ -32,19 +32,17 @@ _CASE_CHARS = 4000
 _SCRIPT_CHARS = 4000
 _ROWS = 12  # lines of the first failure at the top of the page
 _NEEDS = 20
+_LONG = 20  # lines from which on a log is scrolled
 
 
 class Attempt(Record):
-    """One attempt: rows of what is known of it, and its log."""
+    """One attempt: what is known of it, and head and tail of its log; `heading`: "" where the step's row says it."""
 
     n: int
-    status: str
-    text: str
-    started: str
+    heading: str
     rows: tuple[tuple[str, str], ...]
-    log: str  # head and tail
-    where: str  # the log's file
-    size: str
+    log: str
+    is_long: bool  # so that it is scrolled
 
 
 class Case(Record):
@@ -94,8 +92,8 @@ class Failure(Record):
 class Pages:
     """Reads what the page shows of each step; logs and test cases share their limits, failures first."""
 
-    def __init__(self, state: RunState, rundir: str, *, scripts: bool) -> None:
-        self.state, self.rundir, self.scripts = state, rundir, scripts
+    def __init__(self, state: RunState, rundir: str, *, scripts: bool, is_large: bool) -> None:
+        self.state, self.rundir, self.scripts, self.is_large = state, rundir, scripts, is_large
         self.logs, self.cases = ALL_LOGS, CASES
         self.needs = _needs(state)
         steps = [*facts.listed(state), *state.undoing.values()]
@@ -104,7 +102,9 @@ class Pages:
         read = {name: self._attempts(state.steps[name]) for name in names}
         tests = {name: self._tests(state.steps[name]) for name in names}
         self.details = [
-            self._details(step, read[step.step.id], tests[step.step.id]) for step in steps if _is_shown(step)
+            self._details(step, read[step.step.id], tests[step.step.id])
+            for step in steps
+            if _is_shown(step, is_large=is_large)
         ]
 
     def _details(self, step: StepState, attempts: tuple[Attempt, ...], tests: Tests | None) -> Details:
@@ -131,20 +131,27 @@ class Pages:
             yield "Tolerated", "the run does not fail because of it" if own else "by the plan; this run fails"
         if step.status not in ("completed", "running", "pending"):
             yield "Reason", reason(step) if step.status == "failed" else facts.sentence(step)
-        if step.step.line:
-            yield "Plan", place(self.state, step)
         if step.step.origin != "file":
             yield "Written by", f"a model ({step.step.origin})"
-        if risk := risk_of(step):
-            why = line(step.step.risk_reason)
-            yield "Risk", f"{risk} ({why})" if why else risk
+        if not self.is_large or step.status != "completed":
+            yield from self._about(step)
         if decided := decision(step):
-            yield "Policy", f"{decided['answer']} by {line(decided['rule'])}" if decided["rule"] else decided["answer"]
+            yield (
+                "Policy",
+                f"{decided['answer']} by {line(decided['rule'])}" if decided["rule"] else decided["answer"],
+            )
         if step.restored:
             yield "Cache", facts.reused(step)
         yield from [("Criterion", line(text)) for text in step.step.criteria]
         for name, value in list(step.outputs.items())[:50]:
             yield f"Output {line(str(name), 100)}", load("extras").shown_value(value)
+
+    def _about(self, step: StepState) -> Iterator[tuple[str, str]]:
+        if step.step.line:
+            yield "Plan", place(self.state, step)
+        if risk := risk_of(step):
+            why = line(step.step.risk_reason)
+            yield "Risk", f"{risk} ({why})" if why else risk
 
     def _attempts(self, step: StepState) -> tuple[Attempt, ...]:
         return tuple([self._attempt(step, attempt) for attempt in step.attempts])
@@ -155,20 +162,15 @@ class Pages:
         text = ""
         if log and self.logs > 0 and (ended is None or ended.log_bytes):
             limit = min(self.logs, PASSED_BYTES if passed else LOG_BYTES)
-            text = excerpt(self.rundir, log, limit).rstrip()
+            text = excerpt(self.rundir, log, limit, whole=log).rstrip()
             self.logs -= len(text)
-        spent = f" in {seconds(ended.duration)}" if ended else ""
+        only = len(step.attempts) == 1
         return Attempt(
             n=attempt.n,
-            status=attempt.status,
-            text="passed" + spent
-            if passed
-            else f"{facts.attempt_sentence(ended) if ended else 'has no recorded end'}{spent}",
-            started=attempt.started.at,
+            heading="" if only and passed else _heading(attempt, only=only),
             rows=tuple(_known_of(attempt)),
             log=text,
-            where=log if ended is None or ended.log_bytes else "",
-            size=facts.size(ended.log_bytes) if ended and ended.log_bytes else "",
+            is_long=text.count("\n") > _LONG or len(text) > _LONG * 100,
         )
 
     def _tests(self, step: StepState) -> Tests | None:
@@ -183,7 +185,9 @@ class Pages:
             for _, cases in module.kept(self.rundir, str(summary.get("file", ""))):
                 known += [_case(case) for case in cases]
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
-            return Tests(text=f"{module.sentence(summary)}; the cases are not in the run's folder any more", cases=())
+            return Tests(
+                text=f"{module.sentence(summary)}; the cases are not in the run's folder any more", cases=()
+            )
         known.sort(key=lambda pair: pair[0])
         shown = known[: self.cases]
         self.cases -= len(shown)
@@ -199,9 +203,20 @@ def _needs(state: RunState) -> Mapping[str, Sequence[str]]:
     return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
 
 
-def _is_shown(step: StepState) -> bool:
-    """Whether there is more to say of a step than its row."""
+def _is_shown(step: StepState, *, is_large: bool) -> bool:
+    """Whether there is more to say of a step than its row; in a large run a step that passed has to have output."""
+    if is_large and step.status == "completed" and len(step.attempts) == 1 and not step.step.reports:
+        ended = step.attempts[0].ended
+        return bool(ended and (ended.log_bytes or ended.checks or ended.notes or step.outputs))
     return bool(step.attempts or step.status not in ("pending", "skipped") or step.step.criteria)
+
+
+def _heading(attempt: AttemptState, *, only: bool) -> str:
+    ended = attempt.ended
+    text = "passed" if ended and ended.status == "completed" else facts.attempt_sentence(ended)
+    spent = f" in {seconds(ended.duration)}" if ended else ""
+    number = "" if only else f"Attempt {attempt.n}: "
+    return f"{number}{text}{spent}, started {attempt.started.at[11:19]}"
 
 
 def _known_of(attempt: AttemptState) -> Iterator[tuple[str, str]]:
@@ -253,7 +268,9 @@ def failures(state: RunState, rundir: str) -> list[Failure]:
 
 def _failure(state: RunState, rundir: str, step: StepState, *, is_first: bool) -> Failure:
     last = facts.last(step)
-    rows = tail(rundir, last.started.log).rstrip().split("\n") if is_first and last and last.started.log else []
+    rows = (
+        tail(rundir, last.started.log).rstrip().split("\n") if is_first and last and last.started.log else []
+    )
     return Failure(
         step=step.step.id,
         title=line(step.step.title),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from planrun.model import graph
 from planrun.model.critical import critical_path
 from planrun.model.record import Record
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _LEAST_CUT = 5.0  # seconds: shorter gaps are shown as they are
 _CUT_SHARE = 0.15  # of all work: a gap that is longer would squeeze the rest
 _CUT_WIDTH = 3.0  # per cent of the axis that stand for a gap
-_LEAST_WIDTH = 0.3  # per cent: what is shorter would not be seen
+LEAST_WIDTH = 0.3  # per cent: what is shorter would not be seen
 _TICKS = 6
 _TICK_ROOM = 9.0  # per cent between two ticks, so that their texts do not touch
 _STEPS = (
@@ -222,11 +224,7 @@ class Scale:
         limit = max(_LEAST_CUT, _CUT_SHARE * work)
         self.whole = max(whole, busy[-1][1] if busy else 0.0)
         edges = [(0.0, 0.0), *busy, (self.whole, self.whole)]
-        gaps = [
-            (first[1], second[0])
-            for first, second in zip(edges, edges[1:], strict=False)
-            if second[0] - first[1] > limit
-        ]
+        gaps = [(first[1], second[0]) for first, second in pairwise(edges) if second[0] - first[1] > limit]
         self.gaps = gaps if busy else []
         shown = self.whole - sum([end - begin for begin, end in self.gaps])
         self._unit = (100.0 - min(50.0, _CUT_WIDTH * len(self.gaps))) / shown if shown > 0 else 0.0
@@ -247,7 +245,7 @@ class Scale:
     def span(self, piece: Piece) -> tuple[float, float]:
         """Return place and width of a piece, wide enough to be seen."""
         begin = self.at(piece.begin)
-        width = max(_LEAST_WIDTH, self.at(piece.end) - begin)
+        width = max(LEAST_WIDTH, self.at(piece.end) - begin)
         return min(begin, 100.0 - width), width
 
     def ticks(self) -> list[Tick]:
