@@ -195,6 +195,7 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
         "title": line(state.plan.title or state.plan.name),
         "goal": line(state.plan.goal, 500),
         "status": status,
+        "icon": facts.ICONS.get(status, facts.ICONS["running"]),
         "outcome": facts.outcome(state),
         "ending": ending,
         "duration": facts.seconds(facts.elapsed(state)),

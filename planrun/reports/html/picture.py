@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CHARS = 20  # of an id in a box
 _CHAR, _BOX, _ROW, _GAP, _EDGE = 6.7, 26.0, 38.0, 44.0, 8.0  # pixels, of text of 11 pixels
-_SQUARE, _PER_ROW = 12, 60
+_SQUARE, _PER_ROW, _LAYERS = 12, 60, 100
 
 
 class Box(Record):
@@ -59,7 +59,6 @@ class Drawing(Record):
 class Layer(Record):
     """A layer of a graph that is too large to draw: one path of squares for each status."""
 
-    y: int
     number: int
     paths: tuple[tuple[str, str], ...]  # status, `d`
     text: str
@@ -71,6 +70,7 @@ class Matrix(Record):
     width: int
     height: int
     layers: tuple[Layer, ...]
+    more: int  # layers that are left out
     steps: int
     edges: int
 
@@ -188,18 +188,25 @@ def _curve(layers: Sequence[int], y: Sequence[float], lefts: Sequence[float], wi
 
 def _matrix(state: RunState, waits: dict[str, list[str]], edges: int) -> Matrix:
     layers: list[Layer] = []
-    y = 0
-    for number, level in enumerate(graph.levels(waits), 1):
+    y, levels = 0, graph.levels(waits)
+    for number, level in enumerate(levels[:_LAYERS], 1):
         groups: dict[str, list[str]] = {}
         for place, name in enumerate(level):
             at = f"M{place % _PER_ROW * _SQUARE} {y + place // _PER_ROW * _SQUARE}h9v9h-9z"
             groups.setdefault(state.steps[name].status, []).append(at)
         text = ", ".join([f"{len(found)} {status}" for status, found in groups.items()])
         paths = tuple([(status, "".join(found)) for status, found in groups.items()])
-        layers.append(Layer(y=y, number=number, paths=paths, text=text))
-        y += (-(-len(level) // _PER_ROW)) * _SQUARE + _SQUARE
-    widest = max([min(_PER_ROW, len(level)) for level in graph.levels(waits)])
-    return Matrix(width=widest * _SQUARE, height=y, layers=tuple(layers), steps=len(waits), edges=edges)
+        layers.append(Layer(number=number, paths=paths, text=text))
+        y += (-(-len(level) // _PER_ROW)) * _SQUARE + _SQUARE // 2
+    widest = max([min(_PER_ROW, len(level)) for level in levels])
+    return Matrix(
+        width=widest * _SQUARE,
+        height=y,
+        layers=tuple(layers),
+        more=len(levels) - len(layers),
+        steps=len(waits),
+        edges=edges,
+    )
 
 
 def shown_kinds(drawing: Drawing) -> Collection[str]:
