@@ -194,7 +194,18 @@ def in_a_real_run(seed: int) -> list[str]:
         (path / "plan.yml").write_text(plan, "utf-8")
         said = b"said=" + word(chance).replace("\0", "").encode("utf-8", "surrogatepass")
         done = subprocess.run(
-            [sys.executable, "-m", "planrun", "execute", "plan.yml", "--html", "--logs", "all", "--param", said],
+            [
+                sys.executable,
+                "-m",
+                "planrun",
+                "execute",
+                "plan.yml",
+                "--html",
+                "--logs",
+                "all",
+                "--param",
+                said,
+            ],
             cwd=folder,
             env=_environment(path, vendor),
             stdin=subprocess.DEVNULL,

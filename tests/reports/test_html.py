@@ -87,7 +87,10 @@ def test_the_first_screen_says_what_failed(tmp_path: Path) -> None:
     failures = section(page, "3 failed steps")
     assert shown(failures.find(".//h3")) == "fetch"
     assert shown(failures.find(".//pre")) == "50%"
-    assert [shown(each).partition(":")[0] for each in failures.iter("li")] == ["integration", "lint (tolerated)"]
+    assert [shown(each).partition(":")[0] for each in failures.iter("li")] == [
+        "integration",
+        "lint (tolerated)",
+    ]
     assert [each.tag for each in page.find(".//main")][:2] == ["section", "section"]
 
 
@@ -100,7 +103,10 @@ def test_headings_tables_and_pictures_can_be_read_aloud(tmp_path: Path) -> None:
         assert shown(table.find("caption"))
         assert {cell.get("scope") for cell in table.iter("th")} <= {"col", "row"}
     for picture in page.iter("svg"):
-        assert picture.get("aria-hidden") == "true" or (picture.get("role"), bool(picture.get("aria-label"))) == (
+        assert picture.get("aria-hidden") == "true" or (
+            picture.get("role"),
+            bool(picture.get("aria-label")),
+        ) == (
             "img",
             True,
         )
@@ -116,7 +122,13 @@ def test_every_step_has_its_times(tmp_path: Path) -> None:
     page = page_of(mixed_story(tmp_path))
     found = {row[0].split()[1]: row for row in rows(page, "Steps and timeline")}
     assert found["test"][1:2] + found["test"][3:] == ["completed flaky", "12.5s", "0.2s", "3.0s", "2"]
-    assert found["integration"][1:2] + found["integration"][3:] == ["failed exit 3", "45.5s", "33.2s", "6.5s", "2"]
+    assert found["integration"][1:2] + found["integration"][3:] == [
+        "failed exit 3",
+        "45.5s",
+        "33.2s",
+        "6.5s",
+        "2",
+    ]
     assert found["notify"][1:] == ["skipped condition", "", "", "", "", ""]
     bars = section(page, "Steps and timeline").findall(".//tbody/tr")[4].findall(".//rect")
     widths = [float(bar.get("width").rstrip("%")) for bar in bars]
@@ -181,7 +193,11 @@ def test_policy_and_approvals_are_named_with_their_rules(tmp_path: Path) -> None
     assert ["allow", "approval:rel-7", "1", "notes"] in rows(page, "Policy decisions")
     assert ["deny", "ceiling:rules.1", "1", "wipe"] in rows(page, "Policy decisions")
     asked = {row[0]: row for row in rows(page, "Approvals and answers")}
-    assert asked["notes"][3:] == ["approved by Ann (by the approval rel-7)", "Ann, rel-7", "2026-01-31T09:00:02.000Z"]
+    assert asked["notes"][3:] == [
+        "approved by Ann (by the approval rel-7)",
+        "Ann, rel-7",
+        "2026-01-31T09:00:02.000Z",
+    ]
     assert asked["publish"][3:] == ["open", "", ""]
     assert "planrun approve 20260131-093000-1f2e3d publish" in shown(section(page, "Waiting for"))
 
@@ -196,14 +212,23 @@ def test_the_test_cases_of_a_step(tmp_path: Path) -> None:
         '{"class": "t", "name": "bad<b>", "time": 0.25, "file": "t.py", "line": 7,'
         ' "result": ["failure", "E", "4 != 3", "trace <i>"]}\n'
     )
-    summary = {"tests": 2, "failures": 1, "errors": 0, "skipped": 0, "failed": [{"name": "bad<b>", "message": "4"}]}
+    summary = {
+        "tests": 2,
+        "failures": 1,
+        "errors": 0,
+        "skipped": 0,
+        "failed": [{"name": "bad<b>", "message": "4"}],
+    }
     story.run("test", "failed", reports={"junit": {**summary, "file": "logs/test/1.junit"}})
     story.end(1)
     page = page_of(story)
     details = page.find(".//details")
     assert "Test cases: 1 passed, 1 failed (bad<b>)" in shown(details)
     cases = [[shown(cell) for cell in row] for row in details.find(".//tbody").iter("tr")]
-    assert cases == [["t.bad<b> t.py:7", "failed: 4 != 3 trace <i>", "0.250s"], ["t.good", "passed", "0.500s"]]
+    assert cases == [
+        ["t.bad<b> t.py:7", "failed: 4 != 3 trace <i>", "0.250s"],
+        ["t.good", "passed", "0.500s"],
+    ]
 
 
 def test_logs_have_head_and_tail(tmp_path: Path) -> None:
@@ -321,7 +346,9 @@ def test_no_log_outside_of_the_run_is_read(tmp_path: Path) -> None:
     os.symlink(tmp_path / "secret", run / "logs" / "1.log")
     story = Story(run, step("a", line=1))
     for path in ("logs/1.log", "../secret"):
-        story.add(ev.AttemptStarted(at=story.at, step="a", n=len(story.state.steps["a"].attempts) + 1, log=path))
+        story.add(
+            ev.AttemptStarted(at=story.at, step="a", n=len(story.state.steps["a"].attempts) + 1, log=path)
+        )
         story.add(
             ev.AttemptEnded(
                 at=story.at, step="a", n=len(story.state.steps["a"].attempts), status="failed",
