@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
-from jinja2 import Environment
+import jinja2
 
 from planrun.model import commands
 from planrun.model.state import RunState
@@ -294,6 +294,7 @@ def _as_it_is(text: Any) -> Any:
     return text
 
 
+ENVIRONMENT = jinja2.Environment
 LARGE = "summaries have no budget"
 FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
@@ -302,7 +303,7 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "XML is not escaped": lambda: mock.patch.object(elements, "escape", _as_it_is),
     "markdown is not escaped": lambda: mock.patch.object(escape, "_ESCAPES", {}),
     "HTML is not escaped": lambda: mock.patch.object(
-        page.jinja2, "Environment", lambda **options: Environment(**{**options, "autoescape": False})
+        jinja2, "Environment", lambda **options: ENVIRONMENT(**{**options, "autoescape": False})
     ),
     "names in HTML are not cleaned": lambda: mock.patch.object(page, "_finalize", _as_it_is),
     "links are kept": lambda: mock.patch.object(escape, "_without_links", _as_it_is),

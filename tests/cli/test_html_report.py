@@ -158,7 +158,7 @@ def test_an_ordinary_user_may_write_it(tmp_path: Path) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     for each in (folder, *list(folder.parents)[:3]):
-        os.chmod(each, 0o755)  # noqa: S103
+        os.chmod(each, 0o755)
     os.chown(folder, NOBODY, NOBODY)
     (folder / "plan.yml").write_text("version: 1\nsteps: [{id: a, run: 'id -u'}]\n")
     done = subprocess.run(

@@ -30,7 +30,14 @@ MARKUP = 300 * 1024
 def page_of(story: Story, **more: Any) -> html.HtmlElement:
     """Return the parsed page of a run."""
     source = Source(state=story.state, rundir=str(story.rundir), head=HEAD, **more)
-    return html.document_fromstring(rendered(source, "html").decode())
+    return parsed(rendered(source, "html"))
+
+
+def parsed(data: bytes) -> html.HtmlElement:
+    """Return the root of a page."""
+    root = html.document_fromstring(data.decode())
+    assert isinstance(root, html.HtmlElement)
+    return root
 
 
 def shown(element: html.HtmlElement) -> str:
@@ -72,10 +79,10 @@ def test_names_titles_and_logs_are_text(tmp_path: Path) -> None:
     story.end(1)
     data = render(story.state, str(tmp_path), "html")
     assert list(calm.in_html(data, 1, 1)) == []
-    page = html.document_fromstring(data.decode())
+    page = parsed(data)
     assert shown(page.find(".//h1")) == "<b>&amp;"
     assert shown(page.find(".//h3")) == f"{evil}: </title><script>x</script>"
-    assert page.find(".//article/pre").text == "</pre><script>alert(1)</script>\n'\"&lt;red"
+    assert page.findtext(".//article/pre") == "</pre><script>alert(1)</script>\n'\"&lt;red"
 
 
 def test_the_first_screen_says_what_failed(tmp_path: Path) -> None:
@@ -95,7 +102,7 @@ def test_the_first_screen_says_what_failed(tmp_path: Path) -> None:
 
 
 def test_headings_tables_and_pictures_can_be_read_aloud(tmp_path: Path) -> None:
-    """Tables have captions and scopes, pictures a name or none, scrolled regions a name and a place in the tab order."""
+    """Tables have captions and scopes, pictures a name or none, scrolled regions a name and a stop of the tab key."""
     story = waiting_run(tmp_path)
     story.rest()
     page = page_of(story)
@@ -267,10 +274,9 @@ def test_a_thousand_steps_fit(tmp_path: Path) -> None:
     """Besides its texts the page of 1,000 steps with output has less than 300 KiB, the picture included."""
     story = large(tmp_path, 1000)
     data = render(story.state, str(tmp_path), "html")
-    page = html.document_fromstring(data.decode())
-    style = page.find("head/style")
-    texts = page.text_content().encode()
-    assert len(data) - len(texts) + len(style.text.encode()) < MARKUP
+    page = page_of(story)
+    style = page.findtext("head/style") or ""
+    assert len(data) - len(page.text_content().encode()) + len(style.encode()) < MARKUP
     assert "1000 steps and 1997 dependencies are too many to draw" in shown(section(page, "Graph"))
     assert list(calm.in_html(data, 1000, 0)) == []
 

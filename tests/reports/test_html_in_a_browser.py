@@ -113,7 +113,7 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def asked_for(page: str, folder: Path) -> tuple[list[str], str]:
-    """Open a page that stands on loopback; return what was asked for, on whatever machine, and what the browser said."""
+    """Open a page that stands on loopback; return what was asked for, of any machine, and what the browser said."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -54,13 +54,14 @@ def test_edges_go_to_the_right_and_boxes_stand_apart(waits: dict[str, list[str]]
     for layer in range(found.layers):
         rows = sorted(point.row for point in found.places.values() if point.layer == layer)
         assert all(b - a >= 1 - 1e-6 for a, b in pairwise(rows))
-    assert 0 <= min(point.row for point in found.places.values())
+    assert min(point.row for point in found.places.values()) >= 0
     assert max(point.row for point in found.places.values()) <= found.rows - 1 + 1e-6
 
 
 def test_lines_do_not_cross_without_need() -> None:
     """Steps that wait for one each stand beside it, whatever their order in the file."""
-    waits = {name: [] for name in "abcdef"} | {f"{name}2": [name] for name in "fcaebd"}
+    waits: dict[str, list[str]] = {name: [] for name in "abcdef"}
+    waits |= {f"{name}2": [name] for name in "fcaebd"}
     found = laid_out(waits)
     assert crossings(found) == 0
     assert all(found.places[name].row == pytest.approx(found.places[f"{name}2"].row) for name in "abcdef")

@@ -65,7 +65,7 @@ def _of(step: StepState, baseline: Baseline) -> Iterator[Difference]:
         )
     if not known and baseline.run:
         yield Difference(
-            step=name, kind="new", text="new: it did not run in the known earlier runs", before=None, now=now
+            step=name, kind="new", text="did not run in the known earlier runs", before=None, now=now
         )
 
 

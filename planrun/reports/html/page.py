@@ -275,7 +275,9 @@ def _legend(times: Timeline, *, waits: bool) -> list[tuple[str, str]]:
 
 
 def _table_of_differences(state: RunState, baseline: Baseline) -> Table:
-    found = differences(state, baseline)
+    every = differences(state, baseline)
+    found = [each for each in every if each.kind != "new"]
+    new = [line(each.step) for each in every if each.kind == "new"]
     rows = [
         (
             each.step,
@@ -286,12 +288,14 @@ def _table_of_differences(state: RunState, baseline: Baseline) -> Table:
         for each in found[:MOST_DIFFERENCES]
     ]
     more = len(found) - len(rows)
+    notes = [f"{more} more steps differ." if more else ""]
+    notes.append(f"New since the known earlier runs: {facts.names(new)}." if new else "")
     return Table(
         heading="Compared with the last good run",
         caption=f"Differences from run {line(baseline.run)}",
         columns=columns(("Step", "step"), ("Difference", "text"), ("Then", "number"), ("Now", "number")),
         rows=tuple(rows),
-        note=f"{more} more steps differ." if more else "",
+        note=" ".join(filter(None, notes)),
     )
 
 
