@@ -346,7 +346,7 @@ def _tables(state: RunState) -> Iterator[Table]:
                 grounds(opened) if opened else "",
                 answer(answered) if answered else status_of(state, name, gate),
                 ", ".join(filter(None, who)),
-                answered.at if answered else "",
+                f"{answered.at[:19].replace('T', ' ')} UTC" if answered else "",
             )
         )
     if found:

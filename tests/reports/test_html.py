@@ -203,7 +203,7 @@ def test_policy_and_approvals_are_named_with_their_rules(tmp_path: Path) -> None
     assert asked["notes"][3:] == [
         "approved by Ann (by the approval rel-7)",
         "Ann, rel-7",
-        "2026-01-31T09:00:02.000Z",
+        "2026-01-31 09:00:02 UTC",
     ]
     assert asked["publish"][3:] == ["open", "", ""]
     assert "planrun approve 20260131-093000-1f2e3d publish" in shown(section(page, "Waiting for"))

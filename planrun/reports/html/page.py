@@ -158,6 +158,7 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "bars_of": BARS,
         "colours": COLOURS,
         "path": times.path,
+        "is_resumed": bool(state.resumed),
         "path_seconds": facts.seconds(sum([_ran(times.lines[name]) for name in times.path])),
         "drawing": drawn if isinstance(drawn, Drawing) else None,
         "kinds": shown_kinds(drawn) if isinstance(drawn, Drawing) else (),
