@@ -251,10 +251,11 @@ def test_logs_have_head_and_tail(tmp_path: Path) -> None:
 
 
 def test_a_plan_with_a_secret_is_not_shown_as_written(tmp_path: Path) -> None:
-    """Where the plan itself holds the value of a secret the page has no commands."""
-    for places, count in ((["3:4 TOKEN"], 0), ([], 1)):
+    """Where the plan itself holds the value of a secret the page quotes no commands."""
+    for places, count in ((["3:4 TOKEN"], 0), ([], 2)):
         options = {"secrets": {"missing": {}, "unmasked": [], "in_plan": places}}
-        story = Story(tmp_path, step("a", line=1).but(action=Run(script="use s3cr3t-value")), options=options)
+        secret = step("a", line=1, risk="high", risk_reason="`use s3cr3t-value`: is unknown")
+        story = Story(tmp_path, secret.but(action=Run(script="use s3cr3t-value")), options=options)
         story.run("a").end()
         data = render(story.state, str(tmp_path), "html")
         assert data.count(b"s3cr3t-value") == count

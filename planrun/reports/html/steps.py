@@ -150,7 +150,7 @@ class Pages:
         if step.step.line:
             yield "Plan", place(self.state, step)
         if risk := risk_of(step):
-            why = line(step.step.risk_reason)
+            why = line(step.step.risk_reason) if self.scripts else ""  # it quotes the command
             yield "Risk", f"{risk} ({why})" if why else risk
 
     def _attempts(self, step: StepState) -> tuple[Attempt, ...]:
