@@ -219,7 +219,8 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
             # It may be stopping, or handling another answer; then its ledger can be written here.
             other = holder("")
             if time.monotonic() > limit or (other is not None and other.run != name):
-                raise InvalidInput(str(error)) from None
+                reason, _, _ways = str(error).partition("\n")  # the ways on are those of a run
+                raise InvalidInput(reason) from None
             time.sleep(PAUSE)
 
 

@@ -182,7 +182,7 @@ class Session:
             self._take(run)
         except WorkspaceHeld as held:
             if not self.settings.wait_lock:
-                raise
+                raise WorkspaceHeld(held.holder, _ways(held.holder)) from None
             from planrun.app.concurrency import wait  # few runs wait
 
             wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
@@ -571,3 +571,16 @@ def engine_of(plan: Plan) -> str:
         return containers.engine_of()
     except containers.NoEngine:  # each such step reports it
         return ""
+
+
+def _ways(holder: str) -> str:
+    """Return the rows below a refusal: what can be done about the run that holds the workspace."""
+    word, _, rest = holder.partition(" ")
+    if word != "run":  # a queue, or a verb that deletes runs
+        return "\n  to wait for it: --wait-lock 10m"
+    run = rest.partition(",")[0]
+    return (
+        "\n  to wait for it: --wait-lock 10m"
+        f"\n  to watch it: planrun logs {run} --follow"
+        f"\n  to end it: planrun cancel {run}"
+    )

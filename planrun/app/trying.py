@@ -51,7 +51,7 @@ def try_out(plan: Plan, settings: Settings, event: str, *, send: bool) -> list[T
     chosen = [each for each in recipients_of(plan, layers) if not event or event in each.target.on]
     if not chosen:
         what = f" of `{event}`" if event else ""
-        raise InvalidInput(f"{plan.file}: nobody is notified{what}: {_ADD}")
+        raise InvalidInput(f"{plan.file}: no target is notified{what}: {_ADD}")
     needed = tuple([name for each in chosen for name in each.target.needs])
     secrets = read_secrets(plan, more=needed)
     env, _ = caller_environment(plan.inherit_env, os.environ, (*plan.secrets, *needed))

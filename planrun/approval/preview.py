@@ -18,7 +18,7 @@ from planrun.model.record import Record
 from planrun.plan.compile.risks import Risks, commands_of, readable
 from planrun.plan.keys.params import parse_params
 from planrun.reports.describe import step_data
-from planrun.reports.policies import RiskTotals, policy_data
+from planrun.reports.policies import RiskTotals, policy_data, shortened
 from planrun.settings import ci_context
 
 TYPE_CHECKING = False
@@ -113,12 +113,12 @@ class PolicyPreview:
 
     @property
     def policy(self) -> str:
-        """The policies in force, in one line."""
-        return in_force(self.layers)
+        """The policies in force, in one line for people."""
+        return shortened(in_force(self.layers), self.plan)
 
     def policy_data(self) -> dict[str, Any]:
         """Return the policy in force as `ledger.json` has it, and in one line."""
-        return {**policy_data(recorded(self.layers)), "told": self.policy}
+        return {**policy_data(recorded(self.layers)), "told": in_force(self.layers)}
 
     def steps(self) -> list[StepPreview]:
         """Return the decisions on the steps of the plan, in their order."""

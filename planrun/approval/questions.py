@@ -96,6 +96,8 @@ class Question:
 
     def _choices(self) -> list[str]:
         found = choices(self.opened)
+        if self._names:  # the prompt lists them
+            return []
         if not self._options:
             return [f"answer: {row}" for row in found]
         return [f"{f'{at}.' if self._numbered else '-'} {row}" for at, row in enumerate(found, 1)]

@@ -15,7 +15,7 @@ from planrun.cli.overview import OVERVIEW, group_help
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import ENDINGS, default_steps
 from planrun.cliutil.failure import complain
-from planrun.cliutil.options import FOLDER_FLAGS, folder_hint
+from planrun.cliutil.options import EXECUTE, FOLDER_FLAGS, folder_hint
 from planrun.cliutil.printing import say
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.near import near_names
@@ -89,6 +89,7 @@ class _Area(click.Command):
         return [*items, *plans, *super().shell_complete(ctx, incomplete)]
 
 
+_OF_RUN = frozenset(flag for option in EXECUTE for flag in option.flags)
 ELSEWHERE = {
     "apply": "run",
     "start": "run",
@@ -209,6 +210,8 @@ def _refuse(error: click.ClickException) -> int:
         message = f"missing option: {error.param.opts[0]} {error.param.make_metavar(context)}"
     if isinstance(error, click.NoSuchOption) and error.option_name in FOLDER_FLAGS:
         message = f"no such option: {error.option_name}; {folder_hint(path.removeprefix(PROGRAM).strip())}"
+    elif isinstance(error, click.NoSuchOption) and path == PROGRAM and error.option_name in _OF_RUN:
+        message = f"no such option: {error.option_name}; did you mean: planrun run {error.option_name}"
     complain(f"{message}\n  see: {path} --help")
     return 2
 

@@ -59,8 +59,11 @@ def default_plan() -> Chosen:
         file = plan_of(folder)
         if file:
             return Chosen(file=file, folder=folder, below=below)
+    from planrun.cliutil.otherfiles import are_plans, convert_commands  # for the message only
+
     others = plans_in("")
-    rows = [f"\n  planrun run {name}" for name in others] or [_plan_above()]
+    commands = [f"planrun run {name}" for name in are_plans(others)] or convert_commands(others)
+    rows = [f"\n  {command}" for command in commands] or [_plan_above()]
     raise InvalidInput(
         f"no plan named; looked for {PROJECT_FILE}, plan.yml, plan.yaml and {PLANS_FOLDER}/*.yml{''.join(rows)}"
     )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 
+from planrun.cliutil.defaultplan import plans_in
 from planrun.cliutil.printing import say, speaks_unicode
 from planrun.listing.listing import Listing, listing
 from planrun.listing.text import lines, terminal_width
 from planrun.reports.ci import coloured
 
-NO_PLANS = """\
-No plan in this folder: looked for plan.yml, plan.yaml, *.yml and plans/*.yml.
-
-planrun init     write a first plan: plan.yml
-planrun help     all commands"""
+_NO_PLANS = "No plan in this folder: looked for plan.yml, plan.yaml, *.yml and plans/*.yml."
 
 
 def print_plans() -> int:
@@ -23,7 +20,7 @@ def print_plans() -> int:
     """
     found = listing()
     if not found.plans and found.error is None:
-        say(NO_PLANS)
+        say(no_plans())
         return 0
     print_listing(found)
     default = next((plan.file for plan in found.plans if plan.is_default), "")
@@ -33,6 +30,15 @@ def print_plans() -> int:
     if found.error is not None:
         raise found.error
     return 0
+
+
+def no_plans() -> str:
+    """Return what stands in place of a listing: how to write a first plan, or to convert a file that is here."""
+    from planrun.cliutil.otherfiles import convert_commands  # reads files of other tools
+
+    rows = [(command, "") for command in convert_commands(plans_in(""))]
+    rows += [("planrun init", "write a first plan: plan.yml"), ("planrun help", "all commands")]
+    return "\n".join([_NO_PLANS, "", *[f"{command.ljust(14)}   {about}".rstrip() for command, about in rows]])
 
 
 def print_listing(found: Listing) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from planrun.cliutil.printing import say, say_json
-from planrun.listing.bare import NO_PLANS, print_listing
+from planrun.listing.bare import no_plans, print_listing
 from planrun.listing.listing import listing
 
 
@@ -28,7 +28,7 @@ def list_(*, as_json: bool) -> int:
     elif found.plans:
         print_listing(found)
     elif found.error is None:
-        say(NO_PLANS)
+        say(no_plans())
     if found.error is not None:
         raise found.error
     return 0

@@ -69,8 +69,8 @@ def listing() -> Listing:
         except InvalidInput as found:  # several plans, or a wrong project file
             error = found if isinstance(found, InvalidPlan) else None
         files = list(dict.fromkeys([*([default] if default else []), *_files(folder)]))
-        if files or error:
-            plans = tuple([_listed(folder, file, default) for file in files])
+        plans = tuple([plan for file in files if (plan := _listed(folder, file, default))])
+        if plans or error:
             return Listing(folder=folder, plans=plans, error=error)
     return Listing()
 
@@ -82,11 +82,14 @@ def _files(folder: str) -> list[str]:
     return [*here, *plans_in(folder), *inside]
 
 
-def _listed(folder: str, file: str, default: str) -> Listed:
+def _listed(folder: str, file: str, default: str) -> Listed | None:
+    """Return the entry of a file; None for one of another tool, unless it would run."""
     path = os.path.join(folder, file)
     try:
         plan = load(path)
     except InvalidPlan as error:
+        if file != default and all(problem.code == "E006" for problem in error.problems):
+            return None
         return Listed(file=file, error=_first(error, file), is_default=file == default)
     risks = {step.id: step.risk for step in plan.steps if step.kind not in ("abstract", "group")}
     listed = [step for step in plan.steps if step.section in (_MAIN, _AT_END) and not step.group]
@@ -97,7 +100,7 @@ def _listed(folder: str, file: str, default: str) -> Listed:
 
 def _step(step: Step, risks: Mapping[str, str]) -> ListedStep:
     members = step.grouping.members if step.kind == "group" else ()
-    text = step.title or step.description or step.action.written()
+    text = step.title or step.description or _in_a_line(step.action.written())
     return ListedStep(
         id=step.id,
         text=_line(text),
@@ -105,6 +108,12 @@ def _step(step: Step, risks: Mapping[str, str]) -> ListedStep:
         section=step.section,
         instances=len(members),
     )
+
+
+def _in_a_line(script: str) -> str:
+    """Return a script of several lines as its first one, since joined lines would be another script."""
+    first, _, rest = script.strip().partition("\n")
+    return f"{first} …" if rest else first
 
 
 def _line(text: str) -> str:

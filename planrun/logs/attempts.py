@@ -145,7 +145,8 @@ def named(words: Sequence[str], state: RunState, attempts: Iterable[Attempt] = (
     for word in words:
         matches = [name for name in known if is_of(name, word)]
         if not matches:
-            raise InvalidInput(_unknown(word, known, attempts))
+            run = f"run {state.started.run}" if state.started else "this run"
+            raise InvalidInput(f'no step "{word}" in {run}{_instead(word, known, attempts)}')
         found |= dict.fromkeys(matches, word)
     return found
 
@@ -155,7 +156,8 @@ def is_of(step: str, word: str) -> bool:
     return step == word or step.startswith((f"{word}[", f"{word}/"))
 
 
-def _unknown(word: str, known: Iterable[str], attempts: Iterable[Attempt]) -> str:
+def _instead(word: str, known: Iterable[str], attempts: Iterable[Attempt]) -> str:
+    """Return the end of the message about a word that names no step: what was meant, and what there is."""
     hint = did_you_mean(word, known)
     with_logs = list(
         dict.fromkeys(each.step for each in attempts if each.ended is None or each.ended.log_bytes)
@@ -164,7 +166,7 @@ def _unknown(word: str, known: Iterable[str], attempts: Iterable[Attempt]) -> st
     listed = (
         f"steps with logs: {', '.join(with_logs[:_MOST_NAMED])}{more}" if with_logs else "no step has a log"
     )
-    return f'no step "{word}" in this run' + (f"; {hint}" if hint else "") + f"\n  {listed}"
+    return (f"; {hint}" if hint else "") + f"\n  {listed}"
 
 
 def without_log(step: StepState) -> str:

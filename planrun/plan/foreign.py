@@ -30,11 +30,15 @@ class Foreign(Record):
     source: str = ""
     instead: str = ""
 
+    def command(self, file: str) -> str:
+        """Return the command that converts the file."""
+        output = "plan.yml" if file.rpartition("/")[2] != "plan.yml" else "converted.yml"
+        return f"planrun convert {quote(file)} -o {output}"
+
     def advice(self, file: str) -> str:
         """Return what to do with the file instead of running it as a plan."""
         if self.source:
-            output = "plan.yml" if file.rpartition("/")[2] != "plan.yml" else "converted.yml"
-            return f"to convert it: planrun convert {quote(file)} -o {output}"
+            return f"to convert it: {self.command(file)}"
         if self.tool == "planrun":
             return self.instead
         return f"planrun has no converter for it; {self.instead}"

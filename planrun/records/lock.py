@@ -29,10 +29,10 @@ _UNABLE = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP
 
 
 class WorkspaceHeld(InvalidInput):
-    """Another run has the workspace; `holder` names run, process, machine and start time."""
+    """Another run has the workspace; `holder` names run, process, machine and start time, `ways` what can be done."""
 
-    def __init__(self, holder: str) -> None:
-        super().__init__(f"another run holds this workspace: {holder}")
+    def __init__(self, holder: str, ways: str = "") -> None:
+        super().__init__(f"another run holds this workspace: {holder}{ways}")
         self.holder = holder
 
 

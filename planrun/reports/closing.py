@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DETAILED = 10  # failed steps that are shown with their last lines
 _SLOWEST = 5
 _NEAR = 20  # lines: what was printed no further up is still on the screen
-_FEW = 4  # lines of output that are read at a glance
+_FEW = 4  # lines that are read at a glance
 _ROW = 300  # characters of a line of output
 
 
@@ -125,21 +125,24 @@ def _failures(end: Ending, heading: str, failed: Sequence[StepState]) -> Iterato
     # The fewer there are, the more of each.
     count = 10 if len(failed) <= 3 else 5 if len(failed) <= DETAILED else 1
     for step in failed[: 2 * DETAILED]:
-        yield from _failure(end, step, count)
+        yield from _failure(end, step, count, few=_FEW if len(failed) == 1 else 0)
     if more := [facts.name(step) for step in failed[2 * DETAILED :]]:
         yield f"  and {len(more)} more: {facts.names(more)}\n"
 
 
-def _failure(end: Ending, step: StepState, count: int) -> Iterator[str]:
-    """A failed step, its place in the plan, why it failed, and as many of its last lines."""
+def _failure(end: Ending, step: StepState, count: int, few: int) -> Iterator[str]:
+    """A failed step, its place in the plan, why it failed, and as many of its last lines.
+
+    `few`: how many lines of it right above are not repeated.
+    """
     about = f": {line(step.step.title)}" if step.step.title else ""
     yield f"  {icon(end.look, 'failed')} {facts.name(step)}{about}  {place(end.state, step)}\n"
     yield f"    {reason(step)}\n"
     yield from [f"    {check}\n" for check in failed_checks(step)]
-    yield from [f"    | {row}\n" for row in _output(end, step, count)]
+    yield from [f"    | {row}\n" for row in _output(end, step, count, few)]
 
 
-def _output(end: Ending, step: StepState, count: int) -> list[str]:
+def _output(end: Ending, step: StepState, count: int, few: int) -> list[str]:
     """The last lines of a failed step as far as they are not on the screen already; the cause is among them."""
     last = facts.last(step)
     if last is None or not last.started.log:
@@ -148,7 +151,7 @@ def _output(end: Ending, step: StepState, count: int) -> list[str]:
     since = end.printed.get(step.step.id)
     cause = error_line(end.rundir, last)
     if since is not None and since < _NEAR:  # the cause alone, unless all is in view
-        kept = [cause] if cause and len(rows) > _FEW else []
+        kept = [cause] if cause and (len(rows) > few or since > few) else []
     else:
         kept = rows[-(count if since is None else min(count, 5)) :]
         if cause and not any([cause in row for row in kept]):  # noqa: C419 - a few lines

@@ -19,7 +19,7 @@ from planrun.reports.ci import look_of, near, style, vendor
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import icon, is_plain
 from planrun.reports.parts import load, part, parts_of, rows_of
-from planrun.reports.policies import in_force, waits_for
+from planrun.reports.policies import in_short, waits_for
 from planrun.reports.progress import Tally, jobs_of
 from planrun.reports.screen import Screen
 
@@ -221,7 +221,7 @@ class Console:
             if title.startswith(_HEADINGS):
                 title = f" {title}"
             self._say(f"{title}: {steps}, {jobs_of(state)} at a time, run {run}\n")
-            self._say(f"  policy: {in_force(state)}\n")
+            self._say(f"  policy: {in_short(state)}\n")
             self._say("".join([f"  {row}\n" for row in rows_of(parts, "opening", state)]))
             replan = facts.option(state, "replan")
             if isinstance(replan, dict):
@@ -379,9 +379,11 @@ class Console:
 
     def _attempted(self, event: ev.AttemptStarted, state: RunState) -> None:
         self._tally.start(event.step, self._clock())
+        step = state.steps[event.step]
+        if self.look.verbose and not self.look.quiet:
+            self._say("".join([f"{row}\n" for row in load("commands").commands_of(step)]))
         if self.look.output not in ("stream", "group") or not event.log:
             return
-        step = state.steps[event.step]
         label, _ = facts.named(step, self._labels)
         about = f": {line(step.step.title)}" if step.step.title else ""
         again = f" (attempt {event.n})" if event.n > 1 else ""

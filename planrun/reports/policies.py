@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.plan import Step
+    from planrun.model.plan import Plan, Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
 
 LEVELS = ("", "read-only", "low", "medium", "high")  # of risk, the lowest first; empty: of nothing at all
 _FILE_LEVEL, _MODEL_LEVEL = "high", "low"  # where no policy says anything
-NO_POLICY = "none; all steps run without approval, model-written ones up to low"
+NO_POLICY_IN_SHORT = "none; all steps run without approval"
+NO_POLICY = f"{NO_POLICY_IN_SHORT}, model-written ones up to low"
 ALLOWED_BY_DEFAULT = "default:auto_approve"  # by which rule a step ran where none is recorded
 # What an effect counts as. What is destroyed is modified, too.
 _COUNTS = {
@@ -53,6 +54,20 @@ def policy_data(recorded: Mapping[str, Any]) -> dict[str, Any]:
 def in_force(state: RunState) -> str:
     """Return in one clean line which policy is in force."""
     return line(str(_recorded(state).get("told") or NO_POLICY))
+
+
+def in_short(state: RunState) -> str:
+    """Return the policy in force for a console."""
+    replans = state.options.get("replan") or state.options.get("expand")
+    return in_force(state) if replans else shortened(in_force(state), state.plan)
+
+
+def shortened(policy: str, plan: Plan) -> str:
+    """Return a policy in force for people: without one, models are named where they may write steps of the plan."""
+    if policy != NO_POLICY or plan.llm:
+        return policy
+    by_models = [step.kind == "abstract" or step.on_failure == "replan" for step in plan.steps]
+    return policy if any(by_models) else NO_POLICY_IN_SHORT
 
 
 def _recorded(state: RunState) -> Mapping[str, Any]:

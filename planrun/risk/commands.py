@@ -202,10 +202,10 @@ def of_words(words: list[Arg], site: Site, *, builtins: bool) -> Finding:
 
 def _unknown(name: str, words: list[Arg], *, module: bool) -> Finding:
     if module:
-        return high(f"{name}: a module that nothing is known of")
+        return high(f"{name}: unknown module")
     values = [arg.value for arg in words[1:]]
     deed = dangerous.deed(name, values)
-    reason = dangerous.REASONS.get(name) or f"{name}: a program that nothing is known of"
+    reason = dangerous.REASONS.get(name) or f"{name}: unknown program"
     return high(deed or reason, *dangerous.effects(name, values))
 
 

@@ -113,7 +113,7 @@ def _long(known: dict[str, Option], style: str, words: list[Arg], at: int, read:
         name = name[1:]
     option = known.get(name)
     if option is None:
-        raise Refused(f"{name}: an option that is not known")
+        raise Refused(f"{name}: unknown option")
     if sign and option[0] == _FLAG:
         raise Refused(f"{name}: takes no value")
     if sign:
@@ -160,7 +160,7 @@ def _short(known: dict[str, Option], words: list[Arg], at: int, read: Reader) ->
         name = "-" + text[index]
         option = known.get(name)
         if option is None:
-            raise Refused(f"{name}: an option that is not known")
+            raise Refused(f"{name}: unknown option")
         if option[0] == _FLAG:
             read(name, option, None)
             continue

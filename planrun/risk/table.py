@@ -30,7 +30,7 @@ def examine(kind: str, value: str, use: Use) -> Finding | None:
     """Return what an operand or a value of a kind adds to a command's class; raises Refused."""
     if kind.startswith("{"):
         if value not in kind[1:-1].split(","):
-            raise Refused(f"{value}: a value that is not known")
+            raise Refused(f"{value}: unknown value")
         return None
     return KINDS[kind](value, use)
 
@@ -322,7 +322,7 @@ def use_of(rules: Rules, words: list[Arg], cwd: str | None, ground: Ground, trac
             continue
         return use
     use = Use(words, cwd, ground, trace)
-    use.findings = [refused or high("nothing is known of it")]
+    use.findings = [refused or high("unknown command")]
     return use
 
 
@@ -340,9 +340,7 @@ def _apply(rule: Rule, use: Use, words: list[Arg]) -> None:
             break
         name = operands[0].value if operands else ""
         if name is None or name not in rule.sub or (operands and operands[0].glob):
-            raise Refused(
-                f"{name or 'no subcommand'}: a use that is not known" if name is not None else "unknown use"
-            )
+            raise Refused(f"{name or 'no subcommand'}: unknown use" if name is not None else "unknown use")
         chosen = rule.sub[name]
         words = operands[1:]
         if isinstance(chosen, tuple):

@@ -6,10 +6,11 @@ The work of `planrun verify`: whether the ledger and the logs of a run are uncha
 from __future__ import annotations
 
 import os
+import sys
 
 from planrun.app.inspect import changed_logs, known_runs, listing, read, resting_status
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import say, say_json, table
+from planrun.cliutil.printing import say, say_json, table, width_of
 from planrun.errors import InvalidInput
 from planrun.model.events import GateAnswered
 from planrun.reports.escape import line
@@ -19,6 +20,8 @@ from planrun.reports.policies import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planrun.app.inspect import Row
     from planrun.records.reading import Reading
 
@@ -32,14 +35,27 @@ def print_runs(limit: int, *, as_json: bool) -> None:
     elif not rows:
         say("no runs in this folder")
     else:
-        say(
-            table(
-                ("Run", "Plan", "Status", "Started", "Took", "Failed"),
-                [_run_cells(row) for row in rows],
-            )
-        )
+        say(_fitting([("Run", "Plan", "Status", "Started", "Took", "Failed"), *map(_run_cells, rows)]))
         if len(rows) < len(names):
             say(f"{len(names) - len(rows)} older runs not shown; --limit 0 shows all")
+
+
+def _fitting(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a table; on a narrow terminal without the time of the start, which the id of a run begins with."""
+    text = table(rows[0], rows[1:])
+    if width_of(text.partition("\n")[0]) <= (_columns() or sys.maxsize):
+        return text
+    at = rows[0].index("Started")
+    shorter = [row[:at] + row[at + 1 :] for row in rows]
+    return table(shorter[0], shorter[1:])
+
+
+def _columns() -> int:
+    """Return the width of the terminal on stdout; 0 where stdout is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        return 0
 
 
 def _run_cells(row: Row) -> tuple[str, ...]:

@@ -24,17 +24,19 @@ EXAMPLE = """\
 # yaml-language-server: $schema=plan.schema.json
 # $schema: plan.schema.json
 #
-# Check it: planrun validate {file}      See it: planrun show {file}      Run it: planrun run {file}
+# Check it: planrun validate {file}
+# See it:   planrun show {file}
+# Run it:   planrun run {file}
 version: 1
 name: {name}
 description: An example to change; every step here really runs.
 
-params:                                # planrun run {file} --param greeting=Hi
+params: # set by: planrun run {file} --param greeting=Hi
   greeting: {{type: string, default: Hello}}
 
 defaults: {{timeout: 5m}}
-# What is riskier waits for an approval (see planrun explain). For a plan that deploys, add `preset: careful`: it asks
-# before work that destroys, publishes or decides a strategy.
+# A step of a higher risk waits for an approval. `preset: careful` also asks
+# before steps that destroy or publish something.
 policy: {{auto_approve: medium}}
 
 steps:
@@ -53,13 +55,13 @@ steps:
     title: Something that may fail
     depends_on: [tools]
     run: ls
-    on_failure: continue               # tolerated: a failure ends the run as `partial`
+    on_failure: continue               # a failure ends the run as `partial`
 
   - id: greet
-    depends_on: [look]                 # waits for look only; lint runs beside it
+    depends_on: [look]                 # lint runs at the same time
     run: echo "$GREETING from $SYSTEM"
     retries: 1
-    env:                               # any value is safe here; in a script it might be read as code
+    env:                               # the shell reads no value here as code
       GREETING: ${{{{ params.greeting }}}}
       SYSTEM: ${{{{ steps.look.outputs.system }}}}
 
@@ -69,7 +71,7 @@ steps:
     run: echo "this is CI"
 
 finally:
-  - id: bye                            # runs however the run ended
+  - id: bye                            # always runs, also after a failure
     run: echo "done"
 """
 

@@ -64,7 +64,7 @@ def plan_text(template: Template, tree: Node, name: str, values: Mapping[str, An
     whole = f"{top}\n" + "\n".join(lines)
     found, problems = parse(whole.encode(), name)
     if found is None or problems or repr(to_data(found)) != repr(to_data(tree)):
-        message = "a value cannot be written where it stands in this template"
+        message = "this place of the template cannot take a value"
         hint = "give its variable a whole value, in double quotes or none, or fewer signs"
         template.outline.report("E299", message, _culprit(found, tree) or template.root, hint)
         raise InvalidPlan(template.outline.problems[-1:], sources={template.file: template.data})

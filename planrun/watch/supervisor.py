@@ -68,6 +68,7 @@ class _Watch:
         self._ended_by = 0  # the signal that ended the watch while a run was in progress, or that always does
         self._is_over = False  # Ctrl-C, while it waited
         self._runs = 0
+        self._was_cancelled = False  # the last run, by a change
 
     def run(self) -> int:
         """Watch until a signal ends it."""
@@ -78,7 +79,8 @@ class _Watch:
             self._tracker.begin(self._subject)
             self._runs += 1
             if changed:
-                _tell(f"{_named(changed)} changed; run {self._runs}")
+                ended = f"; run {self._runs - 1} was cancelled" if self._was_cancelled else ""
+                _tell(f"{_named(changed)} changed{ended}; run {self._runs}")
             changed = self._during_a_run() or self._between_runs()
         if self._runs >= _MANY:
             _tell(f"{self._runs} runs are in .planrun; `planrun prune --keep 10` deletes the older ones")
@@ -106,6 +108,7 @@ class _Watch:
     def _during_a_run(self) -> tuple[str, ...]:
         """Run the plan; returns what was changed meanwhile, after which the run was cancelled."""
         self._interrupts = 0
+        self._was_cancelled = False
         self._habits.begin()
         began = time.monotonic()
         child = self._child = subprocess.Popen([*_PLANRUN, *self._words], env={**os.environ, WATCHED: "1"})
@@ -120,6 +123,7 @@ class _Watch:
             changed = self._settle(changed, lambda: self._of_others(began))
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
+                self._was_cancelled = True
         while not self._wait(child, _END):
             continue
         self._child = None
@@ -152,6 +156,8 @@ class _Watch:
             self._rest(self._tracker.pause)
             if self._interrupts:
                 self._is_over = True
+                if sys.stderr.isatty():  # the terminal wrote ^C, and no line end
+                    write_stderr("\n")
                 return ()
             if found := self._tracker.look().all:
                 found = self._settle(found, lambda: self._tracker.look().all)

@@ -232,7 +232,9 @@ def test_values_are_checked_and_have_a_default(tmp_path: Path) -> None:
         person.types("1\n")
         assert "1" in person.sees("size: which value? ")
         person.types("\n")
-        person.sees("where: which value? [prod/stage/skip/later/?] ")
+        asked = person.sees("where: which value? [prod/stage/skip/later/?] ")
+        assert "where: Where?" in asked
+        assert "answer: string" not in asked  # the values stand in the prompt
         person.types("test\n")
         assert 'not one of "prod", "stage"' in person.sees("where: which value? ")
         person.types("prod\n")

@@ -70,6 +70,37 @@ def test_a_broken_plan_is_listed_with_its_first_error(say: Callable[..., Said], 
     assert say().out.endswith("\nplanrun run PLAN     run one of them\nplanrun help         all commands\n")
 
 
+def test_a_script_of_several_lines_is_not_joined(say: Callable[..., Said], tmp_path: Path) -> None:
+    """Its first line stands for it, since one line of all of them would be another script."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - id: a\n    run: |\n      ls\n      pwd\n")
+    assert say("list").out == "plan.yml  plan\n  a  read-only  ls …\n"
+
+
+def test_files_of_other_tools_are_no_plans(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A folder with files of other tools only: those that can be converted are offered, the others left out."""
+    (tmp_path / "azure-pipelines.yml").write_text("trigger: [main]\npool: {a: b}\nsteps:\n- script: ls\n")
+    (tmp_path / "dag.yaml").write_text("steps:\n  - name: a\n    command: ls\n")
+    (tmp_path / "Taskfile.yml").write_text("version: '3'\ntasks:\n  a: ls\n")
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text(
+        "on: push\njobs: {a: {runs-on: b, steps: []}}\n"
+    )
+    offered = [
+        "planrun convert Taskfile.yml -o plan.yml",
+        "planrun convert .github/workflows/ci.yml -o plan.yml",
+        "planrun convert dag.yaml -o plan.yml",
+    ]
+    said = say()
+    assert said.out.splitlines()[2:5] == offered
+    assert "azure" not in said.out
+    assert say("list") == said
+    refused = say("run")
+    assert (refused.code, refused.err.splitlines()[1:]) == (2, [f"  {command}" for command in offered])
+    (tmp_path / "own.yml").write_text("version: 1\nsteps: [{id: a, run: ls}]\n")
+    assert say("run").err.splitlines()[1:] == ["  planrun run own.yml"]
+    assert say("list").out == "own.yml  own\n  a  read-only  ls\n"
+
+
 def test_without_a_plan_it_says_so(say: Callable[..., Said]) -> None:
     """In an empty folder the way on is `init` and `help`."""
     said = say()

@@ -144,8 +144,9 @@ def test_what_has_no_log_is_explained(say: Say) -> None:
     )
     unknown = say("logs", "tset")
     assert unknown.code == 2
+    run = json.loads(say("runs", "--json").out)["runs"][0]["run"]
     assert unknown.err.startswith(
-        'planrun: error: no step "tset" in this run; did you mean "test"?\n  steps with logs: '
+        f'planrun: error: no step "tset" in run {run}; did you mean "test"?\n  steps with logs: '
     )
     assert "silent" not in unknown.err
     assert (

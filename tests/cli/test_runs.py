@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -387,3 +394,27 @@ def test_members_are_counted_and_no_reason_is_said_twice(say: Say, tmp_path: Pat
     rows = say("status").out.splitlines()
     after = rows[rows.index("⊘ Step other (skipped: not selected)") + 1]
     assert not after.startswith(" ")
+
+
+# On a terminal.
+
+
+@pytest.mark.parametrize(("columns", "has_start"), [(81, False), (82, True)])
+def test_the_table_of_runs_fits_into_the_terminal(
+    say: Say, tmp_path: Path, *, columns: int, has_start: bool
+) -> None:
+    """Where the columns do not fit, the time of the start is left out, since the id of a run begins with it."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nname: deploy\nsteps: [{id: a, run: exit 3}, {id: bc, run: exit 3}]\n"
+    )
+    assert say("run", "-q").code == 1
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    words = [sys.executable, "-m", "planrun", "runs"]
+    assert subprocess.run(words, cwd=tmp_path, stdout=follower, check=False, timeout=60).returncode == 0
+    os.close(follower)
+    rows = os.read(leader, 65536).decode().splitlines()
+    os.close(leader)
+    assert ("Started" in rows[0]) is has_start
+    assert max(map(len, rows)) <= columns
+    assert "deploy" in rows[2]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.reports.policies import NO_POLICY
+from planrun.reports.policies import NO_POLICY_IN_SHORT
 from tests.cli.conftest import PLAN
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_the_table_has_a_row_per_step_and_a_total(say: Callable[..., Said], plan
         "",
         "Total: 8 steps, ~2000 tokens",
         "Risk: low, 0 destructive, 1 modifies files",
-        f"Policy: {NO_POLICY}",
+        f"Policy: {NO_POLICY_IN_SHORT}",
         "Schedule: dag, at most 2 at once",
         "Longest path: test > pack > ship (at most 3m30s, by its timeouts and retries)",
         "",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         (["exceute", "plan.yml"], 'no such command: "exceute"; did you mean "execute"?'),
         (["frobnicate"], 'no such command: "frobnicate"'),
         (["--fast"], "no such option"),
+        (["--dry-run"], "no such option: --dry-run; did you mean: planrun run --dry-run"),
         (["validate"], "no plan named; looked for"),
         (["show", "plan.yml", "--graf", "dot"], "did you mean"),
         (["show", "plan.yml", "--graph", "png"], "'png' is not one of"),

@@ -87,6 +87,26 @@ def test_a_wait_that_was_in_vain_names_the_holder(tmp_path: Path) -> None:
         assert len(list((tmp_path / ".planrun" / "runs").iterdir())) == 1
 
 
+def test_a_run_that_does_not_wait_is_told_what_it_can_do(tmp_path: Path) -> None:
+    """The refusal names the holder, then the commands that wait for it, watch it and end it; the last one works."""
+    with holding(tmp_path) as holder:
+        refused = start(tmp_path)
+        _, errors = refused.communicate(timeout=LIMIT)
+        (run,) = (each.name for each in (tmp_path / ".planrun" / "runs").iterdir())
+        assert refused.returncode == 2
+        assert errors.splitlines()[1:] == [
+            "  to wait for it: --wait-lock 10m",
+            f"  to watch it: planrun logs {run} --follow",
+            f"  to end it: planrun cancel {run}",
+        ]
+        cancel = [str(COMMAND), "cancel", run]
+        assert (
+            subprocess.run(cancel, cwd=tmp_path, check=False, timeout=LIMIT, capture_output=True).returncode
+            == 0
+        )
+        assert holder.wait(LIMIT) != 0
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_wait(tmp_path: Path, signum: signal.Signals) -> None:
     """A waiting command can be ended, with the exit code of the signal; nothing was made."""

@@ -178,7 +178,7 @@ def test_a_change_during_a_run_cancels_it_and_starts_again(tmp_path: Path, start
     watch = start()
     watch.wait_for("alpha-text")
     (tmp_path / "app.txt").write_text("beta-text\n")
-    watch.wait_for("planrun: app.txt changed; run 2")
+    watch.wait_for("planrun: app.txt changed; run 1 was cancelled; run 2")
     watch.wait_for("beta-text")
     watch.wait_for("waiting for a change")
     assert watch.count("cancelled by SIGINT") == 1

@@ -195,7 +195,7 @@ def test_a_try_sends_and_shows(tmp_path: Path, planrun: Command) -> None:
     assert "not sent: connection refused" in gone.stdout
     nobody = planrun("notify", "plan.yml", "--on", "waiting")
     assert (nobody.returncode, nobody.stdout) == (2, "")
-    assert "nobody is notified of `waiting`: add `notify` to the plan, e.g. `notify: [{" in nobody.stderr
+    assert "no target is notified of `waiting`: add `notify` to the plan, e.g. `notify: [{" in nobody.stderr
 
 
 def test_a_plan_without_targets_loads_nothing_of_it(tmp_path: Path) -> None:

@@ -74,6 +74,26 @@ def test_no_block_of_lines_stands_twice_in_succession(
     assert (advice in found) is (since is None)
 
 
+@pytest.mark.parametrize(("since", "shown_again"), [(1, []), (4, []), (5, ["    | Error: no"])])
+def test_a_cause_between_other_lines_is_shown_again(
+    tmp_path: Path, since: int, shown_again: list[str]
+) -> None:
+    """A short output stands right above, or other steps printed since and its cause is at the failed step too."""
+    story = Story(tmp_path, step("a"))
+    story.run("a", "failed", log=b"begin\nError: no\n").end(1)
+    assert [row for row in rows(story, printed={"a": since}) if "|" in row] == shown_again
+
+
+def test_each_of_several_failures_has_its_cause(tmp_path: Path) -> None:
+    """Of several failed steps none is left without the line that says why, wherever its output stands."""
+    story = Story(tmp_path, step("a"), step("b"))
+    for name in ("a", "b"):
+        story.run(name, "failed", log=b"Error: no\n")
+    story.end(1)
+    found = rows(story, printed={"a": 3, "b": 1})
+    assert [row for row in found if "|" in row] == ["    | Error: no", "    | Error: no"]
+
+
 def test_the_cause_is_among_the_last_lines(tmp_path: Path) -> None:
     """A cause that stands further up takes the place of lines that say less."""
     story = Story(tmp_path, step("a"))

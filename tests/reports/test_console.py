@@ -15,7 +15,7 @@ import pyte
 from planrun.reports.annotations import MAX_PROBLEMS
 from planrun.reports.ci import Look, look_of, sections_of
 from planrun.reports.console import Console
-from planrun.reports.policies import NO_POLICY
+from planrun.reports.policies import NO_POLICY_IN_SHORT
 from planrun.reports.screen import Screen
 from tests.reports.runs import RUN, Story, mixed_story, step
 from tests.reports.watching import Options, shown
@@ -24,7 +24,7 @@ from tests.reports.watching import Options, shown
 def test_plain_lines(tmp_path: Path) -> None:
     """One line for every end, with the place in the plan and the last output of a failed step."""
     rows = shown(mixed_story(tmp_path), Look()).splitlines()
-    assert rows.pop(1) == f"  policy: {NO_POLICY}"
+    assert rows.pop(1) == f"  policy: {NO_POLICY_IN_SHORT}"
     assert rows == [
         f"Release & ship: 9 steps, 2 at a time, run {RUN}",
         "✓ build: Build the wheel (12.3s)",
@@ -46,11 +46,14 @@ def test_plain_lines(tmp_path: Path) -> None:
         "Failed:",
         "  ✗ fetch  plans/release.yml:22",
         "    ran longer than 30.0s, transient error, 30.0s",
+        "    | 50%",
         "  ✗ integration: Tests | with <tricks> & @all #1  plans/release.yml:26",
         "    exit status 3, 2 attempts, 6.5s",
+        "    | second ```` try \ufffd",
         "Tolerated:",
         "  ✗ lint  plans/release.yml:14",
         "    exit status 1, 0.2s",
+        "    | E501 line too long",
         "Blocked by integration: deploy",
         "Skipped: notify (condition false: params.target == 'prod')",
         "Not selected: 1 step",

@@ -14,7 +14,7 @@ from planrun.model.plan import Limits
 from planrun.reports import facts
 from planrun.reports.ci import Look, look_of, sections_of
 from planrun.reports.console import Console, console
-from planrun.reports.policies import NO_POLICY
+from planrun.reports.policies import NO_POLICY_IN_SHORT
 from planrun.reports.screen import Screen
 from tests.reports.runs import RUN, Story, mixed_story, step
 from tests.reports.watching import Options, shown
@@ -208,4 +208,4 @@ def test_a_resumed_run_counts_what_is_left(tmp_path: Path) -> None:
     story.start("b")
     watching.on_event(story.events[-1], story.state)
     watching.tick()
-    assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n  policy: {NO_POLICY}\n"
+    assert out.getvalue() == f"release: 1 step, 2 at a time, run {RUN}\n  policy: {NO_POLICY_IN_SHORT}\n"

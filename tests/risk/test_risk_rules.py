@@ -338,6 +338,8 @@ def test_what_publishes_and_what_takes_rights_is_told_besides_that_it_is_not_kno
     ):
         assert classify(text).effects == ("network", "publishes", "unknown"), text
     assert classify("git push").reason == "`git push`: sends commits to a remote"
+    assert classify("env").reason == "`env`: env: prints every variable"
+    assert classify("frobnicate --all").reason == "`frobnicate --all`: frobnicate: unknown program"
     assert classify("sudo ls").effects == ("privilege", "unknown")
     assert classify("docker build .").effects == ("unknown",)
     assert classify("git commit -m push").effects == ("writes",)

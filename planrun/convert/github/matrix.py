@@ -342,9 +342,7 @@ class _Reading:
         if isinstance(value, float):
             shown = str(int(value)) if value.is_integer() else repr(value)
             if shown != node.value:
-                message = (
-                    f"`{node.value}` without quotes is the number {shown} there, and so it stands in the plan"
-                )
+                message = f"`{node.value}` without quotes is the number {shown} there, and is written so into the plan"
                 self.found.differs("number", message, node)
             return Quoted(shown)
         if isinstance(value, str):

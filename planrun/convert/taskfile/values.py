@@ -117,7 +117,7 @@ class Scope:
         if _SAFE.match(otherwise):
             self.plan.params.setdefault(name, {"type": "string", "default": otherwise})
             return Value(text=f"${{{{ params.{name} }}}}")
-        message = f"{name} stands in the plan as its default, and cannot be given to a run"
+        message = f"{name} is written into the plan as its default, and cannot be given to a run"
         self.found.differs("vars", message, place)
         return Value(text=literal_text(otherwise))
 
@@ -159,7 +159,9 @@ class Scope:
         if found.is_shell or found.items is not None or "${{" in found.text:
             return found
         if not _SAFE.match(found.text) or not _NAME.match(name):
-            message = f"the variable {name} stands in the plan as its text, and cannot be given to a run"
+            message = (
+                f"the variable {name} is written into the plan as its text, and cannot be given to a run"
+            )
             self.found.differs("vars", message, place)
             return found
         self.plan.params.setdefault(name, {"type": "string", "default": found.text})
@@ -206,9 +208,7 @@ def value_of(name: str, node: Node, scope: Scope) -> Value:
     if command is None:
         raise UntranslatableError("vars", f"{name} is made by `{', '.join(node.value)}`")
     script = joined(command, scope, text_of(command), in_script=True)
-    message = (
-        f"{name} is found out anew by each step that reads it; the shell splits it, and reads no quotes in it"
-    )
+    message = f"{name} is evaluated again by each step that reads it; the shell splits it, and reads no quotes in it"
     scope.found.differs("dynamic-vars", message, node)
     return Value(
         text=f"${{{name}}}", is_shell=True, lines=(*script.lines, f'{name}="$({script.text.strip()})"')

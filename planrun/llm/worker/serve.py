@@ -222,7 +222,7 @@ def serve() -> None:
     try:
         _answer_all(listener)
     except ImportError as error:
-        text = f"the anthropic package cannot be loaded: {error.msg}; install it anew: pip install anthropic"
+        text = f"the anthropic package cannot be loaded: {error.msg}; reinstall it by pip"
         listener.calls.get().cut("unavailable", text)
     sys.exit(0)
 

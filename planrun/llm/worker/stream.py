@@ -190,7 +190,7 @@ def _identity(fields: dict[str, str]) -> WorkloadIdentityCredentials:
 def _confine(response: httpx2.Response) -> None:
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("", "identity"):
-        raise Unusable("content_encoding", "the service sent a compressed answer, which nobody asked for")
+        raise Unusable("content_encoding", "the service sent a compressed answer, which was not requested")
     response.stream = _Capped(response.stream)
 
 

@@ -125,7 +125,7 @@ def _check_target(outline: Outline, node: Node) -> None:
     kinds = [kind for kind in KINDS if kind in node.value]
     if not kinds:
         hint = "add `webhook: URL`, `slack: {url_secret: NAME}` or `command: [PROGRAM]`"
-        outline.report("E102", "nobody to notify", node, hint)
+        outline.report("E102", "no target to notify", node, hint)
         return
     if len(kinds) > 1:
         message = f"`{kinds[0]}` and `{kinds[1]}` in one target"

@@ -283,9 +283,7 @@ class RetryRule(Written):
     exit: ExitCode | Annotated[list[ExitCode], Field(min_length=1)] | None = key(
         "Retry when the command ended with one of these codes.", [75]
     )
-    match: FullText | None = key(
-        "Retry when this text stands in the last lines of output.", "Connection reset"
-    )
+    match: FullText | None = key("Retry when this text is in the last lines of output.", "Connection reset")
 
 
 class Backoff(Written):

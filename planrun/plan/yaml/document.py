@@ -30,7 +30,7 @@ BEGINNINGS = {
     "plan": "begin it with `version: 1`",
     "policy": "e.g. `auto_approve: medium`",
     "project file": "e.g. `plan: plans/release.yml`",
-    "recording": "remove it, and record anew",
+    "recording": "remove it, and record it again",
 }
 """The hint where there is nothing in a file."""
 KEYS = {

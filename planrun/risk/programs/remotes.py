@@ -388,7 +388,7 @@ def _aws(use: Use) -> Finding | None:
         name, sign, _ = word.partition("=")
         options.append(word)
         if name in _AWS_NEVER or name[:2] != "--" or not _PLAIN.issuperset(word):
-            return high(f"aws {name}: an option that is not known")
+            return high(f"aws {name}: unknown option")
         if not sign and name not in _AWS_FLAGS:
             while at < len(given) and given[at][:1] != "-":
                 at += 1
@@ -399,7 +399,7 @@ def _aws(use: Use) -> Finding | None:
                     or "://" in value
                 ):
                     return high(f"aws {name}: a value that is read from elsewhere")
-    return None if _aws_reads(words) else high(f"aws {' '.join(words[:2])}: a use that is not known")
+    return None if _aws_reads(words) else high(f"aws {' '.join(words[:2])}: unknown use")
 
 
 def _aws_reads(words: list[str]) -> bool:

@@ -62,10 +62,10 @@ def _set(use: Use) -> Finding | None:
         flags = words[at]
         at += 1
         if flags[:1] not in ("-", "+") or not flags[1:] or not frozenset("euxo").issuperset(flags[1:]):
-            return high(f"set {flags}: an option that is not known")
+            return high(f"set {flags}: unknown option")
         if "o" in flags:
             if at >= len(words) or words[at] not in _SETS or not flags.endswith("o"):
-                return high("set -o: an option that is not known")
+                return high("set -o: unknown option")
             at += 1
     return None
 
@@ -150,5 +150,5 @@ PROGRAMS: dict[str, Rules] = {
         style="posix",
     ),
     "nice": Rule("read-only", "command", "-n=number --adjustment=number", style="posix"),
-    "env": Rule("read-only", "assign* command", style="posix", check=_env),
+    "env": Rule("read-only", "assign* command?", style="posix", check=_env),
 }

@@ -32,7 +32,7 @@ def _ps(use: Use) -> Finding | None:
             if "env" in word.lower():
                 return high("ps: shows the environment of processes", "secrets")
         elif word[:1] == "-" and not (word in _PS_WORDS or _PS_FLAGS.issuperset(word[1:])):
-            return high(f"ps {word}: an option that is not known")
+            return high(f"ps {word}: unknown option")
         elif word[:1] != "-" and not (word.isdigit() or frozenset("aAxuflwrjTvX").issuperset(word)):
             return high(f"ps {word}: may show the environment of processes", "secrets")
     return None
