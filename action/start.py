@@ -145,6 +145,8 @@ def _running(inputs: Inputs, _origin: Origin) -> list[str]:
         words += [f"--{name}={line}" for line in inputs.lines(name)]
     words += [f"--decide={value}" for value in inputs.values("decide")]
     words += [f"--{name}" for name in ("strict", "locked") if inputs.flag(name)]
+    # What is uploaded is looked at by people.
+    words += ["--html"] if inputs.flag("upload") else []
     return [*words, *inputs.words("args")]
 
 

@@ -30,6 +30,7 @@ class Settings(Record):
     always_shell: bool = False  # bash starts also for a script that is one plain command
     sandbox_backend: str = "auto"  # what confines steps with a sandbox
     report_dir: str = "planrun-out"
+    html: bool = False  # also write report.html
     events: str = ""  # a file, or the number of a descriptor, that gets the events as JSON Lines
     on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with each event
     junit_dialect: str = "default"

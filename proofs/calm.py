@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jsonschema
-from lxml import etree
+from lxml import etree, html
 from markdown_it import MarkdownIt
 
 from planrun.reports.facts import ICONS
@@ -144,6 +147,68 @@ def in_markdown(data: bytes, steps: int, failures: int, most: int = 2**63) -> It
 def _flat(tokens: list[Token] | None) -> list[Token]:
     """All tokens of a page, inline ones too."""
     return [found for token in tokens or [] for found in (token, *_flat(token.children))]
+
+
+_ELEMENTS = frozenset(
+    {"html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "p", "span", "ul"}
+    | {"li", "main", "section", "article", "pre", "code", "dl", "dt", "dd", "b", "small", "fieldset"}
+    | {"legend", "label", "input", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "svg"}
+    | {"g", "path", "rect", "text", "title", "details", "summary", "footer"}
+)
+_ATTRIBUTES = frozenset(
+    {"aria-hidden", "aria-label", "aria-labelledby", "charset", "checked", "class", "content", "d", "fill"}
+    | {"fill-opacity", "font-family", "font-size", "height", "hidden", "href", "http-equiv", "id", "lang"}
+    | {"name", "open", "role", "rx", "scope", "stroke", "stroke-dasharray", "stroke-width", "tabindex"}
+    | {"title", "type", "viewbox", "width", "x", "y"}
+)
+POLICY = re.compile(r"default-src 'none'; style-src 'sha256-([^']+)'; base-uri 'none'; form-action 'none'")
+
+
+def in_html(data: bytes, steps: int, failures: int) -> Iterator[str]:
+    """Yield what a browser would run, load or be led to by a page, and what the page lacks."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        yield f"not UTF-8: {error}"
+        return
+    yield from in_text(text)
+    if not text.startswith('<!DOCTYPE html>\n<html lang="en">'):
+        yield f"begins with {text[:40]!r}"
+    page = html.document_fromstring(text, parser=html.HTMLParser(huge_tree=True))
+    yield from _active_in(page)
+    style = page.findtext("head/style") or ""
+    metas = {meta.get("http-equiv"): meta.get("content", "") for meta in page.iter("meta")}
+    found = POLICY.fullmatch(metas.get("Content-Security-Policy", ""))
+    if not found or found[1] != b64encode(sha256(style.encode()).digest()).decode():
+        yield "no policy, or not that of the style"
+    rows = page.findall(".//table[@class='timeline']/tbody/tr")
+    if len(rows) != steps:
+        yield f"{len(rows)} rows for {steps} steps"
+    said = (page.findtext(".//h2[@id='failures']") or "").partition(" ")[0]
+    if (said or "0") != str(failures):
+        yield f"{said or 'no'} failures, not {failures}"
+    levels = [int(each.tag[1]) for each in page.iter("h1", "h2", "h3")]
+    if levels[:1] != [1] or levels.count(1) != 1 or any(b - a > 1 for a, b in pairwise(levels)):
+        yield f"headings {levels}"
+
+
+def _active_in(page: html.HtmlElement) -> Iterator[str]:
+    """Yield elements and attributes that planrun does not write, and links that leave the page or lead nowhere."""
+    ids: set[str] = set()
+    for element in page.iter():
+        if not isinstance(element.tag, str):
+            yield f"a comment or an instruction: {element.text!r:.60}"
+            continue
+        if element.tag not in _ELEMENTS:
+            yield f"an element {element.tag[:40]!r}"
+        yield from [f"an attribute {name[:40]!r}" for name in element.attrib if name not in _ATTRIBUTES]
+        if (own := element.get("id")) is not None:
+            if own in ids:
+                yield f"two elements {own!r}"
+            ids.add(own)
+    for link in page.iter("a"):
+        if not (link.get("href") or "").startswith("#") or (link.get("href") or "")[1:] not in ids:
+            yield f"a link to {link.get('href')!r:.60}"
 
 
 def in_console(vendor: str, text: str, failures: int) -> Iterator[str]:

@@ -17,8 +17,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
+
+import jinja2
 
 from planrun.model import commands
 from planrun.model.state import RunState
@@ -27,6 +29,7 @@ from planrun.reports import escape as logs
 from planrun.reports.ci import look_of
 from planrun.reports.console import BATCH, Console
 from planrun.reports.grouped import HEAD, TAIL
+from planrun.reports.html import page
 from planrun.reports.screen import Screen
 from planrun.reports.write import render
 from proofs import calm
@@ -79,6 +82,7 @@ def in_story(story: Story) -> Iterator[str]:
         yield from _named(f"junit {dialect}", calm.in_junit(data, count, dialect))
     yield from _named("json", calm.in_json(render(state, rundir, "json"), count))
     yield from _named("markdown", calm.in_markdown(render(state, rundir, "markdown"), count, failures))
+    yield from _named("html", calm.in_html(render(state, rundir, "html"), count, failures))
     yield from _named("text", calm.in_text(render(state, rundir, "text").decode()))
     yield from _named("outputs", calm.in_outputs(_outputs(story)))
     yield from _named("summary", calm.in_markdown(_summary(story), count, failures, calm.SUMMARY))
@@ -190,7 +194,18 @@ def in_a_real_run(seed: int) -> list[str]:
         (path / "plan.yml").write_text(plan, "utf-8")
         said = b"said=" + word(chance).replace("\0", "").encode("utf-8", "surrogatepass")
         done = subprocess.run(
-            [sys.executable, "-m", "planrun", "execute", "plan.yml", "--logs", "all", "--param", said],
+            [
+                sys.executable,
+                "-m",
+                "planrun",
+                "execute",
+                "plan.yml",
+                "--html",
+                "--logs",
+                "all",
+                "--param",
+                said,
+            ],
             cwd=folder,
             env=_environment(path, vendor),
             stdin=subprocess.DEVNULL,
@@ -223,6 +238,7 @@ def _in_what_it_left(folder: Path, vendor: str, done: subprocess.CompletedProces
     yield from _named("junit", calm.in_junit((out / "junit.xml").read_bytes(), 3))
     yield from _named("json", calm.in_json((out / "ledger.json").read_bytes(), 3))
     yield from _named("markdown", calm.in_markdown((out / "report.md").read_bytes(), 3, failures))
+    yield from _named("html", calm.in_html((out / "report.html").read_bytes(), 3, failures))
     if vendor in ("github", "gitea"):
         summary = (folder / "summary.md").read_bytes()
         yield from _named("summary", calm.in_markdown(summary, 3, failures, calm.SUMMARY))
@@ -274,10 +290,11 @@ def in_a_long_line(size: int) -> list[str]:
         return found
 
 
-def _as_it_is(text: str) -> str:
+def _as_it_is(text: Any) -> Any:
     return text
 
 
+ENVIRONMENT = jinja2.Environment
 LARGE = "summaries have no budget"
 FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "": nullcontext,
@@ -285,6 +302,10 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "control characters are kept": lambda: mock.patch.object(escape, "_REPLACED", {}),
     "XML is not escaped": lambda: mock.patch.object(elements, "escape", _as_it_is),
     "markdown is not escaped": lambda: mock.patch.object(escape, "_ESCAPES", {}),
+    "HTML is not escaped": lambda: mock.patch.object(
+        jinja2, "Environment", lambda **options: ENVIRONMENT(**{**options, "autoescape": False})
+    ),
+    "names in HTML are not cleaned": lambda: mock.patch.object(page, "_finalize", _as_it_is),
     "links are kept": lambda: mock.patch.object(escape, "_without_links", _as_it_is),
     "fences have three marks": lambda: mock.patch.object(escape, "longest_run", return_value=0),
     "Buildkite sees rows as they are": lambda: mock.patch.object(ci.Buildkite, "indent", b""),

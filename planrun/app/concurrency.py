@@ -93,3 +93,16 @@ def wait(acquire: Callable[[], object], held: WorkspaceHeld, patience: str, inbo
             held = error
         else:
             return
+
+
+def ways(holder: str) -> str:
+    """Return the rows below a refusal: what can be done about the run that holds the workspace."""
+    word, _, rest = holder.partition(" ")
+    if word != "run":  # a queue, or a verb that deletes runs
+        return "\n  to wait for it: --wait-lock 10m"
+    run = rest.partition(",")[0]
+    return (
+        "\n  to wait for it: --wait-lock 10m"
+        f"\n  to watch it: planrun logs {run} --follow"
+        f"\n  to end it: planrun cancel {run}"
+    )

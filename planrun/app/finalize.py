@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from planrun import __version__
+from planrun.app.engines import engine_of
 from planrun.app.rerun import given_up, lost_attempts
 from planrun.app.resume import policies_of, reopen
 from planrun.app.run import admission_of, scheduler_options, with_ceilings
 from planrun.app.selection import select
-from planrun.app.session import Session, engine_of
+from planrun.app.session import Session
 from planrun.errors import EXIT_FAILED, EXIT_OK
 from planrun.executors.containers import sweep_earlier
 from planrun.model import events as ev

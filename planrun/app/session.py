@@ -9,6 +9,7 @@ from planrun import __version__
 from planrun.actions.command import shell_on
 from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
 from planrun.actions.prepare import Steps
+from planrun.app.engines import engine_of
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
-_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose")  # by whoever continues the run
-_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose")  # where they are given
+# By whoever continues the run, and where they are given.
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose", "html")
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose", "html")
 
 
 class Result(Record):
@@ -201,10 +203,10 @@ class Session:
         try:
             self._take(run)
         except WorkspaceHeld as held:
-            if not self.settings.wait_lock:
-                raise WorkspaceHeld(held.holder, _ways(held.holder)) from None
-            from planrun.app.concurrency import wait  # few runs wait
+            from planrun.app.concurrency import wait, ways  # few runs wait
 
+            if not self.settings.wait_lock:
+                raise WorkspaceHeld(held.holder, ways(held.holder)) from None
             wait(lambda: self._take(run), held, self.settings.wait_lock, self.inbox)
 
     def _take(self, run: str) -> None:
@@ -256,7 +258,12 @@ class Session:
     def report(self, state: RunState, rundir: str, head: str) -> tuple[dict[str, str], RecordsLost | None]:
         """Write the reports of a run; returns the paths of those written, and what could not be written."""
         folder = os.path.join(self.workspace, self.settings.report_dir)
-        return write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+        paths, lost = write_reports(state, rundir, folder, head=head, dialect=self.settings.junit_dialect)
+        if paths and (self.settings.html or state.options.get("html")):
+            from planrun.app.pages import write_page_of  # few runs ask for it
+
+            lost = write_page_of(state, rundir, head, paths) or lost
+        return paths, lost
 
     def opening(
         self, plan: Plan, params: dict[str, Any], selection: Mapping[str, Any], named: Mapping[str, Any]
@@ -588,28 +595,3 @@ class Session:
         self.admission.keep(steps.place.rundir)
         approve_or_ask(state, gates, selected, record, opening["at"])
         return gates
-
-
-def engine_of(plan: Plan) -> str:
-    """Return the container program, where a step needs one and one is installed."""
-    if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
-        return ""
-    from planrun.actions import containers  # few plans have any
-
-    try:
-        return containers.engine_of()
-    except containers.NoEngine:  # each such step reports it
-        return ""
-
-
-def _ways(holder: str) -> str:
-    """Return the rows below a refusal: what can be done about the run that holds the workspace."""
-    word, _, rest = holder.partition(" ")
-    if word != "run":  # a queue, or a verb that deletes runs
-        return "\n  to wait for it: --wait-lock 10m"
-    run = rest.partition(",")[0]
-    return (
-        "\n  to wait for it: --wait-lock 10m"
-        f"\n  to watch it: planrun logs {run} --follow"
-        f"\n  to end it: planrun cancel {run}"
-    )

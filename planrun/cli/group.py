@@ -15,8 +15,9 @@ from planrun.cli.overview import OVERVIEW, group_help
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import ENDINGS, default_steps
 from planrun.cliutil.failure import complain
-from planrun.cliutil.options import EXECUTE, FOLDER_FLAGS, folder_hint
+from planrun.cliutil.options import EXECUTE
 from planrun.cliutil.printing import say
+from planrun.cliutil.unknown import FOLDER_FLAGS, folder_hint
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.near import near_names
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import click
 
 from planrun.app.inspect import inspect
+from planrun.app.pages import baseline_of
 from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.printing import say_bytes
-from planrun.reports.write import place, render
+from planrun.reports.write import Source, place, render, rendered
 
-FORMATS = ("text", "markdown", "junit", "json")
+FORMATS = ("text", "markdown", "html", "junit", "json")
 DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
 
 
-@click.command(short_help="Write a report as JUnit, markdown, JSON or text.")
+@click.command(short_help="Write a report as HTML, JUnit, markdown, JSON or text.")
 @click.argument("run", default="last", shell_complete=complete_runs)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="What to write."
@@ -40,6 +41,7 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
     \b
     Examples:
       planrun report
+      planrun report last --format html -o report.html
       planrun report last --format markdown >> "$GITHUB_STEP_SUMMARY"
       planrun report 20260131-09 --format junit --junit-dialect surefire -o junit.xml
       planrun report --format json | jq '.steps[] | select(.status == "failed")'
@@ -52,7 +54,10 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
             f"planrun: warning: the ledger is {inspected.reading.condition}{where}; the report ends there\n"
         )
     head = inspected.reading.head if inspected.reading.condition == "intact" else ""
-    data = render(inspected.state, inspected.rundir, "json" if as_json else form, head=head, dialect=dialect)
+    source = Source(state=inspected.state, rundir=inspected.rundir, head=head, dialect=dialect)
+    if form == "html" and not as_json:
+        source = source.but(baseline=baseline_of(inspected.state, inspected.rundir))
+    data = rendered(source, "json" if as_json else form)
     if output is None:
         say_bytes(data)
     else:

@@ -64,7 +64,13 @@ TABLE = (
     Verb("logs", "[RUN] [STEP]", "runs", "print the output of the steps", "logs.cli:logs"),
     Verb("status", "[RUN]", "runs", "show the progress of a run, and what blocks it", "runs.cli:status"),
     Verb("runs", "", "runs", "list the runs in this folder", "runs.cli:runs"),
-    Verb("report", "[RUN]", "runs", "write a report as JUnit, markdown, JSON or text", "cli.report:report"),
+    Verb(
+        "report",
+        "[RUN]",
+        "runs",
+        "write a report as HTML, JUnit, markdown, JSON or text",
+        "cli.report:report",
+    ),
     Verb(
         "explain",
         "RUN STEP",

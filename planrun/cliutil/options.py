@@ -154,6 +154,13 @@ RUNNING = (
         help="Where junit.xml, report.md and ledger.json go. Default: planrun-out",
     ),
     Option(
+        flags=("--html",),
+        name="html",
+        section="Output and reports",
+        kind="flag",
+        help="Also write report.html: the run as one page, as `planrun report --format html` does.",
+    ),
+    Option(
         flags=("--events",),
         name="events",
         section="Output and reports",
@@ -488,7 +495,9 @@ def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str
         flag, more, value = _split(word)
         option = known.get(flag)
         if option is None:
-            raise WrongLine(f"no such option: {flag}{_suggestion(flag, known)}")
+            from planrun.cliutil.unknown import suggestion  # for messages only
+
+            raise WrongLine(f"no such option: {flag}{suggestion(flag, known)}")
         if option.kind == "flag":
             if more:
                 words.insert(0, _unbundled(flag, value))
@@ -579,20 +588,3 @@ def _is_on(option: Option, text: str) -> bool:
     if word in ON or word in OFF:
         return word in ON
     raise InvalidInput(f'{option.variable} takes 1, true, yes or on, or 0, false, no or off, not "{text}"')
-
-
-FOLDER_FLAGS = ("-C", "--directory")
-
-
-def folder_hint(verb: str) -> str:
-    """Return where the option for the folder stands."""
-    return f"it stands before the verb: planrun -C DIR {verb}"
-
-
-def _suggestion(flag: str, known: Mapping[str, object]) -> str:
-    from planrun.plan.problems import did_you_mean
-
-    if flag in FOLDER_FLAGS:
-        return f"; {folder_hint('VERB')}"
-    hint = did_you_mean(flag, [name for name in known if name.startswith("--")])
-    return f"; {hint}" if hint else ""

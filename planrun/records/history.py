@@ -32,7 +32,7 @@ MAX_BYTES = 16 << 20  # of one file; 100,000 steps need 9 MiB
 _FORM = "planrun history 1"
 _NONE = "-"
 _MARKS = {"completed": "c", "flaky": "k", "failed": "f"}
-_LETTERS = {mark: word for word, mark in _MARKS.items()}
+LETTERS = {mark: word for word, mark in _MARKS.items()}
 # The shape of cells: every digit is 0, every mark c.
 _SHAPE = str.maketrans("123456789kf", "000000000cc")
 _SHAPES = frozenset([f"c{'0' * digits}.000" for digits in range(1, 10)])
@@ -209,7 +209,7 @@ def _cell(ending: str, seconds: float) -> str:
 
 def _past(cell: str) -> Past:
     """Parse a cell that was validated."""
-    return Past(ending=_LETTERS[cell[0]], seconds=_seconds(cell[1:]))
+    return Past(ending=LETTERS[cell[0]], seconds=_seconds(cell[1:]))
 
 
 def _seconds(text: str) -> float:

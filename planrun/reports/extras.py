@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.tables import Table
 
 MAX_SHOWN = 1000  # characters of a value
 _HEAD = "\n## Outputs\n\n| Output | Value |\n| --- | --- |\n"
@@ -50,12 +51,25 @@ def output_properties(state: RunState) -> dict[str, str]:
 
 def _shown(state: RunState) -> dict[str, str]:
     """Return each value as text of one line."""
-    return {name: _cut(value) for name, value in (state.ended.outputs if state.ended else {}).items()}
+    return {name: shown_value(value) for name, value in (state.ended.outputs if state.ended else {}).items()}
 
 
-def _cut(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """Return a value as text of one line: texts as they are, anything else as JSON."""
     text = line(value) if isinstance(value, str) else dumps(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+
+def _outputs_table(state: RunState) -> Iterator[Table]:
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    if outputs := _shown(state):
+        yield Table(
+            heading="Outputs",
+            caption="Outputs of the plan",
+            columns=columns(("Output", "code"), ("Value", "code")),
+            rows=tuple(outputs.items()),
+        )
 
 
 MAX_OF_STEP = 50  # files of one step that the report lists; the ledger has more
@@ -92,6 +106,32 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
     for row in step.restored.files if step.restored else ended.files if ended else ():
         if row["op"] in (*MADE, "more") and "key" not in row:
             yield row
+
+
+def _produced_table(state: RunState) -> Iterator[Table]:
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    rows, left = [], 0
+    for step in facts.listed(state):
+        made = list(_made(step))
+        shown = [row for row in made if "path" in row][:MAX_OF_STEP]
+        left += sum([row.get("count", 1) for row in made]) - len(shown)
+        name = step.step.id
+        rows += [(name, row["path"], facts.size(row["bytes"]), row["op"], row["sha256"]) for row in shown]
+    if rows or left:
+        yield Table(
+            heading="Produced files",
+            caption="Files that steps declare and made",
+            columns=columns(
+                ("Step", "step"),
+                ("File", "code"),
+                ("Size", "number"),
+                ("Change", "text"),
+                ("SHA-256", "code"),
+            ),
+            rows=tuple(rows),
+            note=f"{left} more files are in ledger.json." if left else "",
+        )
 
 
 def _secret_warnings(state: RunState) -> Iterator[str]:
@@ -196,11 +236,12 @@ ROLLBACK: Part = {
     "text_end": _rollback_text,
     "properties": _rollback_properties,
 }
-PRODUCED: Part = {"page_end": _produced_page}
+PRODUCED: Part = {"page_end": _produced_page, "tables": _produced_table}
 OUTPUTS: Part = {
     "failures": _outputs_failures,
     "ending": output_rows,
     "page_end": _outputs_page,
+    "tables": _outputs_table,
     "text_rows": _outputs_text,
     "properties": output_properties,
 }

@@ -211,6 +211,12 @@ def option(state: RunState, name: str) -> object:
     return state.options.get(name)
 
 
+def has_secret_in_plan(state: RunState) -> bool:
+    """Whether the plan itself holds the value of a secret, so that what it has written must not be shown."""
+    about: Any = option(state, "secrets")
+    return bool(about and about.get("in_plan"))
+
+
 def notes(state: RunState) -> tuple[str, ...]:
     """Which options of a run were not granted: budgets above the limits, the step cache."""
     budget, refused = option(state, "budget"), option(state, "store_refused")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planrun.model.events import Event
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.tables import Table
 
 APPROVAL_FILE = "approval.json"
 _CHOICES = ("decide", "failure")  # kinds of gates that have options
@@ -333,7 +334,42 @@ def _closing(state: RunState) -> Iterator[str]:
     return rows(state) if is_waiting(state) else iter(())
 
 
+def _tables(state: RunState) -> Iterator[Table]:
+    """Yield who was asked what, why, and who answered."""
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    found = []
+    for name, gate in gates(state):
+        opened, answered = gate.opened, gate.answered
+        who = [line(answered.by, 200) if answered else "", line(answered.approval) if answered else ""]
+        found.append(
+            (
+                name or "the plan",
+                asked(opened) if opened else "",
+                grounds(opened) if opened else "",
+                answer(answered) if answered else status_of(state, name, gate),
+                ", ".join(filter(None, who)),
+                f"{answered.at[:19].replace('T', ' ')} UTC" if answered else "",
+            )
+        )
+    if found:
+        yield Table(
+            heading="Approvals and answers",
+            caption="What was asked, and who answered",
+            columns=columns(
+                ("Step", "step"),
+                ("Question", "text"),
+                ("Why", "text"),
+                ("Answer", "text"),
+                ("By", "text"),
+                ("At", "text"),
+            ),
+            rows=tuple(found),
+        )
+
+
 GATES: Part = {
+    "tables": _tables,
     "opening": _opening,
     "event_line": event_line,
     "closing": _closing,

@@ -13,13 +13,14 @@ from planrun.reports.versions import OUTCOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.tables import Kind, Table
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""
@@ -303,7 +304,37 @@ def page_sections(state: RunState) -> Iterator[str]:
     yield f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
 
 
-def _row(call: Call) -> str:
+def _tables(state: RunState) -> Iterator[Table]:
+    """Yield every call, the budgets, and what each step was estimated to need and used."""
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    planning = state.planning
+    if planning is None or not planning.calls:
+        return
+    more = len(planning.calls) - _MOST_ROWS
+    kinds: Sequence[Kind] = ("number", "text", "code", "text", "number", "number", "number", "number")
+    yield Table(
+        heading="Language model",
+        caption="Calls to models, with tokens and cost",
+        columns=columns(*zip(_HEAD, kinds, strict=True)),
+        rows=tuple([_cells(call) for call in planning.calls[:_MOST_ROWS]]),
+        note=f"{totals_line(state)}." + (f" {more} more calls are in ledger.json." if more > 0 else ""),
+    )
+    rows = [
+        (name, str(estimated or ""), str(used or ""))
+        for name, estimated, used in estimates(state)[:_MOST_ROWS]
+    ]
+    if rows:
+        yield Table(
+            heading="Tokens by step",
+            caption="Tokens that were estimated and used, by step",
+            columns=columns(("Step", "step"), ("Estimated", "number"), ("Used", "number")),
+            rows=tuple(rows),
+        )
+
+
+def _cells(call: Call) -> tuple[str, ...]:
+    """Return the cells of a call, not yet escaped."""
     asked, answered = call.asked, call.answered
     ending = answered.ending if answered else "no recorded end"
     usage = answered.usage if answered else {}
@@ -312,17 +343,13 @@ def _row(call: Call) -> str:
     used = f"{int(call.used('tokens'))}{'' if sure else ' at most'}"
     reserved = int(asked.reserved.get("tokens", 0))
     took = units.seconds(answered.duration) if answered else ""
-    cells = (
-        str(asked.call),
-        inline(asked.purpose),
-        code((answered.model if answered else "") or asked.model),
-        inline(ending),
-        used,
-        str(reserved),
-        price,
-        took,
-    )
-    return f"| {' | '.join(cells)} |\n"
+    model = (answered.model if answered else "") or asked.model
+    return str(asked.call), asked.purpose, model, ending, used, str(reserved), price, took
+
+
+def _row(call: Call) -> str:
+    number, purpose, model, ending, *rest = _cells(call)
+    return f"| {' | '.join([number, inline(purpose), code(model), inline(ending), *rest])} |\n"
 
 
 def _summary(state: RunState) -> Iterator[tuple[str, str, str]]:
@@ -339,6 +366,7 @@ def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
 MODELS: Part = {
     "event_line": event_line,
     "summary": _summary,
+    "tables": _tables,
     "page_end": page_sections,
     "properties": usage_properties,
     "fill_ledger": _fill_ledger,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.elements import Dialect, Suite
+    from planrun.reports.tables import Table
 
     Rows = Callable[[RunState], Iterable[str]]
     RowsKey = Literal[
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
         step_rows: Callable[[StepState], str]  # below the line of a step on the page
         text_rows: Rows  # below the summary
         text_end: Rows
+        # The HTML report; of a part without tables it shows `text_rows` and `text_end`.
+        tables: Callable[[RunState], Iterable[Table]]
         # JUnit.
         properties: Callable[[RunState], dict[str, str]]
         suites: Callable[[RunState, str, Dialect], list[Suite]]  # state, run directory, dialect

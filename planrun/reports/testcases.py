@@ -75,7 +75,7 @@ class _Writing:
         prefix = f"{facts.name(step)} / " if step.step.group or not self.dialect.wrapped else ""
         found: list[Suite] = []
         try:
-            for head, cases in _kept(rundir, file):
+            for head, cases in kept(rundir, file):
                 name = f"{above} / {head['suite']}" if head["suite"] else above
                 found.append(
                     self._suite(
@@ -175,7 +175,7 @@ def _verdict(case: dict[str, Any], *, tolerated: bool) -> str:
     return "skipped" if kind and tolerated else str(kind)
 
 
-def _kept(rundir: str, file: str) -> Iterator[tuple[dict[str, Any], Iterator[dict[str, Any]]]]:
+def kept(rundir: str, file: str) -> Iterator[tuple[dict[str, Any], Iterator[dict[str, Any]]]]:
     """Yield each suite with its cases, which are to be read before the next; raises OSError, ValueError."""
     if not file.startswith("logs/") or ".." in file.split("/"):
         raise FileNotFoundError(file)

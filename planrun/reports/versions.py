@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.tables import Table
 
     Cause = RunStarted | RunResumed | PlanningEnded
 
@@ -138,6 +139,72 @@ def page_sections(state: RunState) -> Iterator[str]:
     yield "".join(rows)
 
 
+def _tables(state: RunState) -> Iterator[Table]:
+    """Yield the steps of each version beside those of the version before it, then plannings without a version."""
+    from itertools import pairwise
+
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    known = versions(state)
+    hidden = facts.has_secret_in_plan(state)
+    for before, after in pairwise(known):
+        old, new = state.versions.get(before["version"]), state.versions.get(after["version"])
+        rows, same = _beside(old, new, hidden=hidden) if old and new else ([], 0)
+        notes = [f"{_origin(after)}, digest {after['digest'][:12]}", line(after["message"]).rstrip(".")]
+        notes += [f"{same} step{' is' if same == 1 else 's are'} the same in both"] if same else []
+        yield Table(
+            heading=f"Plan versions {before['version']} and {after['version']}",
+            caption="Steps that were replaced and added, side by side",
+            columns=columns(
+                (f"Version {before['version']}", "code"), (f"Version {after['version']}", "code")
+            ),
+            rows=tuple(rows),
+            note=". ".join(filter(None, notes)) + ".",
+        )
+    fruitless = [
+        (line(_planning_row(ended)), "\n".join(map(line, _refusals(ended)))) for ended in _fruitless(state)
+    ]
+    if fruitless:
+        yield Table(
+            heading="Plannings without a new version",
+            caption="What models were asked, and why their answer was not used",
+            columns=columns(("Planning", "text"), ("Refusals and problems", "code")),
+            rows=tuple(fruitless),
+        )
+
+
+def _beside(old: Plan, new: Plan, *, hidden: bool) -> tuple[list[tuple[str, str]], int]:
+    """Return steps of two versions side by side, those that replace others beside these, and how many are the same."""
+    known = {step.id: step for step in old.steps}
+    instead: dict[str, list[Step]] = {}
+    added: list[Step] = []
+    for step in new.steps:
+        if step.id not in known:
+            first = next((name for name in step.replaces if name in known), "")
+            (instead.setdefault(first, []) if first else added).append(step)
+    replaced = {name for step in new.steps if step.id not in known for name in step.replaces}
+    rows = []
+    for name in [name for name in known if name in replaced][:_MOST]:
+        beside = instead.get(name, [])
+        rows.append(
+            (
+                _written(known[name], hidden=hidden),
+                "\n\n".join([_written(each, hidden=hidden) for each in beside]),
+            )
+        )
+    rows += [("", _written(step, hidden=hidden)) for step in added[:_MOST]]
+    return rows, len(set(known) - replaced)
+
+
+def _written(step: Step, *, hidden: bool) -> str:
+    """Return a step as it is written, in a few lines."""
+    waits = ", ".join([edge.on for edge in step.edges])
+    rows = [f"{line(step.id)}: {line(step.title)}" if step.title else line(step.id)]
+    rows += [f"depends on: {line(waits)}"] if waits else []
+    rows += [] if hidden else [step.action.written()[:1000]]
+    return "\n".join(filter(None, rows))
+
+
 def _origin(version: Mapping[str, Any]) -> str:
     """Say where a version comes from."""
     cause, model = version["cause"], version["model"] or "a model"
@@ -192,6 +259,7 @@ def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
 
 VERSIONS: Part = {
     "page_end": page_sections,
+    "tables": _tables,
     "text_rows": rows,
     "properties": version_properties,
     "fill_ledger": _fill_ledger,

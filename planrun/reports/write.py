@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planrun.model.state import RunState
+    from planrun.reports.html.comparison import Baseline
 
 
 _NOTED = "notifications.jsonl"  # in the folder of a run
@@ -33,8 +34,9 @@ class Source(Record):
 
     state: RunState
     rundir: str
-    head: str  # the hash of the ledger's last line
-    dialect: str  # of JUnit
+    head: str = ""  # the hash of the ledger's last line
+    dialect: str = "default"  # of JUnit
+    baseline: Baseline | None = None  # for the HTML report: what is known of earlier runs; None: nothing
 
 
 def _junit(run: Source, out: BinaryIO) -> None:
@@ -49,6 +51,10 @@ def _text(run: Source, out: BinaryIO) -> None:
     load("text").write_text(run.state, run.rundir, out)
 
 
+def _html(run: Source, out: BinaryIO) -> None:
+    load("html.page").write_html(run.state, run.rundir, out, head=run.head, baseline=run.baseline)
+
+
 def _json(run: Source, out: BinaryIO) -> None:
     # `stat` and no module: most runs send no notification.
     noted = os.path.exists(os.path.join(run.rundir, _NOTED))
@@ -61,7 +67,9 @@ _FORMATS: dict[str, tuple[Callable[[Source, BinaryIO], None], str]] = {
     "markdown": (_markdown, "report.md"),
     "text": (_text, ""),
     "json": (_json, "ledger.json"),
+    "html": (_html, ""),
 }
+HTML = "report.html"
 FORMATS = tuple(_FORMATS)
 
 
@@ -119,9 +127,20 @@ def make_folder(path: str) -> None:
         raise RecordsLost(f"cannot make the report folder {path}: {error.strerror}") from None
 
 
+def write_page(source: Source, report_dir: str) -> str:
+    """Write the HTML report into the folder of the reports, which is there; returns its path. Raises RecordsLost."""
+    path = os.path.join(report_dir, HTML)
+    place(path, _bound(_html, source))
+    return path
+
+
 def render(state: RunState, rundir: str, form: str, *, head: str = "", dialect: str = "default") -> bytes:
     """Return one report as bytes; raises InvalidInput for an unknown format or dialect."""
-    source = Source(state=state, rundir=rundir, head=head, dialect=_known_dialect(dialect))
+    return rendered(Source(state=state, rundir=rundir, head=head, dialect=_known_dialect(dialect)), form)
+
+
+def rendered(source: Source, form: str) -> bytes:
+    """Return one report as bytes; raises InvalidInput for an unknown format."""
     if form not in _FORMATS:
         raise InvalidInput(f'unknown report format "{form}"; known: {", ".join(FORMATS)}')
     out = io.BytesIO()

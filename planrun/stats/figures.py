@@ -11,6 +11,7 @@ from planrun.app.copies import stored_plan
 from planrun.clock import between
 from planrun.errors import PlanrunError
 from planrun.model import graph
+from planrun.model.critical import critical_path
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -78,33 +79,13 @@ def _with_members(waits: Waits, trace: Trace) -> Waits:
 def critical(trace: Trace, waits: Waits) -> list[Stretch]:
     """Return the path that ends with the step that ended last: before each, what it waited for that ended last."""
     ran = {name: step for name, step in trace.steps.items() if step.started and step.ended and name in waits}
-    if not ran:
-        return []
-    name = max(ran, key=lambda each: (ran[each].ended, ran[each].started))
     found: list[Stretch] = []
-    while True:
-        before = _last_before(name, waits, ran)
-        since = ran[before].ended if before else trace.started
+    since = trace.started
+    for name in critical_path(waits, {each: (step.started, step.ended) for each, step in ran.items()}):
         waited = max(0.0, between(since, ran[name].started))
         found.append(Stretch(step=name, seconds=ran[name].seconds, waited=waited))
-        if not before or len(found) > len(ran):
-            return found[::-1]
-        name = before
-
-
-def _last_before(name: str, waits: Waits, ran: Mapping[str, StepTrace]) -> str:
-    """Of the steps that one waits for, directly or through such as never ran, the one that ran and ended last."""
-    best, seen, stack = "", {name}, list(waits[name])
-    while stack:
-        other = stack.pop()
-        if other in seen:
-            continue
-        seen.add(other)
-        if other not in ran:
-            stack += waits.get(other, ())
-        elif ran[other].ended <= ran[name].started and (not best or ran[other].ended > ran[best].ended):
-            best = other
-    return best
+        since = ran[name].ended
+    return found
 
 
 def savings(trace: Trace, waits: Waits, path: Sequence[Stretch], most: int = 10) -> dict[str, float]:

@@ -47,6 +47,7 @@ def test_each_input_becomes_its_option() -> None:
         auto_approve="medium",
         decide="auth=jwt\nsure=yes ",
         locked="true",
+        upload="true",
     ) == [
         "execute",
         "--report-dir=out",
@@ -65,6 +66,7 @@ def test_each_input_becomes_its_option() -> None:
         "--decide=sure=yes ",
         "--strict",
         "--locked",
+        "--html",
         "--tag",
         "a b",
         "--no-rollback",

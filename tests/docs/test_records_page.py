@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from planrun.model.events import EVENTS
 from planrun.reports import escape, grouped, junit, markdown
 from planrun.reports.elements import DIALECTS
+from planrun.reports.html import steps
 from tests.docs.pages import ROOT, keys_of, text_of
 
 PAGE = "records.md"
@@ -47,6 +48,9 @@ def test_sizes_are_those_of_the_code() -> None:
         junit.TRACE_BYTES,
         junit.TOTAL_BYTES,
         markdown.REPORT_LOG_BYTES,
+        steps.PASSED_BYTES,
+        steps.LOG_BYTES,
+        steps.ALL_LOGS,
         grouped.HEAD + grouped.TAIL,
         markdown.SUMMARY_BYTES,
     ]

@@ -1,0 +1,332 @@
+"""The HTML report of a run: data for the template, which writes all the markup and escapes every text.
+
+No run loads this unless it is asked for the page: it is the only module of the reports that knows Jinja2.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+
+import jinja2
+
+from planrun.model.record import Record
+from planrun.reports import causes, facts
+from planrun.reports.escape import line, plain
+from planrun.reports.gates import choices, commands, open_gates, until
+from planrun.reports.html.comparison import differences
+from planrun.reports.html.layout import MAX_NODES
+from planrun.reports.html.picture import Drawing, picture, shown_kinds
+from planrun.reports.html.steps import Pages, failures
+from planrun.reports.html.timeline import LEAST_WIDTH, timeline
+from planrun.reports.parts import parts_of, rows_of
+from planrun.reports.policies import asked, decision, grounds, in_force, risk_totals, totals_line, waits_for
+from planrun.reports.tables import Table, columns
+from planrun.sha256 import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, BinaryIO
+
+    from planrun.model.events import GateOpened
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.reports.html.comparison import Baseline
+    from planrun.reports.html.timeline import Line, Scale, Timeline
+    from planrun.reports.parts import Part
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "templates")
+_BUFFER = 200  # pieces of the page that are written at once
+MOST_DIFFERENCES = 50
+LARGE = MAX_NODES
+"""Steps of a run above which the page leaves out what would make it too large for a browser."""
+FILTERED = 12
+"""Steps from which on the list can be filtered."""
+# Of a bar: place and height in its row of 20 pixels, and a colour that can be told from white and from black.
+BARS = {
+    "wait": (9, 2, "#789"),
+    "gate": (7, 6, "#85e"),
+    "ok": (4, 12, "#293"),
+    "bad": (4, 12, "#d23"),
+    "again": (6, 8, "#b70"),
+    "cut": (6, 8, "#678"),
+    "live": (4, 12, "#28f"),
+}
+COLOURS = {
+    "completed": "#293",
+    "failed": "#d23",
+    "partial": "#b70",
+    "blocked": "#b70",
+    "cancelled": "#b70",
+    "paused": "#b70",
+    "waiting": "#85e",
+    "running": "#28f",
+    "skipped": "#789",
+    "pending": "#789",
+}
+"""Of the statuses in pictures, which always name them, too."""
+
+
+class Row(Record):
+    """A step in the list of steps, with its bars."""
+
+    step: str
+    title: str
+    status: str
+    why: str
+    bars: tuple[tuple[str, str, int, int, str], ...]  # place, width, top, height, colour
+    began: str
+    waited: str
+    ran: str
+    tries: int
+    critical: bool
+    classes: str
+
+
+class Waiting(Record):
+    """An open gate, and how to answer it."""
+
+    title: str
+    question: str
+    why: str
+    choices: tuple[str, ...]
+    until: str
+    commands: str
+
+
+def write_html(
+    state: RunState, rundir: str, out: BinaryIO, *, head: str = "", baseline: Baseline | None = None
+) -> None:
+    """Write the page to a binary file; raises OSError when `out` cannot be written.
+
+    `head` is the hash of the ledger's last line; `baseline`: what is known of earlier runs, None: nothing.
+    """
+    template = _environment().get_template("report.html.j2")
+    stream = template.stream(_context(state, rundir, head, baseline))
+    stream.enable_buffering(_BUFFER)
+    out.writelines(part.encode("utf-8", "replace") for part in stream)
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+def _finalize(value: Any) -> Any:
+    """Clean every text that the template prints and that was not cleaned before."""
+    return plain(value) if type(value) is str else value
+
+
+def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None) -> dict[str, Any]:
+    style = _style()
+    listed = [*facts.listed(state), *state.undoing.values()]
+    is_large = len(listed) > LARGE
+    scripts = not facts.has_secret_in_plan(state)
+    pages = Pages(state, rundir, scripts=scripts, is_large=is_large)
+    times = timeline(state)
+    drawn = picture(state, times.path)
+    parts = parts_of(state)
+    labels = facts.labels(state)
+    return {
+        "style": style,
+        "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
+        "icons": facts.ICONS,
+        "anchors": {details.step: f"s{number}" for number, details in enumerate(pages.details, 1)},
+        "titles": {step.step.id: line(step.step.title) for step in listed},
+        "statuses": {step.step.id: (step.status, facts.details(step)) for step in listed},
+        **_summary(state, parts, head),
+        "failures": failures(state, rundir),
+        "waiting": [_waiting(state, gate) for gate in open_gates(state)],
+        "causes": [*causes.rows(state)] if state.settled else [],
+        "baseline": baseline,
+        "differences": _table_of_differences(state, baseline) if baseline and baseline.run else None,
+        "rows": [_row(step, times, labels, waits=not is_large) for step in listed],
+        "is_large": is_large,
+        "filtered": len(listed) >= FILTERED,
+        "scale": times.scale,
+        "ticks": [(_short(tick.at), tick.text) for tick in times.scale.ticks()],
+        "breaks": [(_short(at), _short(width), text) for at, width, text in times.scale.breaks()],
+        "legend": _legend(times, waits=not is_large),
+        "bars_of": BARS,
+        "colours": COLOURS,
+        "path": times.path,
+        "is_resumed": bool(state.resumed),
+        "path_seconds": facts.seconds(sum([_ran(times.lines[name]) for name in times.path])),
+        "drawing": drawn if isinstance(drawn, Drawing) else None,
+        "kinds": shown_kinds(drawn) if isinstance(drawn, Drawing) else (),
+        "matrix": None if isinstance(drawn, Drawing) else drawn,
+        "details": pages.details,
+        "tables": [_policy_table(state), *[table for part in parts for table in _tables(part, state)]],
+        "texts": ["\n".join(rows) for part in parts if (rows := _texts(part, state))],
+    }
+
+
+def _style() -> str:
+    with open(os.path.join(_FOLDER, "report.css"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any]:
+    """Return what stands at the top of the page."""
+    status = facts.status_of(state)
+    started = state.started
+    ending = f"exit code {state.ended.exit_code}" if state.ended else facts.unended(state)
+    rows = [
+        ("Plan", f"{line(state.plan.file)}, version {state.plan.version}, digest {state.plan.digest[:12]}"),
+        ("Run", line(started.run) if started else ""),
+        ("Started", f"{started.at[:19].replace('T', ' ')} UTC" if started else ""),
+        ("Policy", in_force(state)),
+        ("Risk", totals_line(risk_totals(state))),
+    ]
+    rows += [
+        (name, value) for part in parts if "summary" in part for name, _, value in part["summary"](state)
+    ]
+    rows += [("Ledger head", head)] if head else []
+    warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
+    objection = facts.objection(state)
+    return {
+        "title": line(state.plan.title or state.plan.name),
+        "goal": line(state.plan.goal, 500),
+        "status": status,
+        "icon": facts.ICONS.get(status, facts.ICONS["running"]),
+        "outcome": facts.outcome(state),
+        "ending": ending,
+        "duration": facts.seconds(facts.elapsed(state)),
+        "counts": [(name, count) for name, count in facts.counts(state) if count or name == "Total"],
+        "summary": [row for row in rows if row[1]],
+        "warnings": ([objection] if objection else []) + warnings,
+        "next": facts.to_continue(state) if status in ("failed", "cancelled", "paused") else "",
+        "planrun": line(started.planrun) if started else "",
+    }
+
+
+def _waiting(state: RunState, opened: GateOpened) -> Waiting:
+    return Waiting(
+        title=waits_for(opened),
+        question=asked(opened),
+        why=grounds(opened),
+        choices=tuple(choices(opened)),
+        until=until(opened).removeprefix("until "),
+        commands="\n".join(commands(state, opened)),
+    )
+
+
+def _row(step: StepState, times: Timeline, labels: Mapping[str, str], *, waits: bool) -> Row:
+    found, name, status = times.lines[step.step.id], step.step.id, step.status
+    flaky = "flaky" if status == "completed" and step.flaky else ""
+    why = "" if status in ("completed", "pending", "running") else facts.cause(step)
+    critical = name in times.path
+    classes = [
+        f"rest {status}" if status != "completed" else "",
+        "path" if critical else "",
+        "again" if len(step.attempts) > 1 else "",
+    ]
+    label = f"{line(labels[name])}: " if name in labels else ""
+    return Row(
+        step=name,
+        title=label + line(step.step.title),
+        status=status,
+        why="cached" if step.restored else flaky or ("" if why == status else why),
+        bars=tuple(_bars(found, times.scale, waits=waits)),
+        began=f"{found.began:.1f}s" if found.began is not None else "",
+        waited=facts.seconds(found.waited) if found.waited >= 0.05 else "",
+        ran=facts.seconds(facts.duration(step)) if step.tries else "",
+        tries=len(step.attempts),
+        critical=critical,
+        classes=" ".join(filter(None, classes)),
+    )
+
+
+def _bars(found: Line, scale: Scale, *, waits: bool) -> Iterator[tuple[str, str, int, int, str]]:
+    for piece in found.pieces:
+        at, width = scale.span(piece)
+        if piece.what != "wait" or (waits and width > LEAST_WIDTH):
+            yield (_short(at), _short(width), *BARS[piece.what])
+
+
+def _ran(found: Line) -> float:
+    return sum([piece.end - piece.begin for piece in found.pieces if piece.what not in ("wait", "gate")])
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _legend(times: Timeline, *, waits: bool) -> list[tuple[str, str]]:
+    """Return the kinds of bars in the list, with their names."""
+    names = {
+        "wait": "waiting to start",
+        "gate": "waiting for an answer",
+        "ok": "passed",
+        "bad": "failed",
+        "again": "failed, then repeated",
+        "cut": "cancelled or lost",
+        "live": "without an end",
+    }
+    used = {piece.what for found in times.lines.values() for piece in found.pieces}
+    return [(what, name) for what, name in names.items() if what in used and (waits or what != "wait")]
+
+
+def _table_of_differences(state: RunState, baseline: Baseline) -> Table:
+    every = differences(state, baseline)
+    found = [each for each in every if each.kind != "new"]
+    new = [line(each.step) for each in every if each.kind == "new"]
+    rows = [
+        (
+            each.step,
+            each.text,
+            "" if each.before is None else facts.seconds(each.before),
+            "" if each.now is None else facts.seconds(each.now),
+        )
+        for each in found[:MOST_DIFFERENCES]
+    ]
+    more = len(found) - len(rows)
+    notes = [f"{more} more steps differ." if more else ""]
+    notes.append(f"New since the known earlier runs: {facts.names(new)}." if new else "")
+    return Table(
+        heading="Compared with the last good run",
+        caption=f"Differences from run {line(baseline.run)}",
+        columns=columns(("Step", "step"), ("Difference", "text"), ("Then", "number"), ("Now", "number")),
+        rows=tuple(rows),
+        note=" ".join(filter(None, notes)),
+    )
+
+
+def _policy_table(state: RunState) -> Table:
+    """Return which rule allowed, asked for or denied how many steps."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for step in facts.listed(state):
+        if decided := decision(step):
+            groups.setdefault((decided["answer"], decided["rule"]), []).append(facts.name(step))
+    rows = [
+        (answer, line(rule), str(len(steps)), steps[0] if len(steps) == 1 else facts.names(steps))
+        for (answer, rule), steps in groups.items()
+    ]
+    return Table(
+        heading="Policy decisions",
+        caption="What the policy decided, and by which rule",
+        columns=columns(("Decision", "text"), ("Rule", "code"), ("Steps", "number"), ("Which", "step")),
+        rows=tuple(rows),
+        note=f"In force: {in_force(state)}.",
+    )
+
+
+def _tables(part: Part, state: RunState) -> Iterator[Table]:
+    if "tables" in part:
+        yield from part["tables"](state)
+
+
+def _texts(part: Part, state: RunState) -> list[str]:
+    """Return what a part without tables adds to the text report."""
+    if "tables" in part:
+        return []
+    rows = [*rows_of([part], "text_rows", state), *rows_of([part], "text_end", state)]
+    return [row.strip("\n") for row in rows if row.strip()]
