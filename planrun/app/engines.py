@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planrun.actions import containers
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.plan import Plan
@@ -9,10 +11,8 @@ if TYPE_CHECKING:
 
 def engine_of(plan: Plan) -> str:
     """Return the container program, where a step needs one and one is installed."""
-    if not any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+    if not any(step.container or step.kind == "group" for step in plan.steps):
         return ""
-    from planrun.actions import containers  # few plans have any
-
     try:
         return containers.engine_of()
     except containers.NoEngine:  # each such step reports it

@@ -9,7 +9,6 @@ from planrun import __version__
 from planrun.actions.command import shell_on
 from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
 from planrun.actions.prepare import Steps
-from planrun.app.engines import engine_of
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
 from planrun.engine.scheduler import Scheduler
@@ -519,12 +518,16 @@ class Session:
     def _dependencies(
         self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
     ) -> Dependencies:
-        rundir = steps.place.rundir
+        rundir, engine = steps.place.rundir, ""
+        if any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
+            from planrun.app.engines import engine_of
+
+            engine = engine_of(plan)
         owner = Owner(
             run=steps.place.run,
             workspace=self.workspace,
             listing=os.path.join(self.workspace, records.HOME, records.PLACED),
-            engine=engine_of(plan),
+            engine=engine,
             runs=os.path.dirname(rundir),
         )
         logs = os.path.join(rundir, "logs")
