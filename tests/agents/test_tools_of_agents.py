@@ -26,6 +26,7 @@ def called(planrun: Command, *calls: tuple[str, dict[str, Any]], **keys: Any) ->
     if not (planrun.folder / ".git").exists():
         repository(planrun.folder)
     plan = agent(apply="never", **keys).replace("llm_auto_approve: medium", "llm_auto_approve: high")
+    plan = plan.replace("model: model-a", "model: model-a, delegation: {enabled: false}")  # one agent alone
     (planrun.folder / "plan.yml").write_text(plan)
     with FakeMessages(turns(use(*calls), ends)) as api:
         done = planrun("execute", "plan.yml", env=api.env)
