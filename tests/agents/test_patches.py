@@ -320,6 +320,28 @@ def test_an_agent_cannot_have_planrun_run_its_programs(planrun: Command, sandbox
     assert not (folder / "owned").exists()
 
 
+@pytest.mark.parametrize("sandbox", ["", "llm_sandbox: off, "])
+def test_the_kernel_holds_an_agent_to_its_copy(planrun: Command, tmp_path: Path, sandbox: str) -> None:
+    """Commands that policies let through read and write nothing outside of the copy; without a sandbox they do."""
+    folder = repository(planrun.folder)
+    (folder / ".env.local").write_text("KEY=the key\n")
+    outside = tmp_path / "outside.txt"
+    commands = [
+        f"cat {folder}/.env.local",
+        f"echo x > {folder}/planted.txt",
+        f"echo x > {outside}",
+        "echo x > inside.txt",
+    ]
+    plan = agent(apply="auto").replace("llm_auto_approve: medium", f"{sandbox}llm_auto_approve: high")
+    model = turns(use(*[("bash", {"command": command}) for command in commands]), finish())
+    assert run(planrun, plan, model).returncode == 0
+    read = ledger(folder)["agents"][0]["effects"][0]
+    assert read["status"] == ("done" if sandbox else "failed")
+    assert (folder / "planted.txt").exists() == bool(sandbox)
+    assert outside.exists() == bool(sandbox)
+    assert (folder / "inside.txt").read_text() == "x\n"
+
+
 def test_an_agent_may_work_in_the_workspace_itself(planrun: Command) -> None:
     """`workspace: shared` needs high risk to start; files that control what runs are judged when they are written."""
     folder = repository(planrun.folder)

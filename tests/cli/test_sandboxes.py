@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,8 @@ EACH = [
 needs_any = pytest.mark.skipif(all(MISSING.values()), reason=str(MISSING))
 needs_landlock = pytest.mark.skipif(bool(MISSING["landlock"]), reason=MISSING["landlock"])
 HEAD = "version: 1\n"
+# A python3 that needs no file of the user's home: there may be none but a launcher below it.
+PYTHON = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
 
 
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -314,7 +317,8 @@ def test_only_allowed_hosts_are_reached(
                 for name, number, mode in steps
             )
         )
-        planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env={"HOME": str(home)})
+        env = {"HOME": str(home), "PATH": PYTHON}
+        planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env=env)
     logs = {
         name: "".join(path.read_text() for path in work.glob(f".planrun/runs/*/logs/{name}/1.log"))
         for name, _, _ in steps
@@ -337,9 +341,11 @@ def test_limits_are_enforced(planrun: Command, work: Path, home: Path, backend: 
         "  - {id: large, sandbox: {file_size: 1MiB}, run: 'head -c 2000000 /dev/zero > big'}\n"
         "  - {id: fits, sandbox: {file_size: 1MiB}, run: 'head -c 1000000 /dev/zero > small'}\n"
         '  - {id: hungry, sandbox: {memory: 64MiB}, exec: [python3, -c, "x = bytearray(200_000_000)"]}\n'
+        '  - {id: modest, sandbox: {memory: 64MiB}, exec: [python3, -c, "x = bytearray(2_000_000)"]}\n'
     )
-    planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env={"HOME": str(home)})
-    assert ended(work) == {"large": "failed", "fits": "completed", "hungry": "failed"}
+    env = {"HOME": str(home), "PATH": PYTHON}
+    planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env=env)
+    assert ended(work) == {"large": "failed", "fits": "completed", "hungry": "failed", "modest": "completed"}
     assert (work / "big").stat().st_size <= 1 << 20
 
 
@@ -379,3 +385,17 @@ def test_doctor_tries_it(planrun: Command) -> None:
     for backend, why in MISSING.items():
         assert backend in line
         assert not why or why[:20] in line
+
+
+@needs_any
+def test_a_path_with_dots_is_followed(planrun: Command, work: Path, tmp_path: Path) -> None:
+    """A program is found through an entry of PATH that leads over a folder which the sandbox does not show."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "docs").mkdir()
+    script = tmp_path / "bin" / "greet"
+    script.write_text("#!/bin/sh\necho hello\n")
+    script.chmod(0o755)
+    (work / "plan.yml").write_text(f"{HEAD}steps:\n  - {{id: a, sandbox: low, run: greet; greet}}\n")
+    path = f"{tmp_path}/docs/../bin{os.pathsep}{os.environ['PATH']}"
+    done = planrun("execute", "plan.yml", cwd=work, env={"PATH": path})
+    assert (done.returncode, done.stdout) == (0, "hello\nhello\n"), done.stderr

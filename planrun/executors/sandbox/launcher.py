@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 
-from planrun.executors.sandbox.view import Refused, View, control_names, view_of
+from planrun.executors.sandbox.view import Refused, View, control_names, direct, view_of
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -221,6 +221,8 @@ def environment_of(job: Job, sandbox: Sandbox) -> dict[str, str]:
     """Return the environment of a job as its sandbox has it."""
     env = {name: value for name, value in job.env.items() if name not in _UNREACHABLE}
     env |= {name: "/tmp" for name in ("TMPDIR", "TMP", "TEMP") if name == "TMPDIR" or name in env}  # noqa: S108
+    if "PATH" in env:
+        env["PATH"] = direct(env["PATH"])
     if sandbox.network == "hosts":
         env |= dict.fromkeys(_PROXIES, f"http://127.0.0.1:{_PORT}")
         named = {host.rpartition(":")[0] or host for host in sandbox.hosts}
@@ -249,6 +251,8 @@ def request_of(
 ) -> dict[str, Any]:
     """Return what a starter is to start, as plain data; `seen`: from where, `command`: the program and its words."""
     program, argv = command
+    if program.startswith("/"):
+        program = os.path.join(direct(os.path.dirname(program)), os.path.basename(program))
     view, site = seen
     if sandbox.backend == "bubblewrap":
         import shutil  # few machines use it

@@ -419,10 +419,17 @@ def control_names(workspace: str) -> frozenset[str]:
         return frozenset()
 
 
+def direct(path: str) -> str:
+    """Return a PATH whose entries have no `..`: the folder before it is not in the view."""
+    if ".." not in path:
+        return path
+    return ":".join([os.path.realpath(each) if "/.." in each else each for each in path.split(":")])
+
+
 def _programs(path: str, home: str) -> list[str]:
     """Return the folders of PATH, of the environments they belong to, and of toolchains below the home folder."""
     found = []
-    for folder in path.split(":"):
+    for folder in direct(path).split(":"):
         if not folder.startswith("/"):
             continue
         found.append(os.path.normpath(folder))
