@@ -39,7 +39,7 @@ def run(planrun: Command, plan: str, model: Any, *options: str) -> CompletedProc
         return planrun("execute", "plan.yml", *options, env=api.env)
 
 
-@pytest.mark.shows("GM-06", "V-34", "V-35", "V-40", "V-41", "N-22", "N-33", "N-35")
+@pytest.mark.shows("GM-06", "GP-59", "V-34", "V-35", "V-40", "V-41", "N-22", "N-33", "N-35")
 def test_an_agent_works_by_tools_and_ends_with_a_report(planrun: Command) -> None:
     """It reads, edits and finishes; the ledger has every call before and after it, with tokens, and the report."""
     done = run(planrun, agent(apply="never"), FIXING, "--events", "events.jsonl")
@@ -56,6 +56,10 @@ def test_an_agent_works_by_tools_and_ends_with_a_report(planrun: Command) -> Non
     stats = found["stats"]
     assert (stats["tool_calls"], stats["tool_successes"], stats["tool_failures"]) == (2, 2, 0)
     assert stats["prompt_tokens"] > 1000
+    (step,) = ledger(planrun.folder)["steps"]
+    read = [step["usage"][f"{kind}_tokens"] for kind in ("input", "cache_read", "cache_write")]
+    assert sum(read) == stats["prompt_tokens"]
+    assert step["attempts"][0]["duration_s"] > 0
     assert stats["completion_tokens"] > 10
     assert stats["duration_seconds"] > 0
     kinds = [event["type"] for event in events(planrun.folder)]
