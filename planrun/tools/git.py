@@ -254,7 +254,7 @@ def _input(given: bytes | None) -> int:
     """Return a descriptor to read a text from: an unnamed file, since writing to a pipe could block."""
     if given is None:
         return os.open(os.devnull, os.O_RDONLY)
-    name = f"{os.environ.get('PLANRUN_OUTPUT') or './planrun'}.{os.urandom(6).hex()}.input"
+    name = _own_file("./planrun", "input")
     fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.unlink(name)
     _write_all(fd, given)
@@ -402,10 +402,20 @@ def _spelled(patch: bytes) -> Iterator[str]:
             yield part.lstrip("/") if head.startswith((b"---", b"+++")) else part
 
 
+def _own_file(otherwise: str, ending: str) -> str:
+    """Return the path of a file that does not exist, outside of the workspace where that is possible."""
+    beside = os.environ.get("PLANRUN_OUTPUT") or otherwise
+    if not os.access(
+        os.path.dirname(beside), os.W_OK
+    ):  # a sandbox, whose temporary folder is the attempt's own
+        beside = os.path.join(os.environ.get("TMPDIR", "/tmp"), os.path.basename(beside))  # noqa: S108
+    return f"{beside}.{os.urandom(6).hex()}.{ending}"
+
+
 def _check_merge(git: Git, patch: bytes, words: list[str]) -> None:
     """Raise Refusal when a merge would leave conflicts, tried on a copy of the index without the files."""
     index = git.line("rev-parse", "--path-format=absolute", "--git-path", "index")
-    copy = f"{os.environ.get('PLANRUN_OUTPUT') or index}.{os.urandom(6).hex()}.index"
+    copy = _own_file(index, "index")
     try:
         with open(index, "rb") as old, open(copy, "xb") as new:
             new.write(old.read())
