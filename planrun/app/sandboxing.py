@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from planrun.approval.rules import Layers
     from planrun.model.plan import Plan, Sandbox, Step
 
-    # A sandbox, who wants it, and where that stands.
-    Wanted = tuple[Sandbox, str, str]
+    # A sandbox, who wants it, where that stands, and what runs without one.
+    Wanted = tuple[Sandbox, str, str, str]
+
+_WITHOUT = "sandbox: {require: false}"
+_AGENT_WITHOUT = "policy: {llm_sandbox: off}"  # its step cannot do without one
 
 
 class Sandboxing(Record):
@@ -43,7 +46,7 @@ def sandboxing_of(plan: Plan, session: Session) -> Sandboxing | None:
     confinement = Confinement(
         workspace=workspace,
         home=home_folder(),
-        ceilings=tuple([sandbox for sandbox, _, _ in policies]),
+        ceilings=tuple([sandbox for sandbox, *_ in policies]),
         for_models=_for_models(layers),
     )
     wanted = [*_of_steps(plan, confinement), *policies]
@@ -73,18 +76,17 @@ def _enforced(
 ) -> tuple[Confinement, dict[str, Any]]:
     from planrun.executors.sandbox.probe import find
 
-    sandboxes = tuple([sandbox for sandbox, _, _ in wanted])
+    sandboxes = tuple([sandbox for sandbox, *_ in wanted])
     found, missing = find(backend, sandboxes)
     if found:
         return confinement.but(backend=found), {"sandbox": {"backend": found}}
-    for sandbox, who, place in wanted:
+    for sandbox, who, place, without in wanted:
         alone, missing_alone = find(backend, (sandbox,))
         if sandbox.require and not alone:
             missing = missing_alone
             raise InvalidInput(
                 f"{place}: {who} requires a sandbox, and it cannot be had here: {missing}\n"
-                "  hint: `planrun doctor` tries it and says what to change;"
-                " `sandbox: {require: false}` runs without one"
+                f"  hint: `planrun doctor` tries it and says what to change; `{without}` runs without one"
             )
     return confinement.but(backend="none"), {"sandbox": {"backend": "none", "missing": missing}}
 
@@ -96,22 +98,28 @@ def _of_steps(plan: Plan, confinement: Confinement) -> Iterator[Wanted]:
             sandbox = confinement.of(inner.sandbox)
             if sandbox is not None:
                 line = inner.sandbox.line or step.line
-                yield sandbox, f'step "{step.id}"', f"{plan.file_of(step)}:{line}"
+                yield sandbox, f'step "{step.id}"', f"{plan.file_of(step)}:{line}", _WITHOUT
         if inner is not None and inner.kind == "agent":
             sandbox = confinement.of_agent(inner.sandbox, "medium")
             if sandbox is not None:
-                yield sandbox, f'the agent of step "{step.id}"', f"{plan.file_of(step)}:{step.line}"
+                place = f"{plan.file_of(step)}:{step.line}"
+                yield sandbox, f'the agent of step "{step.id}"', place, _AGENT_WITHOUT
 
 
 def _of_policies(plan: Plan, layers: Layers | None) -> Iterator[Wanted]:
     if layers is None:
         return
     if layers.plan and layers.plan.sandbox and layers.plan.sandbox.is_on:
-        yield layers.plan.sandbox, "the policy of the plan", f"{plan.file}:{layers.plan.sandbox.line}"
+        yield (
+            layers.plan.sandbox,
+            "the policy of the plan",
+            f"{plan.file}:{layers.plan.sandbox.line}",
+            _WITHOUT,
+        )
     for ceiling in layers.ceilings:
         sandbox = ceiling.policy.sandbox
         if sandbox and sandbox.is_on:
-            yield sandbox, "the policy", f"{ceiling.file}:{sandbox.line}"
+            yield sandbox, "the policy", f"{ceiling.file}:{sandbox.line}", _WITHOUT
 
 
 def _for_models(layers: Layers | None) -> tuple[Sandbox, ...]:

@@ -53,13 +53,13 @@ class Confinement(Record):
     def of_agent(self, sandbox: Sandbox | None, risk: str) -> Sandbox | None:
         """Return the sandbox of a process of an agent with this risk; `sandbox`: that of its step, which was reviewed.
 
-        The step cannot turn it off, policies can. What was approved above medium runs as medium.
+        The step cannot turn it off or do without it, policies can. What was approved above medium runs as medium.
         """
         level = risk if risk in LEVELS else "medium"
         own = self.of(sandbox)
         if own is None or self.for_models:
             return self.of_model(own, level)
-        return own.but(level=min(own.level, level, key=LEVELS.index))
+        return own.but(level=min(own.level, level, key=LEVELS.index), require=True)
 
 
 def tightened(one: Sandbox, ceiling: Sandbox) -> Sandbox:

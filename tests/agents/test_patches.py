@@ -342,6 +342,20 @@ def test_the_kernel_holds_an_agent_to_its_copy(planrun: Command, tmp_path: Path,
     assert (folder / "inside.txt").read_text() == "x\n"
 
 
+def test_an_agent_without_a_sandbox_does_not_start(planrun: Command, tmp_path: Path) -> None:
+    """Exit code 2 before anything runs, with its place and what to do, also where its step requires none."""
+    (tmp_path / "none").mkdir()
+    plan = agent(step={"sandbox": {"level": "low", "require": False}})
+    (planrun.folder / "plan.yml").write_text(plan)
+    with FakeMessages(FIXING) as api:
+        env = {**api.env, "PATH": str(tmp_path / "none")}
+        done = planrun("execute", "plan.yml", "--sandbox-backend", "bubblewrap", env=env)
+        assert api.journal.entries == []
+    assert done.returncode == 2
+    assert 'plan.yml:5: the agent of step "fix" requires a sandbox' in done.stderr
+    assert "`policy: {llm_sandbox: off}` runs without one" in done.stderr
+
+
 def test_an_agent_may_work_in_the_workspace_itself(planrun: Command) -> None:
     """`workspace: shared` needs high risk to start; files that control what runs are judged when they are written."""
     folder = repository(planrun.folder)

@@ -60,6 +60,23 @@ def test_a_model_gets_the_level_of_its_class() -> None:
     assert of_class(Sandbox(level="", network="any"), "low").network == "any"
 
 
+def test_an_agent_is_confined_whatever_its_step_says() -> None:
+    """The step adds hosts and lowers the level; it can neither turn the sandbox off nor do without it."""
+    plain = Confinement(workspace="/w", home="/h", backend="landlock")
+    for step in (None, Sandbox(), Sandbox(level="low", require=False)):
+        found = plain.of_agent(step, "medium")
+        assert found is not None
+        assert (found.require, found.network, found.backend) == (True, "none", "landlock")
+    allowed_hosts = Sandbox(level="medium", network="hosts", hosts=("pypi.org",))
+    found = plain.of_agent(allowed_hosts, "low")
+    assert found is not None
+    assert (found.level, found.hosts) == ("low", ("pypi.org",))
+    found = plain.of_agent(None, "high")
+    assert found is not None
+    assert found.level == "medium"
+    assert plain.but(for_models=(Sandbox(level="off"),)).of_agent(None, "medium") is None
+
+
 def test_paths_are_absolute() -> None:
     """Seen from the workspace, and from the home folder."""
     place = Confinement(workspace="/w", home="/h", backend="landlock")
