@@ -31,6 +31,8 @@ _FIELDS = (
     "instructions",
     "tools",
     "grantable",
+    "mcp",
+    "mcp_deny",
     "max_tokens",
     "max_turns",
     "max_usd",

@@ -224,6 +224,10 @@ def _notify(targets: Any) -> list[Any]:
     return [target.as_written() for target in targets]
 
 
+def _mcp(servers: Any) -> dict[str, Any]:
+    return {server.name: server.as_written() for server in servers}
+
+
 def _expected(checks: Any) -> list[str]:
     return [f"{check.kind}: {check.source}" for check in checks]
 
@@ -259,6 +263,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "limits": _limits,
     "llm": _llm,
     "notify": _notify,
+    "mcp": _mcp,
 }
 
 

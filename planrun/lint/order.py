@@ -171,9 +171,10 @@ def nameless(subject: Subject) -> Iterator[Problem]:
 
 
 def unused_secrets(subject: Subject) -> Iterator[Problem]:
-    """L408: a secret of the plan that no step lists and no notification needs."""
+    """L408: a secret of the plan that no step lists, and that no notification and no MCP server needs."""
     listed = {name for step in subject.plan.everything() for name in step.secrets}
     listed.update(secrets_of(subject.plan.notify))
+    listed.update([name for server in subject.plan.mcp for name in server.needs])
     if any(step.kind == "abstract" for step in subject.plan.steps):
         return
     for name in subject.plan.secrets:

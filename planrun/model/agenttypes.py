@@ -37,7 +37,10 @@ LEAST_TIMEOUT = 30.0  # seconds; a shorter timeout of a step is this long for an
 
 
 class AgentType(Record):
-    """A type of agent; `prompt`: what its system prompt says of its work."""
+    """A type of agent; `prompt`: what its system prompt says of its work.
+
+    `mcp`: tools of MCP servers; None: all where it has all other tools, and none where it has not.
+    """
 
     name: str
     description: str
@@ -47,6 +50,7 @@ class AgentType(Record):
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     model: str = ""
+    mcp: tuple[str, ...] | None = None
 
 
 class AgentMode(Record):

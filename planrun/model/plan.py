@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     EdgeKind = Literal["ok", "completed", "failed", "done", "open", "same"]
     Schedule = Literal["dag", "levels", "batches", "sequential"]
     OnFailure = Literal["block", "abort", "continue", "skip", "ask", "replan"]
+    from planrun.model.mcp import Server
     from planrun.model.notify import Target
     from planrun.model.planning import Llm
     from planrun.model.policy import Origin, Policy
@@ -478,6 +479,7 @@ class Plan(Record):
     policy: Policy | None = None
     llm: Llm | None = None
     notify: tuple[Target, ...] = ()  # who is notified of a run
+    mcp: tuple[Server, ...] = ()  # whose tools agents may call
     source: bytes = b""  # the exact bytes of the file; a run keeps them
     files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
 

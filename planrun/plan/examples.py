@@ -171,6 +171,23 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_parallel": "2",
         "fail_fast": "true",
     },
+    "Mcp": {
+        "servers": "{issues: {command: [python3, tools/issues_server.py]}}",
+    },
+    "McpServer": {
+        "command": "[python3, tools/issues_server.py]",
+        "url": "https://mcp.example.com/mcp",
+        "env": "{LOG_LEVEL: info}",
+        "secrets": "[ISSUES_TOKEN]",
+        "headers": "{X-Team: release}",
+        "secret_headers": "{Authorization: MCP_AUTH}",
+        "cwd": "tools",
+        "tools": "{allow: [search]}",
+        "classes": "{search: read-only}",
+        "pins": "{search: \"0000000000000000000000000000000000000000000000000000000000000000\"}",
+        "network": "{allow: [api.example.com]}",
+        "timeout": "30s",
+    },
     "Memory": {
         "max_entries": "500",
         "max_bytes": "65536",
@@ -243,6 +260,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "notify": "[{on: [failed, recovered], slack: {url_secret: SLACK_URL}}]",
         "containers": "{build: {image: node:22}}",
         "agents": "{reviewer: {description: Reviews changes.}}",
+        "mcp": "{servers: {issues: {command: [python3, tools/issues_server.py]}}}",
         "decisions": "{store: {options: [{label: redis}], question: \"Which store?\"}}",
         "steps": "[{id: test, run: pytest -q}]",
         "finally": "[{id: collect, run: tar -czf logs.tgz logs}]",
@@ -320,6 +338,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "Secret": {
         "name": "SLACK_TOKEN",
         "required": "false",
+    },
+    "ServerTools": {
+        "allow": "[search]",
+        "deny": "[delete_issue]",
     },
     "SharedContainer": {
         "image": "python:3.12-slim",

@@ -181,6 +181,23 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "fail_fast": (("bool",), None, None),
     },
+    "Mcp": {
+        "servers": (None, None, ("text", (None, None, "McpServer"), 0)),
+    },
+    "McpServer": {
+        "command": (None, ((("text",), None, None), 1), None),
+        "url": (("line",), None, None),
+        "env": (None, None, ("env", (("text",), None, None), 0)),
+        "secrets": (None, ((("env",), None, None), 1), None),
+        "headers": (None, None, ("text", (("line",), None, None), 0)),
+        "secret_headers": (None, None, ("text", (("env",), None, None), 0)),
+        "cwd": (("line",), None, None),
+        "tools": (None, None, "ServerTools"),
+        "classes": (None, None, ("text", (("word", ("read-only", "low", "medium", "high")), None, None), 0)),
+        "pins": (None, None, ("text", (("line",), None, None), 0)),
+        "network": (("word", ("none",)), None, "SandboxNetwork"),
+        "timeout": (("duration",), None, None),
+    },
     "Memory": {
         "max_entries": (("integer", 1, 10000), None, None),
         "max_bytes": (("integer", 1, 1048576), None, None),
@@ -253,6 +270,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "notify": (None, ((None, None, "Notification"), 1), None),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
+        "mcp": (None, None, "Mcp"),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
         "steps": (None, ((None, None, "Step"), 1), None),
         "finally": (None, ((None, None, "Step"), 1), None),
@@ -342,6 +360,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Secret": {
         "name": (("env",), None, None),
         "required": (("bool",), None, None),
+    },
+    "ServerTools": {
+        "allow": (None, ((("text",), None, None), 1), None),
+        "deny": (None, ((("text",), None, None), 1), None),
     },
     "SharedContainer": {
         "image": (("full",), None, None),
@@ -459,6 +481,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "Extends": ("template",),
     "ForEach": ("items",),
     "JsonSchemaCheck": ("file", "schema"),
+    "Mcp": ("servers",),
     "Option": ("label",),
     "Plan": ("version", "steps"),
     "Produced": ("path",),
@@ -476,7 +499,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection", "ServerTools")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

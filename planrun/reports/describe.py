@@ -128,6 +128,7 @@ def as_data(plan: Plan, reviewed: Mapping[str, Any]) -> dict[str, Any]:
         "secrets": list(plan.secrets),
         "optional_secrets": list(plan.optional_secrets),
         "notify": [target.as_written() for target in plan.notify],
+        "mcp": {server.name: server.as_written() for server in plan.mcp},
         "steps": [step_data(step) for step in plan.steps],
         "order": order(plan),
         "levels": levels(plan),

@@ -74,6 +74,8 @@ def _head(plan: Plan, digests: DigestPreview) -> Iterator[str]:
         yield f"- 🔑 secrets: {', '.join([_secret(name, plan) for name in plan.secrets])}\n"
     if plan.notify:
         yield f"- 🔔 notifies: {', '.join([code(line(target.text(), 300)) for target in plan.notify])}\n"
+    if plan.mcp:
+        yield f"- 🔌 MCP servers: {', '.join([code(line(server.text(), 300)) for server in plan.mcp])}\n"
 
 
 def _totals(plan: Plan) -> Iterator[str]:
@@ -401,7 +403,8 @@ def _secrets(plan: Plan) -> Iterator[str]:
 def _readers(name: str, plan: Plan) -> list[str]:
     """Return the steps and targets that get a secret."""
     readers = [step.id for step in plan.steps if name in step.secrets]
-    return [*readers, *[f"notify ({target.kind})" for target in plan.notify if name in target.needs]]
+    readers += [f"notify ({target.kind})" for target in plan.notify if name in target.needs]
+    return [*readers, *[f"MCP server {server.name}" for server in plan.mcp if name in server.needs]]
 
 
 def _notified(plan: Plan) -> Iterator[str]:

@@ -81,6 +81,7 @@ _CHECKED = (
     "files",
     "rollback",
     "notify",
+    "mcp",
     "collaboration",
     "sandbox",
 )

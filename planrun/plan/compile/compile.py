@@ -47,6 +47,8 @@ class Compiler(StepCompiler):
             fields["llm"] = self.llm
         if "notify" in root:
             fields["notify"] = module("notify").of_plan(self.outline, root["notify"])
+        if "mcp" in root:
+            fields["mcp"] = module("mcp").servers_of(self.root)
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
         if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419

@@ -33,6 +33,8 @@ def pack(plan: Plan) -> dict[str, Any]:
         fields["llm"] = vars(plan.llm)
     if plan.notify:
         fields["notify"] = [vars(target) for target in plan.notify]
+    if plan.mcp:
+        fields["mcp"] = [vars(server) for server in plan.mcp]
     return fields
 
 
@@ -98,6 +100,10 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
         from planrun.model.notify import Target  # few plans notify
 
         data["notify"] = tuple([Target(**target) for target in data["notify"]])
+    if "mcp" in data:
+        from planrun.model.mcp import Server  # few plans have servers
+
+        data["mcp"] = tuple([Server(**server) for server in data["mcp"]])
     if files:
         data["files"] = files
     return Plan(file=file, source=source, **data)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from planrun.model.agenttypes import MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
+from planrun.model.mcp import PREFIX, full_name, split
 from planrun.plan.keys.outline import entries, members, scalar
+from planrun.plan.keys.table import module
 from planrun.plan.kinds.agent import Agent
 from planrun.plan.schema.forms import as_int, as_number
 from planrun.plan.yaml.node import MAPPING, Node
@@ -76,9 +78,25 @@ def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) ->
 
 def _check_tools(outline: Outline, node: Node | None, label: str) -> None:
     for item in entries(node):
-        if item.value not in TOOLS:
+        if item.value.startswith(PREFIX):
+            _check_server(outline, item, label)
+        elif item.value not in TOOLS:
             hint = outline.nearest(item.value, TOOLS) or f"tools: {', '.join(TOOLS)}"
             outline.report("E273", f'unknown tool "{item.value}" in {label}', item, hint)
+
+
+def _check_server(outline: Outline, item: Node, label: str) -> None:
+    known = _servers_of(outline.root)
+    server = split(item.value)[0]
+    if server not in known:
+        hint = outline.nearest(server, known) or "declare it under `mcp: {servers: …}`"
+        outline.report("E273", f'{label} names a tool of the unknown MCP server "{server}"', item, hint)
+
+
+def _servers_of(root: Node) -> list[str]:
+    if root.get("mcp") is None:
+        return []
+    return list(module("mcp").names_of(root))
 
 
 def types_of(root: Node) -> dict[str, AgentType]:
@@ -100,6 +118,8 @@ def _type(name: str, node: Node) -> AgentType:
         fields[key] = text.value if text is not None else ""
     named = TOOLS if tools is None else [item.value for item in entries(tools)]
     fields["tools"] = tuple([tool for tool in TOOLS if tool in named])
+    if tools is not None:
+        fields["mcp"] = tuple([name for name in named if name.startswith(PREFIX)])
     return AgentType(name=name, description=node.value["description"].value, **fields)
 
 
@@ -117,6 +137,8 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
         "instructions": kind.prompt,
     }
     fields |= _tools(kind, mode, values.get("tools"))
+    if servers := _servers_of(checked.outline.root):
+        fields |= _of_servers(kind, servers, values.get("tools"))
     if mode:
         fields["mode"] = mode
     own = vars(kind)
@@ -147,6 +169,23 @@ def _tools(kind: AgentType, mode: str, node: Node | None) -> dict[str, Any]:
     found = offered([name for name in allowed if name in kind.tools], mode, deny)
     more = offered([name for name in allowed if name not in kind.tools], mode, deny)
     return {"tools": found, **({"grantable": more} if more else {})}
+
+
+def _of_servers(kind: AgentType, servers: list[str], node: Node | None) -> dict[str, Any]:
+    """Return which tools of MCP servers an agent has: those that it or its type names, or all where its type has all."""
+    allow = node.get("allow") if node is not None else None
+    if allow is not None:
+        found = [item.value for item in entries(allow) if item.value.startswith(PREFIX)]
+    elif kind.mcp is not None:
+        found = list(kind.mcp)
+    else:
+        found = [full_name(server) for server in servers] if kind.tools == TOOLS else []
+    denied = [item.value for item in entries(node.get("deny") if node is not None else None)]
+    denied = [name for name in denied if name.startswith(PREFIX)]
+    kept = tuple([name for name in found if name not in denied])
+    if not kept:
+        return {}
+    return {"mcp": kept, **({"mcp_deny": tuple(denied)} if denied else {})}
 
 
 COMPILE = {"agent": _agent}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planrun.errors import InvalidPlan
 from planrun.model.agenttypes import TOOLS
+from planrun.model.mcp import PREFIX
 from planrun.model.policy import TOPICS, Match, Policy, Rule, rules_of
 from planrun.model.tools import NAMES
 from planrun.plan.keys import notify
@@ -141,7 +142,8 @@ def check_rules(outline: Outline, policy: Node) -> None:
         text = word.value
         if field == "tool" and "tool" not in known:
             known["tool"] = (*ACTIONS, *NAMES, *TOOLS)
-        if field in known and "*" not in text and text not in known[field]:
+        is_of_server = field == "tool" and text.startswith(PREFIX)  # which one is known where it runs
+        if field in known and "*" not in text and text not in known[field] and not is_of_server:
             hint = did_you_mean(text, known[field]) or f"valid values: {', '.join(known[field])}"
             outline.report("E105", f'a rule names unknown {field} "{text}"', word, hint)
     for node in [policy.value[key] for key in _SANDBOXES if key in policy.value]:

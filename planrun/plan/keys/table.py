@@ -174,6 +174,7 @@ _PLAN = (
     _key("notify", form="notify", module="notify"),
     _key("containers", form="", field="", merged=True),
     _key("agents", form="", field="", module="agents", merged=True),
+    _key("mcp", form="mcp", module="mcp", merged=True),
     _key("decisions", form="", field="", merged=True),
     _key("steps", form="", field="steps", digest=False),
     _key("finally", form="", field=""),

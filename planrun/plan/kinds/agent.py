@@ -22,7 +22,7 @@ _SHARED = "a model changes the workspace itself"
 class Agent(Action):
     """An agent; `tools` are those that it has from the start, `grantable` those that it may ask for besides.
 
-    `instructions`: of its type. `apply`: what becomes of its patch.
+    `mcp`: tools of MCP servers, or servers with all of theirs. `instructions`: of its type. `apply`: what becomes of its patch.
     """
 
     kind = "agent"
@@ -36,6 +36,8 @@ class Agent(Action):
     model: str = ""
     tools: tuple[str, ...] = ()
     grantable: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    mcp_deny: tuple[str, ...] = ()
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     max_usd: float | None = None
@@ -90,7 +92,7 @@ class Agent(Action):
     def written(self) -> str:
         """Return the task as it stands in the plan, below the type and its tools."""
         mode = f", mode {self.mode}" if self.mode else ""
-        tools = ", ".join([name for name in self.tools if name not in NOT_OFFERED])
+        tools = ", ".join([*[name for name in self.tools if name not in NOT_OFFERED], *self.mcp])
         head = f"agent {self.type}{mode}: {tools or 'no tools'}"
         return "\n".join(
             [head, source_text(self.prompt), *([source_text(self.suffix)] if self.suffix else [])]

@@ -31,6 +31,7 @@ from planrun.plan.schema.fields import (
     key,
     written,
 )
+from planrun.plan.schema.mcp import Mcp
 from planrun.plan.schema.notify import Notifications
 from planrun.plan.schema.step import (
     AgentType,
@@ -267,6 +268,10 @@ class Plan(Written):
     )
     agents: Annotated[dict[str, AgentType], Keys(ID_PATTERN)] | None = key(
         "Kinds of agents that the plan defines.", {"reviewer": {"description": "Reviews changes."}}
+    )
+    mcp: Mcp | None = key(
+        "MCP servers whose tools agents may call.",
+        {"servers": {"issues": {"command": ["python3", "tools/issues_server.py"]}}},
     )
     decisions: Annotated[dict[str, Decide], Keys(ID_PATTERN)] | None = key(
         "Decisions before the first step.",
