@@ -88,7 +88,10 @@ class Asking:
                 "turns", f"all {run.agent['max_turns']} turns are used, and the agent has not finished"
             )
         self._compact()
-        offers = tuple([as_offer(SPECS[name]) for name in (*run.tools, FINISH)])
+        own = [name for name in run.tools if name not in run.servers.tools]
+        offers = tuple(
+            [as_offer(SPECS[name]) for name in (*own, FINISH)] + [run.servers.offer(name) for name in run.servers.tools]
+        )
         llm = run.context.models.llm
         request = Request(
             purpose="agent",

@@ -6,6 +6,7 @@ import os
 
 from planrun.actions.tool import process_of, shortened
 from planrun.agents.own import OWN, OwnCall
+from planrun.agents.servers import is_of_server
 from planrun.llm.untrusted import data_block
 from planrun.model import events as ev
 from planrun.model.agenttools import BASH_TIMEOUT, FILE_TIMEOUT, MAX_RESULT, MEMORY_CHANGES, SPECS
@@ -56,7 +57,7 @@ class Calls:
             if call["id"] in known:
                 continue
             running = [each for each, _ in self._processes.values()]
-            is_blocked = any(map(_has_effects, running)) or (running and _has_effects(call))
+            is_blocked = any(map(self._has_effects, running)) or (running and self._has_effects(call))
             if is_blocked or len(running) >= _TOGETHER or run.team.child is not None:
                 return False
             self._begin(call)
@@ -71,7 +72,7 @@ class Calls:
         """Take the end of a process."""
         call, job = self._processes.pop(job.step)
         is_cut_off = self._run.is_stopping and outcome.status == "cancelled"
-        if is_cut_off and not _has_effects(call):  # it is made again when the run is resumed
+        if is_cut_off and not self._has_effects(call):  # it is made again when the run is resumed
             return
         text, message = _result(call, job, outcome, self._run.result_limit)
         failed = outcome.status != "completed"
@@ -83,6 +84,8 @@ class Calls:
             "log": self._log_name(job),
         }
         self.settle(call, text, "failed" if failed else "done", **facts)
+        if failed:
+            self._run.servers.take(call, outcome, message)
 
     def unknown(self, called: ev.ToolCalled, call: dict[str, Any]) -> None:
         """Record that a call of an earlier process has no known end, and tell the model."""
@@ -131,7 +134,8 @@ class Calls:
         job = verdict.job or job
         if verdict.effects:
             run.recorder.sync()  # a resume after a power cut must know that it started
-        job = run.confined(job, verdict.risk, self._shown(call, job))
+        if not is_of_server(call["name"]):  # its server has a sandbox
+            job = run.confined(job, verdict.risk, self._shown(call, job))
         self._processes[job.step] = (call, job)
         run.start(job)
 
@@ -149,6 +153,8 @@ class Calls:
         if name not in self._run.tools:
             has = ", ".join(self._run.tools)
             return f"you do not have a tool {name!r}; you have {has}"
+        if is_of_server(name):  # the server looks at the arguments
+            return ""
         return "; ".join(
             [f"{place(fault.path)} {fault.message}" for fault in faults(SPECS[name], call["input"])]
         )
@@ -176,6 +182,8 @@ class Calls:
     def _job(self, call: dict[str, Any], number: int) -> Job:
         """Return the process of a call, in the folder that the agent works in."""
         run, name, args = self._run, call["name"], call["input"]
+        if is_of_server(name):
+            return run.servers.job_of(call, number)
         timeout = float(args.get("timeout", BASH_TIMEOUT)) if name == "bash" else FILE_TIMEOUT
         folder = os.path.dirname(run.transcript_path)
         base = os.path.join(folder, f"{run.agent['session']}.tool{number}")
@@ -231,14 +239,15 @@ class Calls:
         message = fields.get("message", "")
         run.say(f"  {status}{f': {message}' if message else ''}")
 
+    def _has_effects(self, call: dict[str, Any]) -> bool:
+        """Whether a call is made alone: commands, and tools that write."""
+        name = call["name"]
+        if name in self._run.servers.tools:
+            return self._run.servers.risk_of(name).level != "read-only"
+        return name in SPECS and SPECS[name].risk != "read-only"
+
     def _log_name(self, job: Job) -> str:
         return os.path.relpath(job.log, self._run.context.place.rundir)
-
-
-def _has_effects(call: dict[str, Any]) -> bool:
-    """Whether a call is made alone: commands, and tools that write."""
-    spec = SPECS.get(call["name"])
-    return spec is not None and spec.risk != "read-only"
 
 
 def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tuple[str, str]:

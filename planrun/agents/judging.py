@@ -50,10 +50,15 @@ class Judge:
         self._run = run
         self._inherited = inherited
 
-    def verdict(self, step: Step, call: dict[str, Any], job: Job | None, *, on_copy: bool) -> Verdict:
-        """Return the decision about one call; `job`: its process, in the folder that the agent works in."""
+    def verdict(
+        self, step: Step, call: dict[str, Any], job: Job | None, *, on_copy: bool, known: Risk | None = None
+    ) -> Verdict:
+        """Return the decision about one call; `job`: its process, in the folder that the agent works in.
+
+        `known`: the risk of a tool that its plan classifies.
+        """
         name, args = call["name"], call["input"]
-        found = _risk_of(name, args, job, on_copy=on_copy)
+        found = known or _risk_of(name, args, job, on_copy=on_copy)
         decision = self._decide(step, name, args, found)
         if name == "bash" and job is not None and self._is_for_class(step, name, args, found, decision):
             ground = Ground(job.cwd)

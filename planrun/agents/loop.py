@@ -15,6 +15,7 @@ from planrun.agents.calls import Calls
 from planrun.agents.ending import Ending
 from planrun.agents.followups import Followups
 from planrun.agents.logs import SubLog
+from planrun.agents.servers import START, Servers
 from planrun.agents.team import Team
 from planrun.agents.transcript import Transcript
 from planrun.errors import PlanrunError
@@ -82,6 +83,7 @@ class AgentRun:
         self._calls = Calls(self)
         self.follow = Followups(self)
         self.team = Team(self)
+        self.servers = Servers(self)
         self.memory = self.shared.memory_tool(self.step.id, self.id)
         self.summary = ""  # its report
         self._children = 0
@@ -145,9 +147,8 @@ class AgentRun:
     @property
     def tools(self) -> tuple[str, ...]:
         """The tools that the model is offered now, `finish` left out."""
-        return tuple(
-            [name for name in (*self.agent["tools"], *self.transcript.granted) if name not in NOT_OFFERED]
-        )
+        own = [name for name in (*self.agent["tools"], *self.transcript.granted) if name not in NOT_OFFERED]
+        return (*own, *self.servers.tools)
 
     @property
     def grantable(self) -> tuple[str, ...]:
@@ -176,7 +177,8 @@ class AgentRun:
         """The names of its processes."""
         own = (f"{self.step.id}:copy",) if self._copying else ()
         below = self.team.child.jobs if self.team.child is not None else ()
-        return (*own, *self._calls.running, *(self._ending.running if self._ending else ()), *below)
+        ending = self._ending.running if self._ending else ()
+        return (*own, *self._calls.running, *ending, *self.servers.running, *below)
 
     def wake(self) -> float:
         """Return when it has something to do, on the monotonic clock, if nothing happens before."""
@@ -290,6 +292,10 @@ class AgentRun:
             return self.team.advance()
         if self._asking.is_busy:
             return self._asking.poll()
+        if not self.servers.advance():
+            return False
+        if self.outcome is not None:
+            return False
         if self.transcript.calls:
             if not self._calls.advance():
                 return False
@@ -303,6 +309,8 @@ class AgentRun:
                 return bool(self.team.child) or not (self._asking.is_busy or self._calls.running)
             self.transcript.close_turn()
             return True
+        if not self.servers.close():  # nothing changes the copy any more
+            return False
         call = found[-1]
         self.follow.clear()
         self._ending = self._ending or Ending(self)
@@ -327,6 +335,10 @@ class AgentRun:
     def start(self, job: Job) -> None:
         """Start a process."""
         self._processes.start(job)
+
+    def stop_job(self, name: str) -> None:
+        """End a process."""
+        self._processes.stop(name, "cancelled")
 
     def confined(self, job: Job, risk: str, shown: tuple[tuple[str, str], ...]) -> Job:
         """Return the process of a tool in its sandbox, which sees `shown` of planrun's own files."""
@@ -370,7 +382,7 @@ class AgentRun:
                 self.fail("copy", f"the workspace cannot be copied: {self.last_line(job) or outcome.message}")
         elif self._ending and job.step in self._ending.running:
             self._ending.made(job, outcome)
-        else:
+        elif not self.servers.ended(job, outcome):
             self._calls.ended(job, outcome)
 
     def last_line(self, job: Job) -> str:
@@ -384,7 +396,8 @@ class AgentRun:
     def judge(self, call: dict[str, Any], job: Job) -> Verdict:
         """Return what the policies decide about a call."""
         on_copy = self.agent["workspace"] == "copy"
-        return self.context.judge.verdict(self.step, call, job, on_copy=on_copy)
+        known = self.servers.risk_of(call["name"]) if call["name"] in self.servers.tools else None
+        return self.context.judge.verdict(self.step, call, job, on_copy=on_copy, known=known)
 
     # The end.
 
@@ -420,6 +433,7 @@ class AgentRun:
     def end(self, outcome: Outcome, summary: str = "", evidence: tuple[str, ...] = ()) -> bool:
         """End with an outcome; nothing of it runs any more."""
         self.summary = summary
+        self.servers.close()
         self._leave()
         duration = self.context.clock.monotonic() - self.began
         message = {"message": outcome.message} if outcome.message else {}
@@ -442,7 +456,7 @@ class AgentRun:
 
     def _stats(self, duration: float) -> dict[str, float]:
         tools = self.recorder.state.agents[self.agent["id"]].tools
-        statuses = [tool.status for tool in tools]
+        statuses = [tool.status for tool in tools if not tool.called.call.startswith(START)]
         return {
             "prompt_tokens": int(self._asking.usage["input"]),
             "completion_tokens": int(self._asking.usage["output"]),

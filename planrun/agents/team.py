@@ -157,6 +157,7 @@ class Team:
             "instructions": TYPES[role].prompt,
             "tools": self._tools(role),
             "grantable": (),
+            "mcp": (),
             "max_tokens": int(left["tokens"] * _SHARE),
             "max_turns": turns_at(run.root.agent["max_turns"], run.depth + 1, run.shared.settings.delegation),
             "max_usd": left["usd"] * _SHARE if "usd" in left else None,

@@ -143,6 +143,10 @@ def _require(
         planner().require_actions(plan, settings, abstract)
     if has_agents(plan, selected):
         planner().require_model(plan, settings)
+        if plan.mcp:
+            from planrun.app.servers import require_client  # few plans have servers
+
+            require_client(plan)
 
 
 def selection_of(

@@ -58,6 +58,7 @@ TABLE = (
     Verb("notify", "[PLAN]", "plans", "send a test message to whom it notifies", "cli.notify:notify"),
     Verb("tools", "[NAME]", "plans", "list the tools that a plan can call", "cli.tools:tools"),
     Verb("agents", "[PLAN]", "plans", "list the types of agents, with their tools", "cli.agents:agents"),
+    Verb("mcp", "VERB [PLAN]", "plans", "list and pin the tools of MCP servers", "cli.mcp:mcp"),
     Verb("modes", "", "plans", "list the modes of agents, with their limits", "cli.agents:modes"),
     Verb("run", "[PLAN] [STEP]", "runs", "run a plan, or a step and what it depends on", "cli.execute:run"),
     Verb("execute", "[PLAN]", "runs", "the same as run", "cli.execute:execute"),

@@ -28,4 +28,5 @@ ADVICE: dict[str, str] = {
     "L424": "a long step that reports no progress",
     "L425": "a large plan without `max_steps`",
     "L426": "a notification without encryption",
+    "L430": "an MCP server without pins",
 }

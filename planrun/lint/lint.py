@@ -20,6 +20,7 @@ from planrun.lint.order import (
     unbounded,
     uncached_files,
     unstopped,
+    unpinned_servers,
     unused_params,
     unused_secrets,
 )
@@ -71,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     risky_proofs,
     unused_secrets,
     plain_notifications,
+    unpinned_servers,
     unused_params,
     constant_conditions,
     needless_waits,

@@ -191,6 +191,15 @@ def plain_notifications(subject: Subject) -> Iterator[Problem]:
             yield advice.but(line=target.line, col=1, end_col=0) if target.line else advice
 
 
+def unpinned_servers(subject: Subject) -> Iterator[Problem]:
+    """L430: an MCP server whose tools may be described in any way when a run starts."""
+    for server in subject.plan.mcp:
+        if not server.pins:
+            message = f'the tools of the MCP server "{server.name}" are not pinned'
+            advice = subject.advice("L430", message, hint="planrun mcp pin", key="mcp")
+            yield advice.but(line=server.line, col=1, end_col=0) if server.line else advice
+
+
 def unused_params(subject: Subject) -> Iterator[Problem]:
     """L409: a parameter that no expression of the file names."""
     if any(step.kind == "abstract" for step in subject.plan.steps):

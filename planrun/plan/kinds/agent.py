@@ -56,7 +56,7 @@ class Agent(Action):
 
     def words(self) -> tuple[Text, ...]:
         """Return what its risk is found from; its task has no effect on it."""
-        return (("copy" if self.on_copy else "shared") if self.changes else "reads",)
+        return (("copy" if self.on_copy else "shared") if self.changes else "reads", *self.mcp)
 
     def formulas(self) -> Iterator[Any]:
         """Yield the texts of the task."""
@@ -71,6 +71,8 @@ class Agent(Action):
 
     def classify(self, fill: Any, shell: Any, env: Any, setting: Any) -> Risk:
         """Return the risk of starting it: each of its tools, and its patch, is judged when it comes."""
+        if self.mcp and (self.on_copy or not self.changes):
+            return Risk(level="medium", reason=f"a model calls tools of {', '.join(self.mcp)}", effects=("unknown",))
         if not self.changes:
             return Risk(level="read-only", reason=_READS)
         if self.on_copy:
