@@ -33,6 +33,8 @@ _FIELDS = (
     "grantable",
     "mcp",
     "mcp_deny",
+    "plan_mode",
+    "web",
     "max_tokens",
     "max_turns",
     "max_usd",
@@ -83,6 +85,9 @@ def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, fo
         "continues": earlier[0] if earlier else "",
         "copy": copy,
     }
+    proposed = state.steps[step.id].proposed if earlier else None
+    if proposed is not None:
+        agent["proposed"] = proposed
     cwd = os.path.join(copy, "tree") if copy else steps.place.workspace
     job = job.but(
         agent=agent,

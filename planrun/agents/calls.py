@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.actions.tool import process_of, shortened
+from planrun.agents import planmode
 from planrun.agents.own import OWN, OwnCall
 from planrun.agents.servers import is_of_server
 from planrun.llm.untrusted import data_block
@@ -54,6 +55,8 @@ class Calls:
         waiting = [call for call in waiting if call["name"] != FINISH]
         known = {call["id"] for call, _ in self._processes.values()}
         for call in waiting:
+            if run.outcome is not None:  # one of them ended the agent
+                return False
             if call["id"] in known:
                 continue
             running = [each for each, _ in self._processes.values()]
@@ -102,24 +105,27 @@ class Calls:
     def _begin(self, call: dict[str, Any]) -> None:
         run = self._run
         if why := self._fault(call):
-            self._called(call, risk="read-only", answer="deny", reason=why, rule="agent:tools")
+            self.called(call, risk="read-only", answer="deny", reason=why, rule="agent:tools")
             self.settle(call, why, "denied", message=why)
             return
         if call["name"] in OWN:
             changes = call["name"] == "memory" and call["input"]["op"] in MEMORY_CHANGES
-            self._called(call, risk="read-only", answer="allow", effects=changes)
+            self.called(call, risk="read-only", answer="allow", effects=changes)
             self._own(call)
             return
         if call["name"] == "ask_agent":  # each call of the other agent is judged when it comes
-            self._called(call, risk="low", answer="allow", effects=True)
+            self.called(call, risk="low", answer="allow", effects=True)
             run.recorder.sync()
             if why := run.team.ask(call):
                 self.settle(call, why, "failed", message=why)
             return
+        if call["name"] in (planmode.ENTER, planmode.EXIT):
+            planmode.call(self, run, call)
+            return
         number = run.next_number()
         job = self._job(call, number)
         verdict = run.judge(call, job)
-        self._called(
+        self.called(
             call,
             risk=verdict.risk,
             answer=verdict.answer,
@@ -202,7 +208,8 @@ class Calls:
 
     # Records.
 
-    def _called(self, call: dict[str, Any], **fields: Any) -> None:
+    def called(self, call: dict[str, Any], **fields: Any) -> None:
+        """Record a call before it is made."""
         run = self._run
         whole = dumps(call["input"])
         run.emit(
@@ -214,6 +221,12 @@ class Calls:
             **{name: value for name, value in fields.items() if value},
         )
         run.say(f"{call['name']} {_brief(call)}".rstrip())
+
+    def returned(self, call: dict[str, Any], message: str) -> None:
+        """Record the end of a call that has no result yet."""
+        self._run.emit(
+            ev.ToolReturned, call=call["id"], name=call["name"], status="done", message=message
+        )
 
     def settle(
         self, call: dict[str, Any], text: str, status: str, own: dict[str, Any] | None = None, **fields: Any
@@ -242,6 +255,8 @@ class Calls:
     def _has_effects(self, call: dict[str, Any]) -> bool:
         """Whether a call is made alone: commands, and tools that write."""
         name = call["name"]
+        if name in (planmode.ENTER, planmode.EXIT):  # it changes which tools there are
+            return True
         if name in self._run.servers.tools:
             return self._run.servers.risk_of(name).level != "read-only"
         return name in SPECS and SPECS[name].risk != "read-only"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.agents import compacting, handing, prompts
+from planrun.agents import compacting, handing, planmode, prompts
 from planrun.agents.asking import Asking
 from planrun.agents.budgeting import Purse
 from planrun.agents.calls import Calls
@@ -21,7 +21,7 @@ from planrun.agents.transcript import Transcript
 from planrun.errors import PlanrunError
 from planrun.model import events as ev
 from planrun.model.agenttools import MAX_RESULT
-from planrun.model.agenttypes import FINISH, NOT_OFFERED
+from planrun.model.agenttypes import FINISH, NOT_OFFERED, is_offered
 from planrun.model.call import Request
 from planrun.model.job import Outcome
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from planrun.model.call import Answer
     from planrun.model.job import Job
     from planrun.model.plan import Step
+    from planrun.risk.classifier import Risk
 
 STOP_TIMEOUT = 3.0
 """Seconds that a stopped call to a model has to end."""
@@ -147,15 +148,31 @@ class AgentRun:
     @property
     def tools(self) -> tuple[str, ...]:
         """The tools that the model is offered now, `finish` left out."""
-        own = [name for name in (*self.agent["tools"], *self.transcript.granted) if name not in NOT_OFFERED]
-        return (*own, *self.servers.tools)
+        named = (*self.agent["tools"], *self.transcript.granted)
+        own = [name for name in named if name not in NOT_OFFERED or self._has_key(name)]
+        return planmode.offered(self, (*own, *self.servers.tools))
 
     @property
     def grantable(self) -> tuple[str, ...]:
         """The tools that it may still ask for."""
         return tuple(
-            [name for name in self.agent["grantable"] if name not in self.tools and name not in NOT_OFFERED]
+            [
+                name
+                for name in self.agent["grantable"]
+                if name not in self.tools and (name not in NOT_OFFERED or self._has_key(name))
+            ]
         )
+
+    def _has_key(self, name: str) -> bool:
+        """Whether the step has the key that goes with a tool."""
+        agent = self.agent
+        return is_offered(name, plan_mode=bool(agent.get("plan_mode")), web=tuple(agent.get("web", ())))
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether it is in plan mode."""
+        found = self.transcript.plan_mode
+        return bool(self.agent.get("plan_mode")) if found is None else found
 
     @property
     def variables(self) -> dict[str, str]:
@@ -297,7 +314,7 @@ class AgentRun:
         if self.outcome is not None:
             return False
         if self.transcript.calls:
-            if not self._calls.advance():
+            if not self._calls.advance() or self.outcome is not None:
                 return False
             return self._finish_or_go_on()
         return self._asking.ask()
@@ -393,10 +410,11 @@ class AgentRun:
         except OSError:
             return ""
 
-    def judge(self, call: dict[str, Any], job: Job) -> Verdict:
-        """Return what the policies decide about a call."""
+    def judge(self, call: dict[str, Any], job: Job | None, known: Risk | None = None) -> Verdict:
+        """Return what the policies decide about a call; `known`: its risk, where that does not follow from the call."""
         on_copy = self.agent["workspace"] == "copy"
-        known = self.servers.risk_of(call["name"]) if call["name"] in self.servers.tools else None
+        if known is None and call["name"] in self.servers.tools:
+            known = self.servers.risk_of(call["name"])
         return self.context.judge.verdict(self.step, call, job, on_copy=on_copy, known=known)
 
     # The end.

@@ -19,6 +19,9 @@ _ON_COPY = """\
 You work on a copy of the workspace. What you change there becomes a patch, which is reviewed before it is applied.
 All paths are relative to the workspace. Change no more than the task needs."""
 _READS = "You read the workspace and change nothing. All paths are relative to it."
+_PLANNING = """\
+You begin in plan mode: you can only read. Call exit_plan_mode with your plan when it is complete; people may read it
+before you get your other tools. Then carry it out."""
 _SHARED = (
     "You work in the workspace itself. All paths are relative to it. Change no more than the task needs."
 )
@@ -36,6 +39,8 @@ def system_of(agent: dict[str, Any]) -> tuple[str, ...]:
     work = [
         text for text in (agent["instructions"], MODES[agent["mode"]].agent if agent["mode"] else "") if text
     ]
+    if agent.get("plan_mode"):
+        place += f"\n{_PLANNING}"
     return (_RULES, place, untrusted.RULES, "\n".join(work) or "Do the task.")
 
 

@@ -75,6 +75,14 @@ class Servers:
         text = f"A tool of the MCP server {tool.server}. It says: {clean(tool.description).text}"
         return {"name": name, "description": text, "input_schema": tool.schema}
 
+    def only_reads(self, name: str) -> bool:
+        """Whether a tool, of a server or not, fits plan mode: its class is read-only, and its server writes nowhere."""
+        if name not in self._tools:
+            return True
+        server = self._servers[split(name)[0]]
+        on_copy = bool(self._run.agent["copy"]) and not _is_trusted(server)
+        return not on_copy and self.risk_of(name).level == "read-only"
+
     def risk_of(self, name: str) -> Risk:
         """Return the risk of a call: that of the plan, high without one."""
         server, tool = split(name)

@@ -158,6 +158,8 @@ class Team:
             "tools": self._tools(role),
             "grantable": (),
             "mcp": (),
+            "plan_mode": False,
+            "web": (),
             "max_tokens": int(left["tokens"] * _SHARE),
             "max_turns": turns_at(run.root.agent["max_turns"], run.depth + 1, run.shared.settings.delegation),
             "max_usd": left["usd"] * _SHARE if "usd" in left else None,

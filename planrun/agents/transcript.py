@@ -31,6 +31,7 @@ class Transcript:
         self.reminded = False
         self.todo: list[str] = []
         self.granted: list[str] = []
+        self.plan_mode: bool | None = None  # as it is since a call; None: as the step begins
 
     def load(self) -> None:
         """Read what an earlier process wrote; a broken last line counts for nothing."""
@@ -105,6 +106,7 @@ class Transcript:
             self.results[line["result"]] = line
             self.todo = line.get("todo", self.todo)
             self.granted += line.get("granted", [])
+            self.plan_mode = line.get("plan_mode", self.plan_mode)
         elif "note" in line:
             self.notes.append(line["note"])
         else:

@@ -7,6 +7,7 @@ import os
 from tempfile import TemporaryDirectory
 
 from planrun.agents.servers import environment_of, listing, sandbox_of
+from planrun.app.secrets import read_secrets
 from planrun.app.sandboxing import home_folder
 from planrun.errors import InvalidInput
 from planrun.executors.local import ExecutorOptions, LocalExecutor
@@ -67,7 +68,7 @@ def listed(plan: Plan, environ: Mapping[str, str], names: tuple[str, ...] = ()) 
     confinement = Confinement(workspace=workspace, home=site.home, backend=backend)
     chosen = [server for server in plan.mcp if not names or server.name in names]
     with TemporaryDirectory(prefix="planrun-mcp-") as folder, SignalInbox() as inbox:
-        executor = LocalExecutor(inbox=inbox, options=ExecutorOptions(site=site))
+        executor = LocalExecutor(inbox=inbox, masks=read_secrets(plan, environ).redactor, options=ExecutorOptions(site=site))
         try:
             return [_listed(server, executor, confinement, folder, environ) for server in chosen]
         finally:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Approved = Callable[[str], tuple[str, str] | None]
 
 _FILES = 5  # of a patch in a reason
+_PLAN = 400  # characters of the plan of an agent in a reason
 MAX_QUESTION = 2000
 """Characters of a question: its values may come from anywhere."""
 
@@ -283,7 +284,7 @@ class PolicyGates:
         if answered is not None and answered.answer == LEFT_OUT:
             by = f" by {answered.by}" if answered.by else ""
             return Passage(answer="skip", reason=f"left out{by}")
-        if job is not None and "patch" in job.agent:
+        if job is not None and ("patch" in job.agent or "proposed" in job.agent):
             return self._judge_patch(step, state, job, answered)
         if job is None:
             found = as_written(step)
@@ -312,11 +313,14 @@ class PolicyGates:
     def _judge_patch(
         self, step: Step, state: RunState, job: Job, answered: ev.GateAnswered | None
     ) -> Passage:
-        """Return whether the patch of an agent may be applied; only an answer to its own gate approves it."""
+        """Return whether the patch of an agent may be applied, or its plan carried out.
+
+        Only an answer to its own gate approves it.
+        """
         found, _ = as_started(step, job, self._place, self._known)
         decision = self._decide(step.but(origin="agent"), found)
         level = str(found["risk"])
-        if decision.answer == "allow" and step.action.apply == "ask":
+        if decision.answer == "allow" and step.action.apply == "ask" and "patch" in job.agent:
             reason = "its `apply` is `ask`"
             decision = decision.but(answer="ask", rule="agent:apply", reason=reason)
         if decision.answer == "deny":
@@ -325,13 +329,7 @@ class PolicyGates:
             return Passage(answer="allow", risk=level, rule=decision.rule)
         if answered is not None:
             return self._approval(step, state, decision, level)
-        patch = job.agent["patch"]
-        files = ", ".join([each["path"] for each in patch["files"][:_FILES]])
-        more = f" and {len(patch['files']) - _FILES} more" if len(patch["files"]) > _FILES else ""
-        reason = (
-            f"{decision.reason}; a patch of {files}{more} (+{patch['insertions']} -{patch['deletions']}), "
-            f"sha256 {patch['sha256'][:12]}"
-        )
+        reason = f"{decision.reason}; {_subject_of(job.agent)}"
         if self.subjects is not None:
             self.subjects.keep(step.id, found, job)
         opened = ev.GateOpened(
@@ -489,3 +487,17 @@ def asks_for_plan(layers: Layers) -> tuple[str, str] | None:
             line = f":{policy.line}" if policy.line else ""
             return f"{name}:ask_for", f"its policy asks for one approval of the plan ({file}{line})"
     return None
+
+
+def _subject_of(agent: dict[str, Any]) -> str:
+    """Return what an agent asks an approval for, in one line: its patch, or its plan."""
+    if "proposed" in agent:
+        proposed = agent["proposed"]
+        text = " ".join(proposed["text"].split())
+        shown = text if len(text) <= _PLAN else f"{text[: _PLAN - 1]}…"
+        return f"its plan, sha256 {proposed['sha256'][:12]}: {shown}"
+    patch = agent["patch"]
+    files = ", ".join([each["path"] for each in patch["files"][:_FILES]])
+    more = f" and {len(patch['files']) - _FILES} more" if len(patch["files"]) > _FILES else ""
+    counts = f"(+{patch['insertions']} -{patch['deletions']})"
+    return f"a patch of {files}{more} {counts}, sha256 {patch['sha256'][:12]}"

@@ -320,6 +320,13 @@ def _sandbox(_environ: Mapping[str, str]) -> Iterator[Check]:
     yield Check(name="sandbox", status="ok", found=tried + others)
 
 
+def _mcp(environ: Mapping[str, str]) -> Iterator[Check]:
+    from planrun.doctor.servers import tried  # starts the servers of a plan
+
+    for status, found, todo in tried(environ):
+        yield Check(name="MCP server", status=status, found=found, todo=todo)
+
+
 def _model(environ: Mapping[str, str]) -> Iterator[Check]:
     name = "model credentials"
     try:
@@ -402,7 +409,7 @@ def _terminal(_environ: Mapping[str, str]) -> Iterator[Check]:
 
 CHECKS = (
     *(_planrun, _python, _system, _processors, _shell, _git, _space, _writing, _cache),
-    *(_containers, _sandbox, _model, _ci, _terminal, _runs),
+    *(_containers, _sandbox, _mcp, _model, _ci, _terminal, _runs),
 )
 """In the order in which they are shown."""
 

@@ -36,6 +36,7 @@ _REASONS: dict[str, ErrorClass] = {
     "incomplete": "logic",
     "reported": "logic",
     "patch": "logic",
+    "mcp": "logic",
     "secrets": "logic",
     "conflict": "transient",
     "copy": "unknown",

@@ -107,6 +107,8 @@ class GatedScheduler(Scheduler):
                 self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
                 self._resolve(step)
                 return
+        if outcome.proposed and self._takes_plan(step, attempt, outcome):
+            return
         if outcome.patch and outcome.status == "completed" and self._takes_patch(step, attempt, outcome):
             return
         super().conclude(step, attempt, outcome)
@@ -120,6 +122,16 @@ class GatedScheduler(Scheduler):
             return True
         self.queue.release(step.id)
         fields = as_fields(outcome, None) | {"step_status": "waiting", "step_reason": "patch"}
+        self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
+        self.queue.put_back(step.id)
+        return True
+
+    def _takes_plan(self, step: Step, attempt: int, outcome: Outcome) -> bool:
+        """Let the plan of an agent wait for its gate; False when the run is ending: a resumed run goes on from here."""
+        if not self._may_continue:
+            return False
+        self.queue.release(step.id)
+        fields = as_fields(outcome, None) | {"step_status": "waiting", "step_reason": "plan"}
         self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields))
         self.queue.put_back(step.id)
         return True

@@ -13,10 +13,10 @@ if __name__ == "__main__":
     sys.path.insert(0, _home)
     _what, *_words = sys.argv[1:]
     if _what == "call":
-        from planrun.mcp.call import main
+        from planrun.mcp import call as _program
     else:
-        from planrun.mcp.serve import main
+        from planrun.mcp import serve as _program  # type: ignore[no-redef] # the same function `main`
     sys.path.remove(_home)
     if _home not in sys.path:
         sys.path.append(_home)
-    sys.exit(main(_what, _words))
+    sys.exit(_program.main(_what, _words))

@@ -181,6 +181,23 @@ SPECS: dict[str, Spec] = {
             ),
         ),
         _spec(
+            "web_fetch",
+            "low",
+            "Get the text of a web page by GET, from one of the hosts that the step allows.",
+            url=_need(_TEXT, minLength=1, description="The address: http:// or https://."),
+        ),
+        _spec(
+            "enter_plan_mode",
+            "read-only",
+            "Go into plan mode: you can only read, until your plan is approved.",
+        ),
+        _spec(
+            "exit_plan_mode",
+            "read-only",
+            "Propose your plan. When it is approved, you get your other tools and carry it out.",
+            plan=_need(_TEXT, minLength=1, description="The steps, with the files and risks of each."),
+        ),
+        _spec(
             "finish",
             "read-only",
             "End your work with a report. Call it once, when the task is done or cannot be done.",

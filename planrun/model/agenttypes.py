@@ -22,12 +22,12 @@ TOOLS = (*READING, *WRITING, *RUNNING, *OWN, *NET, *OTHERS)
 """Every tool, in the order in which a model is offered them; `finish` is always among them."""
 FINISH = "finish"
 NOT_OFFERED: Mapping[str, str] = {
-    "web_fetch": "no host is allowed in this version",
+    "web_fetch": "the step names no hosts by `web`",
     "web_search": "no search service is built in",
-    "enter_plan_mode": "an agent of type plan changes nothing anyway",
-    "exit_plan_mode": "an agent of type plan changes nothing anyway",
+    "enter_plan_mode": "the step has no `plan_mode: true`",
+    "exit_plan_mode": "the step has no `plan_mode: true`",
 }
-"""Tools that stand in lists and are not offered, with the reason."""
+"""Tools that stand in lists and that a step has not without a key of its own, or not at all, with the reason."""
 CHANGING = frozenset((*WRITING, *RUNNING))
 """Tools that can change the workspace: an agent with one of them works on a copy."""
 
@@ -179,6 +179,13 @@ MODES: dict[str, AgentMode] = {
     )
 }
 """The modes; a step that names none has the limits of its type."""
+
+
+def is_offered(name: str, *, plan_mode: bool, web: tuple[str, ...]) -> bool:
+    """Whether a step has a tool of its lists; `plan_mode`, `web`: its keys."""
+    if name == "web_fetch":
+        return bool(web)
+    return plan_mode if name in ("enter_plan_mode", "exit_plan_mode") else name not in NOT_OFFERED
 
 
 def offered(names: Iterable[str], mode: str, deny: Iterable[str]) -> tuple[str, ...]:

@@ -104,6 +104,7 @@ class AttemptEnded(Record):
     program: str = ""  # the path of what started in place of bash, for a script that is one plain command
     # Of an agent: path in the run's folder, sha256, names, files, insertions, deletions, risk, risk_reason.
     patch: dict[str, Any] = {}  # noqa: RUF012
+    proposed: dict[str, Any] = {}  # noqa: RUF012 - of an agent in plan mode: text, sha256, risk, risk_reason of its plan
 
 
 class StepHeld(Record):

@@ -92,6 +92,7 @@ class Outcome(Record):
     resources: tuple[dict[str, Any], ...] = ()  # what it created, used and deleted: kind, id, action
     usage: dict[str, float] = {}  # noqa: RUF012 - of an agent: tokens and usd
     patch: dict[str, Any] = {}  # noqa: RUF012 - of an agent: what it changed in its copy
+    proposed: dict[str, Any] = {}  # noqa: RUF012 - of an agent in plan mode: the plan that is to be approved
     tail: str = ""  # the last output of a failed attempt
     stderr: tuple[
         int, ...
@@ -161,6 +162,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "stderr",
         "program",
         "patch",
+        "proposed",
     ):
         if name in known:
             fields[name] = known[name]

@@ -44,7 +44,7 @@ def _opened(state: RunState, event: ev.GateOpened) -> None:
         step.reason = "decision"
         step.after = Gate(opened=event)
         return
-    if step.reason != PATCH_WAITS:  # else it waits already
+    if step.reason not in (PATCH_WAITS, PLAN_WAITS):  # else it waits already
         step.status = move_step(event.step, step.status, "waiting")
     step.reason = "approval" if event.kind == "approval" else "decision"
     # An answer that came before the question holds for it; one to an earlier question was not good enough.
@@ -121,6 +121,8 @@ PATCH = "patch:"
 """How the fingerprint of an attempt begins that applies the patch of an agent."""
 PATCH_WAITS = "patch"
 """The reason of a step whose agent has ended, and whose patch is to be applied."""
+PLAN_WAITS = "plan"
+"""The reason of a step whose agent proposes a plan."""
 AT_GATE = ("approval", "decision")  # reasons of a step that waits at a gate
 
 
@@ -235,6 +237,17 @@ class StepState:
                 return None
             if not attempt.started.fingerprint.startswith(PATCH):
                 return None
+        return None
+
+    @property
+    def proposed(self) -> dict[str, Any] | None:
+        """The plan that an agent in plan mode proposed, and has not gone on with."""
+        for attempt in reversed(self.attempts):
+            ended = attempt.ended
+            if ended is None or ended.status not in ("lost", "cancelled"):
+                return None
+            if ended.proposed:
+                return ended.proposed
         return None
 
     @property

@@ -344,8 +344,8 @@ class RunState:
         state.reason = event.step_reason or event.reason
         state.attempts[-1].ended = event
         state.opened = None
-        if event.patch and state.status == "waiting":
-            state.gate = None  # an approval from before the patch is none of it
+        if (event.patch or event.proposed) and state.status == "waiting":
+            state.gate = None  # an approval from before the patch or the plan is none of it
         if state.status in ENDED:
             state.ended_at = event.at
             state.outputs = event.outputs

@@ -17,6 +17,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_usd": "0.5",
         "prompt_suffix": "Keep the changes small.",
         "apply": "ask",
+        "plan_mode": "true",
+        "web": "{allow: [docs.python.org]}",
         "workspace": "copy",
     },
     "AgentType": {
@@ -445,6 +447,9 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "properties": "{port: {type: integer}}",
         "additionalProperties": "false",
         "required": "[port]",
+    },
+    "Web": {
+        "allow": "[docs.python.org, \"*.readthedocs.io\"]",
     },
     "Webhook": {
         "url": "https://ci.example.com/hooks/planrun",

@@ -27,6 +27,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_usd": (("number", 0, None), None, None),
         "prompt_suffix": (("text",), None, None),
         "apply": (("word", ("auto", "ask", "never")), None, None),
+        "plan_mode": (("bool",), None, None),
+        "web": (None, None, "Web"),
         "workspace": (("word", ("copy", "shared")), None, None),
     },
     "AgentType": {
@@ -468,6 +470,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "additionalProperties": (("bool",), None, "Value"),
         "required": (None, ((("text",), None, None), 1), None),
     },
+    "Web": {
+        "allow": (None, ((("full",), None, None), 1), None),
+    },
     "Webhook": {
         "url": (("line",), None, None),
         "url_secret": (("env",), None, None),
@@ -491,6 +496,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "SandboxNetwork": ("allow",),
     "Secret": ("name",),
     "SharedContainer": ("image",),
+    "Web": ("allow",),
 }
 
 NAMED: dict[str, tuple[str, Any]] = {

@@ -43,6 +43,7 @@ _SAME = (
     "stderr",
     "program",
     "patch",
+    "proposed",
 )
 
 

@@ -57,6 +57,7 @@ def _agent(agent: AgentState, state: RunState) -> dict[str, Any]:
         "summary": ended.summary if ended else "",
         "evidence": list(ended.evidence) if ended else [],
         "patch": patch_of(started, state),
+        "proposed": proposed_of(started, state),
         "compactions": [
             {"before": event.before, "after": event.after, "left_out": event.left_out}
             for event in agent.compactions
@@ -74,6 +75,16 @@ def usage_of(agent: str, state: RunState) -> dict[str, float]:
                 totals[name] += call.answered.usage.get(name, 0)
     totals["usd"] = round(totals["usd"], 9)
     return totals
+
+
+def proposed_of(started: ev.AgentStarted, state: RunState) -> dict[str, Any] | None:
+    """Return the plan that the agent of a step proposed in plan mode, and waited with."""
+    if started.parent:
+        return None
+    for found in state.steps[started.step].attempts if started.step in state.steps else ():
+        if found.n == started.n and found.ended and found.ended.proposed:
+            return dict(found.ended.proposed)
+    return None
 
 
 def patch_of(started: ev.AgentStarted, state: RunState) -> dict[str, Any] | None:
@@ -159,10 +170,10 @@ def page_sections(state: RunState) -> Iterator[str]:
     head += "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
     yield f"\n## Agents\n\n{head}{''.join(rows)}"
     for agent in state.agents.values():
-        yield _page_of(agent)
+        yield _page_of(agent, proposed_of(agent.started, state))
 
 
-def _page_of(agent: AgentState) -> str:
+def _page_of(agent: AgentState, proposed: dict[str, Any] | None) -> str:
     calls = [
         f"| {code(tool.called.name)} | {code(_brief(tool), 100)} | {inline(tool.status)} | "
         f"{inline(tool.called.rule)} | {inline(tool.returned.message if tool.returned else '', 200)} |\n"
@@ -172,13 +183,16 @@ def _page_of(agent: AgentState) -> str:
         f"\n{len(agent.tools) - _MOST} more calls are in ledger.json.\n" if len(agent.tools) > _MOST else ""
     )
     summary = f"\n{inline(agent.ended.summary, 1000)}\n" if agent.ended and agent.ended.summary else ""
+    if proposed:
+        summary += f"\nPlan, sha256 {proposed['sha256'][:12]}:\n\n"
+        summary += "".join([f"> {inline(text, 400)}\n" for text in proposed["text"].splitlines()[:_MOST]])
     table = f"\n| Tool | Argument | Status | Rule | Message |\n| --- | --- | --- | --- | --- |\n{''.join(calls)}{more}"
     return f"\n### {inline(agent.started.agent)}\n{summary}{table if calls else ''}"
 
 
 def _brief(tool: ToolState) -> str:
     args = tool.called.args
-    for name in ("command", "path", "pattern", "name", "question", "message"):
+    for name in ("command", "path", "pattern", "name", "question", "message", "plan", "url"):
         if isinstance(args.get(name), str):
             return " ".join(args[name].split())
     return ""
@@ -195,7 +209,9 @@ def text_rows(state: RunState) -> Iterator[str]:
     for agent in state.agents.values():
         stats = agent.stats()
         patch = patch_of(agent.started, state)
+        proposed = proposed_of(agent.started, state)
         shown = f", patch {_patch_text(patch)}" if patch else ""
+        shown += f", plan {proposed['sha256'][:12]}" if proposed else ""
         yield line(
             f"Agent {agent.started.agent} ({agent.started.agent_type}): {agent.status(state)}, {agent.turns} turns, "
             f"{int(stats.get('tool_calls', 0))} calls{shown}"

@@ -343,6 +343,10 @@ class Console:
         if event.reason == "paused":  # a service, which the next resume starts again
             self._close_output(event.step, f"{self._heading_icon('paused')} {line(event.step)}")
             self._say(f"{self._icon('paused')} {line(event.step)} is stopped until the run is resumed\n")
+        elif event.proposed:
+            about = f"{line(event.step)}: the agent proposes a plan"
+            if not self._close_output(event.step, f"{self._heading_icon('waiting')} {about}"):
+                self._say("" if self.look.quiet else f"{self._icon('waiting')} {about}\n")
         elif event.patch:
             count = len(event.patch["files"])
             about = (

@@ -174,7 +174,7 @@ class EventRedactor:
             changes["error"] = {**event.error, "message": self.mask_text(event.error["message"])}
         if fields.get("checks"):
             changes["checks"] = tuple([self._values(check) for check in event.checks])
-        for name in ("reports", "cache", "patch"):
+        for name in ("reports", "cache", "patch", "proposed"):
             if fields.get(name):
                 changes[name] = self._values(fields[name])
         for name in ("files", "tools", "resources"):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,12 +88,12 @@ def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
     assert text.startswith('<untrusted-data name="output of mcp__notes__find"')
     assert "add must add" in text
     assert [each.splitlines()[1] for each in (one, two)] == ["1", "2"]
-    assert "the tool has a fault" in failed
+    assert "Error executing tool fail" in failed
     assert len(huge) < 100_000
     assert "left out" in huge
     assert "name" in wrong
     found = effects(planrun)
-    assert [each["name"] for each in found][:2] == ["mcp__notes", "mcp__notes__find"]
+    assert [each["tool"] for each in found][:2] == ["mcp__notes", "mcp__notes__find"]
     assert found[1]["risk"] == "read-only"
     assert [each["status"] for each in found] == ["done"] * 4 + ["failed", "done", "failed"]
     kinds = [event["type"] for event in events(planrun.folder) if event.get("name") == "mcp__notes__find"]
@@ -118,7 +121,7 @@ def test_a_server_is_confined_and_knows_only_its_secrets(planrun: Command) -> No
     assert "DEPLOY_KEY" not in variables
     assert "ANTHROPIC" not in variables
     assert "private" not in read
-    assert "wrote" not in write
+    assert str(planrun.folder) in write  # it is a folder of its own there
     assert "wrote new.txt" in own
     assert (planrun.folder / "calc.py").read_text() != "gone"
     (patch,) = planrun.folder.glob(".planrun/runs/*/patches/fix/1.patch")
@@ -154,9 +157,10 @@ def test_a_description_that_is_not_pinned_ends_the_step(planrun: Command) -> Non
     assert done.returncode == 0, done.stderr
     assert [name for name in model.tools if name.startswith("mcp__")] == ["mcp__notes__find"]
     (planrun.folder / "notes.py").write_text(SERVER.read_text().replace("the note with", "the first note with"))
-    with FakeMessages(Seen(("mcp__notes__find", {"name": "calc"}))) as api:
+    model = Seen(("mcp__notes__find", {"name": "calc"}))
+    with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", env=api.env)
-        assert not api.journal.requests
+    assert not model.asked
     assert done.returncode == 1
     assert ended(planrun.folder)["reason"] == "mcp"
     assert "mcp__notes__find is not what was reviewed" in done.stderr
@@ -183,7 +187,7 @@ def test_calls_are_judged_by_the_class_of_the_plan(planrun: Command) -> None:
     assert "no class in the plan" in model.results[0]
     assert "denied" in model.results[1]
     found = effects(planrun)
-    assert [(each["risk"], each["decision"]) for each in found[1:]] == [("high", "ask"), ("read-only", "deny")]
+    assert [(each["risk"], each["answer"]) for each in found[1:]] == [("high", "ask"), ("read-only", "deny")]
 
 
 def test_servers_that_fail_have_clear_errors(planrun: Command) -> None:
@@ -212,3 +216,55 @@ def test_a_server_that_does_not_start_ends_the_step(planrun: Command, behaviour:
     assert ended(planrun.folder)["reason"] == "mcp"
     assert message in done.stderr
     assert not model.asked
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_server_at_an_address_is_reached_through_its_sandbox(planrun: Command) -> None:
+    """A server over HTTP is called at the address of the plan, with a header that is a secret."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, str(SERVER), "http", str(port)]) as process:
+        try:
+            model = Seen(("mcp__notes__find", {"name": "owner"}), ("mcp__notes__count", {}))
+            servers = {"notes": {"url": f"http://127.0.0.1:{port}/mcp", "classes": CLASSES}}
+            servers["notes"]["secret_headers"] = {"Authorization": "NOTES_AUTH"}
+            text = plan({}, mcp={"servers": servers}, secrets=["NOTES_AUTH"])
+            wait_for(port)
+            done = run(planrun, text, model, NOTES_AUTH="Bearer 0123456789")
+        finally:
+            process.kill()
+    assert done.returncode == 0, done.stderr
+    assert "Ann owns calc.py" in model.results[0]
+
+
+def wait_for(port: int) -> None:
+    """Wait until something listens on a port."""
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the server does not listen")
+
+
+def test_doctor_says_which_servers_start(planrun: Command) -> None:
+    """A server is started in a sandbox; one that fails and one with secrets are named."""
+    notes = [sys.executable, "notes.py"]
+    servers = {
+        "good": {"command": notes},
+        "bad": {"command": [*notes, "crash_at_start"]},
+        "keyed": {"command": notes, "secrets": ["KEY"]},
+    }
+    (planrun.folder / "notes.py").write_text(SERVER.read_text())
+    (planrun.folder / "plan.yml").write_text(plan({}, mcp={"servers": servers}, secrets=["KEY"]))
+    out = planrun("doctor").stdout
+    assert "good starts, 10 tools" in out
+    assert "bad does not start: no configuration" in out
+    assert "keyed gets secrets or a network, and is not started here" in out

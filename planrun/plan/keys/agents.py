@@ -5,9 +5,10 @@ from __future__ import annotations
 from planrun.model.agenttypes import MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
 from planrun.model.mcp import PREFIX, full_name, split
 from planrun.plan.keys.outline import entries, members, scalar
+from planrun.plan.keys.sandbox import is_host
 from planrun.plan.keys.table import module
 from planrun.plan.kinds.agent import Agent
-from planrun.plan.schema.forms import as_int, as_number
+from planrun.plan.schema.forms import as_bool, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False
@@ -70,6 +71,11 @@ def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) ->
     for key in ("allow", "deny"):
         if tools is not None and tools.kind == MAPPING:
             _check_tools(outline, tools.get(key), f'step "{raw.id}"')
+    web = node.get("web")
+    for host in entries(web.get("allow")) if web is not None and web.kind == MAPPING else ():
+        if scalar(host) is not None and not is_host(host.value):
+            hint = "write a name such as `docs.python.org`, `*.example.com` or `localhost:8080`"
+            outline.report("E301", f'"{host.value}" is no host', host, hint)
     for key, why in _FOREIGN.items():
         if key in raw.keys:
             message = f'`{key}` does not apply to the agent in step "{raw.id}"'
@@ -153,6 +159,10 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
         fields["suffix"] = checked.formulas.text(values["prompt_suffix"])
     if "model" in values or kind.model:
         fields["model"] = values["model"].value if "model" in values else kind.model
+    if "plan_mode" in values and as_bool(values["plan_mode"]):
+        fields["plan_mode"] = True
+    if "web" in values:
+        fields["web"] = tuple([host.value.lower() for host in entries(values["web"].value["allow"])])
     for key in ("apply", "workspace"):
         if key in values:
             fields[key] = values[key].value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.agenttypes import CHANGING, MAX_TOKENS, MAX_TURNS, NOT_OFFERED
+from planrun.model.agenttypes import CHANGING, MAX_TOKENS, MAX_TURNS, is_offered
 from planrun.model.plan import Action, source_text
 from planrun.risk.classifier import Risk
 
@@ -22,7 +22,7 @@ _SHARED = "a model changes the workspace itself"
 class Agent(Action):
     """An agent; `tools` are those that it has from the start, `grantable` those that it may ask for besides.
 
-    `mcp`: tools of MCP servers, or servers with all of theirs. `instructions`: of its type. `apply`: what becomes of its patch.
+    `mcp`: tools of MCP servers, or servers with all of theirs. `web`: hosts that `web_fetch` may ask. `instructions`: of its type. `apply`: what becomes of its patch.
     """
 
     kind = "agent"
@@ -38,6 +38,8 @@ class Agent(Action):
     grantable: tuple[str, ...] = ()
     mcp: tuple[str, ...] = ()
     mcp_deny: tuple[str, ...] = ()
+    plan_mode: bool = False
+    web: tuple[str, ...] = ()
     max_tokens: int = MAX_TOKENS
     max_turns: int = MAX_TURNS
     max_usd: float | None = None
@@ -81,20 +83,23 @@ class Agent(Action):
 
     def classify_job(self, job: Job, env: Any, setting: Any) -> Risk:
         """Return the risk of starting it, or of applying its patch."""
-        patch = job.agent.get("patch")
-        if patch is None:
+        found = job.agent.get("patch") or job.agent.get("proposed")
+        if found is None:
             return self.classify(None, None, None, None)
-        return Risk(level=patch["risk"], reason=patch["risk_reason"], effects=("writes",))
+        return Risk(level=found["risk"], reason=found["risk_reason"], effects=("writes",))
 
     def written_job(self, job: Job) -> str:
         """Return what is about to start, for people."""
+        if proposed := job.agent.get("proposed"):
+            return f"carry out the plan {proposed['sha256'][:12]}:\n{proposed['text']}"
         patch = job.agent.get("patch")
         return self.written() if patch is None else f"apply the patch {patch['sha256'][:12]}"
 
     def written(self) -> str:
         """Return the task as it stands in the plan, below the type and its tools."""
         mode = f", mode {self.mode}" if self.mode else ""
-        tools = ", ".join([*[name for name in self.tools if name not in NOT_OFFERED], *self.mcp])
+        known = [name for name in self.tools if is_offered(name, plan_mode=self.plan_mode, web=self.web)]
+        tools = ", ".join([*known, *self.mcp])
         head = f"agent {self.type}{mode}: {tools or 'no tools'}"
         return "\n".join(
             [head, source_text(self.prompt), *([source_text(self.suffix)] if self.suffix else [])]
@@ -111,6 +116,17 @@ class Agent(Action):
                 name: list(value) if isinstance(value, tuple) else value for name, value in known.items()
             }
         }
+
+
+def risk_of_work(on_copy: bool, action: Any) -> Risk:  # noqa: FBT001 - a fact
+    """Return the risk of what an agent may do after its plan is approved."""
+    if action.changes and not on_copy:
+        return Risk(level="high", reason=_SHARED, effects=("unknown", "writes"))
+    if action.mcp or "bash" in (*action.tools, *action.grantable):
+        return Risk(level="medium", reason="after plan mode the agent runs commands", effects=("unknown", "writes"))
+    if action.changes:
+        return Risk(level="low", reason="after plan mode the agent writes files", effects=("writes",))
+    return Risk(level="read-only", reason=_READS)
 
 
 class AgentCall(Action):

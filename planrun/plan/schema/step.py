@@ -195,6 +195,17 @@ class Tools(Written):
     deny: TextList | None = key("Tools it does not have.", ["bash"])
 
 
+class Web(Written):
+    """The web pages that an agent may get."""
+
+    allow: Annotated[list[FullText], Field(min_length=1)] = key(
+        "Hosts: a name, `*.domain`, each with a port or without one (80 and 443). An address of this machine or of a "
+        "private network needs its port.",
+        ["docs.python.org", "*.readthedocs.io"],
+        required=True,
+    )
+
+
 class Agent(Written):
     """Work for a language model, within limits."""
 
@@ -216,6 +227,10 @@ class Agent(Written):
         "What becomes of its patch. ask: it waits for an approval. auto: the policy decides. never: it is kept.",
         "ask",
     )
+    plan_mode: bool | None = key(
+        "true: it only reads until its plan is approved, by the policy or by people.", example=True
+    )
+    web: Web | None = key("Which web pages it may get by `web_fetch`.", {"allow": ["docs.python.org"]})
     workspace: Literal["copy", "shared"] | None = key(
         "copy: it works on a copy, and its result is a patch. shared: it works in the workspace itself.",
         "copy",
