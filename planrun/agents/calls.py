@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.actions.tool import process_of, shortened
-from planrun.agents import planmode
+from planrun.agents import planmode, web
 from planrun.agents.own import OWN, OwnCall
 from planrun.agents.servers import is_of_server
 from planrun.llm.untrusted import data_block
@@ -140,7 +140,9 @@ class Calls:
         job = verdict.job or job
         if verdict.effects:
             run.recorder.sync()  # a resume after a power cut must know that it started
-        if not is_of_server(call["name"]):  # its server has a sandbox
+        if call["name"] == "web_fetch":
+            job = web.confined(run, job)
+        elif not is_of_server(call["name"]):  # its server has a sandbox
             job = run.confined(job, verdict.risk, self._shown(call, job))
         self._processes[job.step] = (call, job)
         run.start(job)
@@ -161,6 +163,8 @@ class Calls:
             return f"you do not have a tool {name!r}; you have {has}"
         if is_of_server(name):  # the server looks at the arguments
             return ""
+        if name == "web_fetch" and not web.hosts_of(self._run):
+            return "a policy allows none of the hosts that the step names"
         return "; ".join(
             [f"{place(fault.path)} {fault.message}" for fault in faults(SPECS[name], call["input"])]
         )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BASH = ("bash", "-euo", "pipefail", "-c")
 _OWN = Risk(level="read-only", reason="changes nothing")
 _IN_COPY = Risk(level="low", reason="writes in the copy", effects=("writes",))
+_WEB = Risk(level="low", reason="asks a host that the plan allows", effects=("network",))
 _STRICTER = ("allow", "ask", "deny")
 
 
@@ -114,6 +115,8 @@ def _risk_of(name: str, args: dict[str, Any], job: Job | None, *, on_copy: bool)
     ):  # a file that may hold secrets is not sent to a service unasked
         found = of_call("file.read", {"path": args["path"]}, {}, Setting())
         return found if "may hold secrets" in found.reason else _OWN
+    if name == "web_fetch":
+        return _WEB
     if name not in WRITING:
         return _OWN
     if on_copy:

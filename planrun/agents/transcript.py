@@ -99,7 +99,9 @@ class Transcript:
         if "said" in line:
             if self.calls:
                 self.close_turn()
-            self.messages.append({"role": "assistant", "content": line["said"] or [_NOTHING]})
+            said = line["said"]
+            has_more = any(part["type"] in ("text", "tool_use") for part in said)  # than thoughts
+            self.messages.append({"role": "assistant", "content": said if has_more else [*said, _NOTHING]})
             self.turns += 1
             self.tokens = line["tokens"]
         elif "result" in line:

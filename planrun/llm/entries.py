@@ -460,6 +460,8 @@ if TYPE_CHECKING:
 
     Mask = Callable[[str], str]
 
+THOUGHTS = ("thinking", "redacted_thinking")
+"""The kinds of parts of an answer that are sent back unchanged."""
 WORDS = {"message": 400, "model": 200, "request_id": 200, "stop_reason": 200, "rule": 200}
 """The texts of an answer besides its content, and how many characters of each are kept."""
 
@@ -479,7 +481,10 @@ def redacted(answer: Answer, mask: Mask) -> Answer:
     if clean != data or mask(answer.text) != answer.text:
         masked_texts["text"] = mask(written(form, clean))
     if answer.content:
-        answer = answer.but(content=tuple(cleaned(list(answer.content), mask)))
+        parts = [(part, cleaned(part, mask)) for part in answer.content]
+        # A thought is signed: the service takes it back unchanged, or not at all.
+        kept = [clean for part, clean in parts if clean == part or part["type"] not in THOUGHTS]
+        answer = answer.but(content=tuple(kept))
     return answer.but(**masked_texts)
 
 

@@ -35,6 +35,7 @@ _HOMES = {
     "json_patch": "json",
     **{f"agent.{name}": "reading" for name in ("read", "glob", "grep", "tree", "list_dir", "diff")},
     **{f"agent.{name}": "writing" for name in ("write", "edit", "apply_patch")},
+    "agent.web_fetch": "web",
     # Not for models: what planrun does itself around an agent.
     "copies.make": "copies",
     "copies.patch": "copies",

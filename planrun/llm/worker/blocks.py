@@ -1,4 +1,4 @@
-"""The parts of an answer to a request with tools: texts, and calls whose arguments come in pieces of JSON."""
+"""The parts of an answer to a request with tools: texts, thoughts, and calls whose arguments come in pieces of JSON."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ class Blocks:
         if not self._parts or self._parts[-1]["type"] != "text":
             self._parts.append({"type": "text", "text": ""})
         self._parts[-1]["text"] += piece
+
+    def begin_thought(self, block: Any) -> None:
+        """Begin a thought, which the next request of the conversation has to hold unchanged."""
+        kind = str(block.type)
+        if kind == "redacted_thinking":
+            self._parts.append({"type": kind, "data": str(getattr(block, "data", ""))})
+        else:
+            fields = {name: str(getattr(block, name, None) or "") for name in ("thinking", "signature")}
+            self._parts.append({"type": kind, **fields})
+
+    def thought(self, name: str, piece: str) -> None:
+        """Add a piece of the thought that is being read, or of its signature."""
+        if self._parts and self._parts[-1]["type"] == "thinking":
+            self._parts[-1][name] += piece
 
     def begin_call(self, block: Any) -> None:
         """Begin a call; raises Unusable for one that cannot be answered."""

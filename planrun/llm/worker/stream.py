@@ -129,7 +129,7 @@ _STOPS: dict[str, tuple[Ending, str]] = {
     "model_context_window_exceeded": ("truncated", "question and answer are longer than the model can hold"),
 }
 _BLOCKS = ("text", "thinking", "redacted_thinking")
-_SILENT_DELTAS = ("signature_delta", "citations_delta")
+_SILENT_DELTAS = ("citations_delta",)
 
 
 class Form(Record):
@@ -227,7 +227,7 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["system"] = system
     if config:
         body["output_config"] = config
-    if request.tools:  # thoughts would have to be sent back unchanged, and masks may change them
+    if request.tools:  # thoughts are not asked for: masks may change them, and then they cannot be sent back
         body["tools"] = list(request.tools)
         messages[-1] = _kept(messages[-1])
     elif form.thinking:
@@ -264,6 +264,7 @@ class Reader:
         self._texts: list[str] = []
         self._blocks = Blocks() if call.request.tools else None
         self._length = 0  # of these, in characters
+        self._thought = 0  # the same of thoughts
         self._model = ""
         self._stop: Any = None
         self._category = ""
@@ -333,6 +334,8 @@ class Reader:
             self._add(_text(block, "text"))
         else:
             self._tally.unread()
+            if self._blocks is not None:
+                self._blocks.begin_thought(block)
 
     def _grow(self, event: Any) -> None:
         delta = getattr(event, "delta", None)
@@ -346,12 +349,23 @@ class Reader:
             self._blocks.arguments(_text(delta, "partial_json"))
         elif kind == "thinking_delta":
             self._tally.unread()
+            self._think("thinking", _text(delta, "thinking"))
+        elif kind == "signature_delta":
+            self._think("signature", _text(delta, "signature"))
         elif kind not in _SILENT_DELTAS:
             raise Unusable(
                 f"delta:{kind or 'none'}",
                 f"the model answered with a part that planrun does not know: {kind!a}",
                 repeat=0,
             )
+
+    def _think(self, name: str, piece: str) -> None:
+        """Keep a thought of an answer with calls: the service wants it back with their results."""
+        self._thought += len(piece)
+        if self._thought > MOST_TEXT:
+            raise Unusable("size", f"the model thought more than {MOST_TEXT} characters", repeat=0)
+        if self._blocks is not None:
+            self._blocks.thought(name, piece)
 
     def _add(self, text: str) -> None:
         self._count(text)
