@@ -90,7 +90,8 @@ class Asking:
         self._compact()
         own = [name for name in run.tools if name not in run.servers.tools]
         offers = tuple(
-            [as_offer(SPECS[name]) for name in (*own, FINISH)] + [run.servers.offer(name) for name in run.servers.tools]
+            [as_offer(SPECS[name]) for name in (*own, FINISH)]
+            + [run.servers.offer(name) for name in run.servers.tools]
         )
         llm = run.context.models.llm
         request = Request(

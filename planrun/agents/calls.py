@@ -228,9 +228,7 @@ class Calls:
 
     def returned(self, call: dict[str, Any], message: str) -> None:
         """Record the end of a call that has no result yet."""
-        self._run.emit(
-            ev.ToolReturned, call=call["id"], name=call["name"], status="done", message=message
-        )
+        self._run.emit(ev.ToolReturned, call=call["id"], name=call["name"], status="done", message=message)
 
     def settle(
         self, call: dict[str, Any], text: str, status: str, own: dict[str, Any] | None = None, **fields: Any

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from planrun.agents.loop import AgentRun
 
 ENTER, EXIT = "enter_plan_mode", "exit_plan_mode"
-_TAKEN = frozenset((*CHANGING, "ask_agent"))  # another agent has tools of its own; `web_fetch` changes nothing
+_TAKEN = frozenset(
+    (*CHANGING, "ask_agent")
+)  # another agent has tools of its own; `web_fetch` changes nothing
 _LONGEST = 20_000  # characters of a plan
 _ENTERED = "You are in plan mode: you can only read. Call exit_plan_mode with your plan when it is complete."
 _APPROVED = "Your plan is approved. You are not in plan mode any more: do what the plan says."

@@ -88,7 +88,11 @@ class Servers:
         server, tool = split(name)
         found = self._servers[server]
         level = found.class_of(tool)
-        reason = f"the class of {name} in the plan" if tool in found.classes else f"{name} has no class in the plan"
+        reason = (
+            f"the class of {name} in the plan"
+            if tool in found.classes
+            else f"{name} has no class in the plan"
+        )
         effects = () if level == "read-only" else ("unknown", *(("network",) if found.hosts else ()))
         return Risk(level=level, reason=reason, effects=effects)
 
@@ -167,7 +171,16 @@ class Servers:
         return Job(
             step=name,
             attempt=run.job.attempt,
-            argv=(sys.executable, "-I", "-S", _MAIN, "call", os.path.join(base, "socket"), f"{seconds:.3f}", file),
+            argv=(
+                sys.executable,
+                "-I",
+                "-S",
+                _MAIN,
+                "call",
+                os.path.join(base, "socket"),
+                f"{seconds:.3f}",
+                file,
+            ),
             env={name: value for name, value in run.job.env.items() if name in _INHERITED},
             cwd=run.job.cwd,
             log=f"{base}.{what}.log",

@@ -7,8 +7,8 @@ import os
 from tempfile import TemporaryDirectory
 
 from planrun.agents.servers import environment_of, listing, sandbox_of
-from planrun.app.secrets import read_secrets
 from planrun.app.sandboxing import home_folder
+from planrun.app.secrets import read_secrets
 from planrun.errors import InvalidInput
 from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.executors.sandbox.probe import find
@@ -68,7 +68,9 @@ def listed(plan: Plan, environ: Mapping[str, str], names: tuple[str, ...] = ()) 
     confinement = Confinement(workspace=workspace, home=site.home, backend=backend)
     chosen = [server for server in plan.mcp if not names or server.name in names]
     with TemporaryDirectory(prefix="planrun-mcp-") as folder, SignalInbox() as inbox:
-        executor = LocalExecutor(inbox=inbox, masks=read_secrets(plan, environ).redactor, options=ExecutorOptions(site=site))
+        executor = LocalExecutor(
+            inbox=inbox, masks=read_secrets(plan, environ).redactor, options=ExecutorOptions(site=site)
+        )
         try:
             return [_listed(server, executor, confinement, folder, environ) for server in chosen]
         finally:
@@ -104,11 +106,9 @@ def _listed(
         why = ended[0][1].message or ended[0][1].reason if ended else "it was interrupted"
         return Listed(server=server, fault="; ".join([line[:_LONGEST] for line in lines[-2:]]) or why)
     found, notes = tools_of(server, json.loads(lines[-1]))
-    kept, differing, unpinned = drift(server, found)
+    _, differing, unpinned = drift(server, found)
     more = [f"{name} has no pin" for name in unpinned]
-    return Listed(
-        server=server, tools=tuple(found), notes=tuple([*notes, *more]), differing=tuple(differing)
-    )
+    return Listed(server=server, tools=tuple(found), notes=(*notes, *more), differing=tuple(differing))
 
 
 def _read(path: str) -> str:

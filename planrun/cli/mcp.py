@@ -97,7 +97,12 @@ def _say(found: Listed) -> None:
         say(f"  it does not start: {printable(found.fault)}")
         return
     rows = [
-        (tool.full_name, server.class_of(tool.name), tool.digest[:12], _state(server.pins.get(tool.name), tool.digest))
+        (
+            tool.full_name,
+            server.class_of(tool.name),
+            tool.digest[:12],
+            _state(server.pins.get(tool.name), tool.digest),
+        )
         for tool in found.tools
     ]
     say(table(("Tool", "Class", "Digest", "Pin"), rows))

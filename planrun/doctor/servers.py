@@ -10,7 +10,6 @@ from planrun.plan.load import load
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
     from typing import Literal
 
     from planrun.model.plan import Plan
@@ -28,7 +27,11 @@ def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
         return
     held = [server for server in plan.mcp if server.needs or server.hosts]
     for server in held:
-        yield "none", f"{server.name} gets secrets or a network, and is not started here", "planrun mcp list starts it"
+        yield (
+            "none",
+            f"{server.name} gets secrets or a network, and is not started here",
+            "planrun mcp list starts it",
+        )
     names = tuple([server.name for server in plan.mcp if server not in held])
     if not names:
         return
@@ -40,7 +43,11 @@ def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
         return
     for each in found:
         if each.fault:
-            yield "problem", f"{each.server.name} does not start: {each.fault}", "correct its `command` in the plan"
+            yield (
+                "problem",
+                f"{each.server.name} does not start: {each.fault}",
+                "correct its `command` in the plan",
+            )
         elif each.differing:
             todo = "read planrun mcp list, then planrun mcp pin"
             yield "problem", f"{each.server.name} is not what was reviewed: {each.differing[0]}", todo

@@ -19,8 +19,8 @@ from planrun.lint.order import (
     plain_notifications,
     unbounded,
     uncached_files,
-    unstopped,
     unpinned_servers,
+    unstopped,
     unused_params,
     unused_secrets,
 )

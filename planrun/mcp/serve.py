@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import resource
-import sys
 import warnings
 
 from mcp import Client, StdioServerParameters
@@ -92,7 +91,10 @@ class Link:
     def _server(self) -> Any:
         spec = self._spec
         if spec["url"]:
-            headers = {**spec["headers"], **{name: os.environ[var] for name, var in spec["secret_headers"].items()}}
+            headers = {
+                **spec["headers"],
+                **{name: os.environ[var] for name, var in spec["secret_headers"].items()},
+            }
             return streamable_http_client(spec["url"], http_client=create_mcp_http_client(headers=headers))
         command, *args = spec["command"]
         return StdioServerParameters(command=command, args=args, env=dict(os.environ), cwd=spec["cwd"])
@@ -151,7 +153,9 @@ class Link:
     async def _answer(self, question: dict[str, Any]) -> str:
         client = self._client
         if client is None:
-            raise Answer("ended", f"the MCP server {self._spec['name']} is not there: {self._why or 'it has ended'}")
+            raise Answer(
+                "ended", f"the MCP server {self._spec['name']} is not there: {self._why or 'it has ended'}"
+            )
         try:
             tools = await self._tools(client)
             if question["do"] == "list":
@@ -160,7 +164,7 @@ class Link:
             result = await client.call_tool(question["tool"], question["args"])
         except (Answer, asyncio.CancelledError):
             raise
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - of whatever kind: it is told to who asks
             raise self._failure(error) from None
         text = _text_of(result)
         if result.is_error:
@@ -170,7 +174,10 @@ class Link:
     def _failure(self, error: BaseException) -> Answer:
         name, why = self._spec["name"], _reason(error)
         if "timed out" in why.lower():
-            return Answer("failed", f"the MCP server {name} did not answer within {self._spec['seconds']:g} s{self._oddities()}")
+            return Answer(
+                "failed",
+                f"the MCP server {name} did not answer within {self._spec['seconds']:g} s{self._oddities()}",
+            )
         if any(word in f"{type(error).__name__} {why}".lower() for word in _NONE_LEFT):
             return Answer("ended", f"the MCP server {name} has ended")
         if type(error).__name__ == "ValidationError":
@@ -182,8 +189,10 @@ class Link:
         cursor = None
         for _ in range(_PAGES):
             page = await client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                found.append({"name": tool.name, "description": tool.description or "", "schema": tool.input_schema})
+            found += [
+                {"name": tool.name, "description": tool.description or "", "schema": tool.input_schema}
+                for tool in page.tools
+            ]
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -194,9 +203,14 @@ class Link:
         name = question["tool"]
         now = [tool for tool in tools if tool["name"] == name]
         if not now:
-            raise Answer("changed", f"the MCP server {self._spec['name']} does not list the tool {name} any more")
+            raise Answer(
+                "changed", f"the MCP server {self._spec['name']} does not list the tool {name} any more"
+            )
         if digest_of(**now[0]) != question["digest"]:
-            raise Answer("changed", f"the MCP server {self._spec['name']} has changed the description of the tool {name}")
+            raise Answer(
+                "changed",
+                f"the MCP server {self._spec['name']} has changed the description of the tool {name}",
+            )
 
 
 def _limit_memory() -> None:
@@ -227,7 +241,7 @@ def _text_of(result: Any) -> str:
     if len(text) <= MOST_TEXT:
         return text
     left_out = len(text) - MOST_TEXT
-    return f"{text[:_HEAD]}\n[{left_out} characters left out]\n{text[-(MOST_TEXT - _HEAD):]}"
+    return f"{text[:_HEAD]}\n[{left_out} characters left out]\n{text[-(MOST_TEXT - _HEAD) :]}"
 
 
 def _part(block: Any) -> str:
@@ -239,6 +253,6 @@ def _part(block: Any) -> str:
         return str(text) if isinstance(text, str) else f"[{kind} {block.resource.uri}, left out]"
     if kind == "resource_link":
         return f"[link {block.uri}]"
-    return f"[{kind} {getattr(block, 'mime_type', '')}, {len(getattr(block, 'data', ''))} characters left out]"
-
-
+    return (
+        f"[{kind} {getattr(block, 'mime_type', '')}, {len(getattr(block, 'data', ''))} characters left out]"
+    )

@@ -69,7 +69,17 @@ class Server(Record):
     def as_written(self) -> dict[str, Any]:
         """Return the server in the words of the plan language."""
         found: dict[str, Any] = {}
-        for name in ("command", "url", "env", "secrets", "headers", "secret_headers", "cwd", "classes", "pins"):
+        for name in (
+            "command",
+            "url",
+            "env",
+            "secrets",
+            "headers",
+            "secret_headers",
+            "cwd",
+            "classes",
+            "pins",
+        ):
             value = vars(self).get(name)
             if value:
                 found[name] = list(value) if isinstance(value, tuple) else value
@@ -144,7 +154,7 @@ def tools_of(server: Server, listed: Iterable[Mapping[str, Any]]) -> tuple[list[
             continue
         full = full_name(server.name, name)
         if not is_callable(full) or "__" in name:
-            notes.append(f"{ascii(name[:60])} is left out: a model service does not take its name")
+            notes.append(f"{name[:60]!a} is left out: a model service does not take its name")
         elif len(description) > LONGEST_DESCRIPTION or len(dumps(schema)) > LONGEST_SCHEMA:
             notes.append(f"{name} is left out: its description or its schema is too long")
         elif any(tool.name == name for tool in found):
@@ -180,5 +190,7 @@ def drift(server: Server, tools: Iterable[McpTool]) -> tuple[list[McpTool], list
             kept.append(tool)
     names = {tool.name for tool in known}
     gone = [name for name in server.pins if name not in names and server.offers(name)]
-    differing += [f"{full_name(server.name, name)} is pinned, and the server does not list it" for name in gone]
+    differing += [
+        f"{full_name(server.name, name)} is pinned, and the server does not list it" for name in gone
+    ]
     return kept, differing, unpinned

@@ -1,8 +1,8 @@
 """One web page for an agent: by GET, from allowed hosts, as text.
 
-Names are resolved here, once for each request, and the connection goes to the address that was looked at: a second answer
-of the name service changes nothing. Addresses of this machine and of private networks are refused, unless the plan names
-host and port itself; addresses of the link (where clouds keep credentials) always.
+Names are resolved here, once for each request, and the connection goes to the address that was looked at: a second
+answer of the name service changes nothing. Addresses of this machine and of private networks are refused, unless the
+plan names host and port itself; addresses of the link (where clouds keep credentials) always.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _got(url: str, allowed: tuple[str, ...], until: float) -> tuple[int, str, st
     except TimeoutError:
         raise Refusal(f"no answer within {SECONDS:g} s") from None
     except (OSError, http.client.HTTPException) as error:
-        raise Refusal(f"{host}:{port} cannot be read: {error or type(error).__name__}") from None
+        raise Refusal(f"{host}:{port} cannot be read: {str(error) or type(error).__name__}") from None
     finally:
         link.close()
 
@@ -195,10 +195,24 @@ def _text(kind: str, body: bytes, url: str) -> str:
 
 
 _SKIPPED = frozenset(("script", "style", "template", "svg", "noscript", "iframe", "object"))
-_BLOCKS = frozenset(
-    ("p", "div", "section", "article", "br", "li", "ul", "ol", "table", "tr", "h1", "h2", "h3", "h4", "h5", "h6")
-    + ("pre", "blockquote", "header", "footer", "nav", "main", "dl", "dt", "dd", "hr", "form", "title")
+_LISTS = ("li", "ul", "ol", "dl", "dt", "dd", "table", "tr")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "title")
+_SECTIONS = (
+    "p",
+    "div",
+    "section",
+    "article",
+    "br",
+    "hr",
+    "pre",
+    "blockquote",
+    "header",
+    "footer",
+    "nav",
+    "main",
+    "form",
 )
+_BLOCKS = frozenset((*_LISTS, *_HEADINGS, *_SECTIONS))
 
 
 class _Page(HTMLParser):
@@ -254,7 +268,10 @@ def text_of(page: str, url: str) -> str:
         parser.close()
     except (ValueError, AssertionError):  # what was read so far
         pass
-    lines = [" ".join(line.split()) if not line.startswith("  ") else line for line in "".join(parser.parts).split("\n")]
+    lines = [
+        " ".join(line.split()) if not line.startswith("  ") else line
+        for line in "".join(parser.parts).split("\n")
+    ]
     kept: list[str] = []
     for line in lines:
         if line or (kept and kept[-1]):

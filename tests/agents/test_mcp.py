@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.agents.worlds import events, ended, finish, ledger, repository, results
+from tests.agents.worlds import ended, events, finish, ledger, repository, results
 from tests.fakes.messages import FakeMessages, use
 
 if TYPE_CHECKING:
@@ -22,8 +22,20 @@ if TYPE_CHECKING:
     from tests.fakes.messages import Asked
 
 SERVER = Path(__file__).parents[1] / "fakes" / "mcp" / "server.py"
-CLASSES = {"find": "read-only", "count": "read-only", "huge": "read-only", "swap": "read-only", "crash": "low"}
-CLASSES |= {"fail": "read-only", "sleep": "read-only", "variables": "read-only", "read": "low", "write": "low"}
+CLASSES = {
+    "find": "read-only",
+    "count": "read-only",
+    "huge": "read-only",
+    "swap": "read-only",
+    "crash": "low",
+}
+CLASSES |= {
+    "fail": "read-only",
+    "sleep": "read-only",
+    "variables": "read-only",
+    "read": "low",
+    "write": "low",
+}
 
 
 def plan(server: dict[str, Any], agent: dict[str, Any] | None = None, **more: Any) -> str:
@@ -76,7 +88,7 @@ class Seen:
 
 @pytest.mark.shows("D-63")
 def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
-    """Its tools are offered by name; each call is recorded before and after; results are data; one session serves all."""
+    """Its tools are offered by name; each call is recorded before and after; results are data; one session serves."""
     model = Seen(
         ("mcp__notes__find", {"name": "calc"}), ("mcp__notes__count", {}), ("mcp__notes__count", {}),
         ("mcp__notes__fail", {}), ("mcp__notes__huge", {"count": 3_000_000}), ("mcp__notes__find", {"nam": 1}),
@@ -129,7 +141,7 @@ def test_a_server_is_confined_and_knows_only_its_secrets(planrun: Command) -> No
 
 
 def test_a_server_with_a_secret_runs_from_the_workspace_and_masks_it(planrun: Command) -> None:
-    """It gets the secret that it lists, writes nothing, does not see the copy, and the value is masked in what it says."""
+    """It gets the secret that it lists, writes nothing, does not see the copy, and the value is masked."""
     model = Seen(
         ("mcp__notes__variables", {}),
         ("write", {"path": "note.txt", "content": "of the agent"}),
@@ -156,7 +168,9 @@ def test_a_description_that_is_not_pinned_ends_the_step(planrun: Command) -> Non
     done = run(planrun, plan({"pins": {"find": known["find"]}}), model)
     assert done.returncode == 0, done.stderr
     assert [name for name in model.tools if name.startswith("mcp__")] == ["mcp__notes__find"]
-    (planrun.folder / "notes.py").write_text(SERVER.read_text().replace("the note with", "the first note with"))
+    (planrun.folder / "notes.py").write_text(
+        SERVER.read_text().replace("the note with", "the first note with")
+    )
     model = Seen(("mcp__notes__find", {"name": "calc"}))
     with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", env=api.env)
@@ -177,7 +191,7 @@ def test_a_server_that_changes_its_tools_during_a_run_ends_the_step(planrun: Com
 
 
 def test_calls_are_judged_by_the_class_of_the_plan(planrun: Command) -> None:
-    """A tool without a class is high and denied; a policy denies one by its name; a mode that only reads has no others."""
+    """A tool without a class is high, and denied; a policy denies one by its name."""
     deny = [{"deny": {"tool": "mcp__notes__count"}}]
     policy = {"auto_approve": "medium", "llm_auto_approve": "medium", "rules": deny}
     model = Seen(("mcp__notes__find", {"name": "x"}), ("mcp__notes__count", {}))

@@ -38,7 +38,9 @@ class Model:
         self.tools.append({tool["name"] for tool in asked.body["tools"]})
         if len(self.tools) == 2:
             self.first = results(asked)
-        return turns(use(EDIT, ("read", {"path": "calc.py"})), use(PROPOSAL), use(EDIT), finish("fixed"))(asked)
+        return turns(use(EDIT, ("read", {"path": "calc.py"})), use(PROPOSAL), use(EDIT), finish("fixed"))(
+            asked
+        )
 
 
 def start(planrun: Command, text: str, model: Any) -> CompletedProcess[str]:

@@ -25,7 +25,10 @@ def test_thoughts_are_sent_back_unchanged(planrun: Command) -> None:
         if len(seen) > 1:
             return finish("done")
         call = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "calc.py"}}
-        return Reply(blocks=(THOUGHT, REDACTED, LEAKING, {"type": "text", "text": "I read."}, call), stop_reason="tool_use")
+        return Reply(
+            blocks=(THOUGHT, REDACTED, LEAKING, {"type": "text", "text": "I read."}, call),
+            stop_reason="tool_use",
+        )
 
     repository(planrun.folder)
     text = agent(apply="never").replace("steps:", "secrets: [DEPLOY_KEY]\nsteps:")

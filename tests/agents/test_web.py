@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tests.conftest import Command
     from tests.fakes.messages import Asked
 
-PAGE = "<title>Guide</title><script>steal()</script><p>Use <b>add</b>.</p><a href='/next'>more</a><li>one</li>"
+PAGE = (
+    "<title>Guide</title><script>steal()</script><p>Use <b>add</b>.</p><a href='/next'>more</a><li>one</li>"
+)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -29,7 +31,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer."""
-        port = self.server.server_address[1]
+        port = self.server.server_address[1]  # type: ignore[index] # host and port
         moves = {"/moved": "/page", "/away": f"http://localhost:{port}/page", "/loop": "/loop"}
         if self.path in moves:
             self.send_response(302)
@@ -163,15 +165,26 @@ def test_hosts_are_compared_whole() -> None:
     allowed = ("*.example.com", "docs.python.org", "localhost:8080")
     assert _checked(_parts("https://a.example.com/x"), allowed) == ("a.example.com", 443, False)
     assert _checked(_parts("http://LOCALHOST:8080"), allowed) == ("localhost", 8080, True)
-    for url in ("https://example.com.evil.org", "https://xexample.com", "http://localhost", "https://docs.python.org:8443"):
+    for url in (
+        "https://example.com.evil.org",
+        "https://xexample.com",
+        "http://localhost",
+        "https://docs.python.org:8443",
+    ):
         with pytest.raises(Refusal):
             _checked(_parts(url), allowed)
-    for url in ("ftp://docs.python.org", "https://u:p@docs.python.org", "https://docs.python.org/a b", "http://[::1"):
+    for url in (
+        "ftp://docs.python.org",
+        "https://u:p@docs.python.org",
+        "https://docs.python.org/a b",
+        "http://[::1",
+    ):
         with pytest.raises(Refusal):
             _parts(url)
 
 
 def test_a_page_becomes_text() -> None:
     """Blocks are lines, code keeps its layout, and what is not shown is left out."""
-    page = "<html><style>x{}</style><h1>A</h1>b&amp;c<pre>def f():\n    pass</pre><ul><li>one<li>two</ul><script>if(1<2)</script>"
+    page = "<html><style>x{}</style><h1>A</h1>b&amp;c<pre>def f():\n    pass</pre>"
+    page += "<ul><li>one<li>two</ul><script>if(1<2)</script>"
     assert text_of(page, "http://a/") == "A\nb&c\ndef f():\n    pass\n\n- one\n- two"

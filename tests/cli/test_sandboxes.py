@@ -135,6 +135,24 @@ def test_what_was_not_there_may_not_be_made(planrun: Command, tmp_path: Path, ho
 
 
 @needs_any
+@pytest.mark.parametrize("backend", EACH)
+def test_control_files_in_subfolders_are_protected(planrun: Command, work: Path, backend: str) -> None:
+    """A workflow, a plan and a repository below a folder are neither written nor moved; other files are."""
+    for name in ("a/b/.github/workflows/ci.yml", "a/plan.yml", "deps/x/.git/hooks/pre-push", "a/code.py"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("mine")
+    script = 'try() { if eval "$1" 2>/dev/null; then echo "done: $1" >> a/code.py; fi; }; '
+    script += "try 'echo x > a/b/.github/workflows/ci.yml'; try 'echo x > a/plan.yml'; try 'mv a b'; "
+    script += "try 'echo x > deps/x/.git/hooks/pre-push'; try 'rm deps/x/.git/hooks/pre-push'; try 'echo x > a/new.py'"
+    plan = f"steps: [{{id: one, sandbox: low, run: {json.dumps(script)}}}]\n"
+    (work / "plan.yml").write_text(HEAD + plan)
+    done = planrun("execute", str(work / "plan.yml"), "--sandbox-backend", backend, cwd=work)
+    assert done.returncode == 0, done.stderr
+    assert (work / "a/code.py").read_text() == "minedone: echo x > a/new.py\n"
+    for name in ("a/b/.github/workflows/ci.yml", "a/plan.yml", "deps/x/.git/hooks/pre-push"):
+        assert (work / name).read_text() == "mine"
+
+
 def test_git_data_can_be_declared(planrun: Command, work: Path, home: Path) -> None:
     """With `write: [.git]` a step can commit, and still plant no hook and no setting."""
     (work / "plan.yml").write_text(

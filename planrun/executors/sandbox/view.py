@@ -281,18 +281,24 @@ class _Builder:
             self._hide_secrets(top)
         named = {path for path in map(str, self._sandbox.write) if self._is_inside(path)}
         if not is_writable:
-            for path in sorted(named - {f"{top}/.git"}):
-                self._put("rw", path)
+            self._mounts |= {path: ("rw", os.path.realpath(path)) for path in sorted(named - {f"{top}/.git"})}
+            self._writable += sorted(named - {f"{top}/.git"})
             return
-        for name in _names(top):
-            if control(name) and f"{top}/{name}" not in {*named, *self._mounts}:
-                self._protect(f"{top}/{name}")
+        for path in [f"{top}/{name}" for name in _names(top) if control(name)]:
+            if path not in {*named, *self._mounts}:
+                self._protect(path)
+        self._protect_nested(top, named)
         self._keep(top, [".git"] if f"{top}/.git" not in named else [])
         for path in self._site.protected:
             if self._is_inside(path) and os.path.exists(path):
                 self._protect(path)
         if f"{top}/.git" in named:
             self._git_data(f"{top}/.git")
+
+    def _protect_nested(self, top: str, named: Iterable[str]) -> None:
+        for path in nested(top):
+            if not _is_named(path, named) and os.path.lexists(path) and not os.path.islink(path):
+                self._protect(path)
 
     def copy(self, top: str) -> None:
         """Show the copy that an agent works on, and no more of the workspace than the objects that its git borrows."""
@@ -409,6 +415,61 @@ def _names(folder: str) -> list[str]:
         return sorted(os.listdir(folder))
     except OSError as error:
         raise Refused(f"the sandbox cannot look into the workspace: {error.strerror}") from None
+
+
+_UNSEARCHED = frozenset(
+    ("node_modules", "site-packages", "__pycache__", "venv", "dist", "build", "target", "vendor", ".planrun")
+)
+"""Folders of installed and built files, which no CI system and no git of the project reads."""
+_MOST_NESTED = 200  # paths in subfolders that are protected, the nearest ones first
+_MOST_FOLDERS = 20_000  # that are searched for them
+_NESTED: dict[str, tuple[str, ...]] = {}  # by workspace, as it was when the first step started
+
+
+def nested(workspace: str) -> tuple[str, ...]:
+    """Return the files and folders in subfolders that control later work: repositories, CI systems, plans, policies."""
+    if workspace not in _NESTED:
+        _NESTED[workspace] = tuple(_nested(workspace))
+    return _NESTED[workspace]
+
+
+def _nested(workspace: str) -> list[str]:
+    found: list[str] = []
+    folders, at = [workspace], 0
+    while at < len(folders) and len(found) < _MOST_NESTED:
+        folder, at = folders[at], at + 1
+        try:
+            with os.scandir(folder) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_symlink():
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if control(entry.name) and folder is not workspace and not (is_folder and entry.name in _PLAIN):
+                found.append(entry.path)
+            elif (
+                is_folder
+                and not control(entry.name)
+                and _is_searched(entry.name)
+                and len(folders) < _MOST_FOLDERS
+            ):
+                folders.append(entry.path)
+    return found[:_MOST_NESTED]
+
+
+_PLAIN = ("approvals", "policies")
+"""Folders that control planrun at the top, and may be anything in a subfolder."""
+
+
+def _is_searched(name: str) -> bool:
+    return name not in _UNSEARCHED and not name.startswith((".venv", ".tox", ".nox", ".cache"))
+
+
+def _is_named(path: str, named: Iterable[str]) -> bool:
+    """Whether the plan lets a step write a path."""
+    return any(path == each or path.startswith(f"{each}/") for each in named)
 
 
 def control_names(workspace: str) -> frozenset[str]:

@@ -64,4 +64,3 @@ def _is_so(data: bytes, file: str, pins: Mapping[str, Mapping[str, str]]) -> boo
     except InvalidPlan:
         return False
     return all(dict(server.pins) == dict(pins[server.name]) for server in plan.mcp if server.name in pins)
-

@@ -159,14 +159,18 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
         fields["suffix"] = checked.formulas.text(values["prompt_suffix"])
     if "model" in values or kind.model:
         fields["model"] = values["model"].value if "model" in values else kind.model
+    fields |= _ways(values)
+    return {"action": Agent(**fields), "outputs": checked.outputs[_step.id]}
+
+
+def _ways(values: dict[str, Node]) -> dict[str, Any]:
+    """Return how an agent works: on what, with which pages, and what becomes of its plan and its patch."""
+    fields: dict[str, Any] = {key: values[key].value for key in ("apply", "workspace") if key in values}
     if "plan_mode" in values and as_bool(values["plan_mode"]):
         fields["plan_mode"] = True
     if "web" in values:
         fields["web"] = tuple([host.value.lower() for host in entries(values["web"].value["allow"])])
-    for key in ("apply", "workspace"):
-        if key in values:
-            fields[key] = values[key].value
-    return {"action": Agent(**fields), "outputs": checked.outputs[_step.id]}
+    return fields
 
 
 def _tools(kind: AgentType, mode: str, node: Node | None) -> dict[str, Any]:
@@ -182,7 +186,7 @@ def _tools(kind: AgentType, mode: str, node: Node | None) -> dict[str, Any]:
 
 
 def _of_servers(kind: AgentType, servers: list[str], node: Node | None) -> dict[str, Any]:
-    """Return which tools of MCP servers an agent has: those that it or its type names, or all where its type has all."""
+    """Return which tools of MCP servers an agent has: those that it or its type names; all where its type has all."""
     allow = node.get("allow") if node is not None else None
     if allow is not None:
         found = [item.value for item in entries(allow) if item.value.startswith(PREFIX)]

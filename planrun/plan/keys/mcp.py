@@ -41,7 +41,9 @@ def check(checked: Checked) -> None:
             _check_server(outline, name, servers.key(name), node)
         for secret in _secrets_in(node):
             if secret.value.startswith(RESERVED):
-                outline.report("E230", f"reserved environment variable {secret.value}: planrun sets it", secret)
+                outline.report(
+                    "E230", f"reserved environment variable {secret.value}: planrun sets it", secret
+                )
             elif secret.value not in declared:
                 names = ", ".join([*declared, secret.value])
                 hint = outline.nearest(secret.value, declared)
@@ -60,12 +62,16 @@ def _check_server(outline: Outline, name: str, place: Node, node: Node) -> None:
     for key in others:
         if key in node.value:
             hint = f"it goes with `{'url' if url is None else 'command'}`"
-            outline.report("E305", f"`{key}` does not apply to an MCP server with `{kind}`", node.key(key), hint)
+            outline.report(
+                "E305", f"`{key}` does not apply to an MCP server with `{kind}`", node.key(key), hint
+            )
     found = scalar(url)
     if found is not None:
         why, hint = fault_of(found.value)
         if why:
-            outline.report("E305", why, found, hint.replace("KIND: {url_secret: NAME}", "secret_headers: {…}"))
+            outline.report(
+                "E305", why, found, hint.replace("KIND: {url_secret: NAME}", "secret_headers: {…}")
+            )
     words = entries(command)
     if words and not words[0].value.strip():
         outline.report("E305", "the first word of `command` is empty", words[0], "name a program")
@@ -83,10 +89,14 @@ def _check_texts(outline: Outline, node: Node) -> None:
             outline.report("E305", f"the header {header} in the text of a plan", value, hint)
     for value in _values(node, "pins"):
         if len(value.value) != _DIGEST or not _HEX.issuperset(value.value):
-            outline.report("E305", "a pin is a SHA-256: 64 hexadecimal digits", value, "`planrun mcp pin` writes it")
+            outline.report(
+                "E305", "a pin is a SHA-256: 64 hexadecimal digits", value, "`planrun mcp pin` writes it"
+            )
     cwd = scalar(node.get("cwd"))
     if cwd is not None and (cwd.value.startswith(("/", "~")) or ".." in cwd.value.split("/")):
-        outline.report("E305", f'"{cwd.value}" is not a folder of the workspace', cwd, "write e.g. `cwd: tools`")
+        outline.report(
+            "E305", f'"{cwd.value}" is not a folder of the workspace', cwd, "write e.g. `cwd: tools`"
+        )
     network = node.get("network")
     for host in entries(network.get("allow")) if network is not None and network.kind == MAPPING else ():
         if scalar(host) is not None and not is_host(host.value):
@@ -120,19 +130,17 @@ def servers_of(root: Node) -> tuple[Server, ...]:
 
 def _server(name: str, node: Node) -> Server:
     fields: dict[str, Any] = {"name": name, "line": node.line}
-    for key in ("command", "secrets"):
-        if key in node.value:
-            fields[key] = tuple([word.value for word in entries(node.value[key])])
-    for key in ("env", "headers", "secret_headers", "classes", "pins"):
-        if key in node.value:
-            fields[key] = {each: value.value for each, value in members(node.value[key])}
-    for key in ("url", "cwd"):
-        if key in node.value:
-            fields[key] = node.value[key].value
+    known = node.value
+    for key in [key for key in ("command", "secrets") if key in known]:
+        fields[key] = tuple([word.value for word in entries(known[key])])
+    for key in [key for key in ("env", "headers", "secret_headers", "classes", "pins") if key in known]:
+        fields[key] = {each: value.value for each, value in members(known[key])}
+    fields |= {key: node.value[key].value for key in ("url", "cwd") if key in node.value}
     tools = node.get("tools")
-    for key in ("allow", "deny"):
-        if tools is not None and key in tools.value:
-            fields[key] = tuple([word.value for word in entries(tools.value[key])])
+    named = tools.value if tools is not None else {}
+    fields |= {
+        key: tuple([word.value for word in entries(named[key])]) for key in ("allow", "deny") if key in named
+    }
     network = node.get("network")
     if network is not None and network.kind == MAPPING:
         fields["hosts"] = tuple([host.value.lower() for host in entries(network.value["allow"])])

@@ -22,7 +22,8 @@ _SHARED = "a model changes the workspace itself"
 class Agent(Action):
     """An agent; `tools` are those that it has from the start, `grantable` those that it may ask for besides.
 
-    `mcp`: tools of MCP servers, or servers with all of theirs. `web`: hosts that `web_fetch` may ask. `instructions`: of its type. `apply`: what becomes of its patch.
+    `mcp`: tools of MCP servers, or servers with all of theirs. `web`: hosts that `web_fetch` may ask. `instructions`:
+    of its type. `apply`: what becomes of its patch.
     """
 
     kind = "agent"
@@ -74,7 +75,9 @@ class Agent(Action):
     def classify(self, fill: Any, shell: Any, env: Any, setting: Any) -> Risk:
         """Return the risk of starting it: each of its tools, and its patch, is judged when it comes."""
         if self.mcp and (self.on_copy or not self.changes):
-            return Risk(level="medium", reason=f"a model calls tools of {', '.join(self.mcp)}", effects=("unknown",))
+            return Risk(
+                level="medium", reason=f"a model calls tools of {', '.join(self.mcp)}", effects=("unknown",)
+            )
         if not self.changes:
             return Risk(level="read-only", reason=_READS)
         if self.on_copy:
@@ -123,7 +126,9 @@ def risk_of_work(on_copy: bool, action: Any) -> Risk:  # noqa: FBT001 - a fact
     if action.changes and not on_copy:
         return Risk(level="high", reason=_SHARED, effects=("unknown", "writes"))
     if action.mcp or "bash" in (*action.tools, *action.grantable):
-        return Risk(level="medium", reason="after plan mode the agent runs commands", effects=("unknown", "writes"))
+        return Risk(
+            level="medium", reason="after plan mode the agent runs commands", effects=("unknown", "writes")
+        )
     if action.changes:
         return Risk(level="low", reason="after plan mode the agent writes files", effects=("writes",))
     return Risk(level="read-only", reason=_READS)

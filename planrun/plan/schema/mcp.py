@@ -43,7 +43,9 @@ class McpServer(Written):
         "The words of the command that starts it; it speaks MCP on stdin and stdout.",
         ["python3", "tools/issues_server.py"],
     )
-    url: Line | None = key("Its address, where it runs already (streamable HTTP).", "https://mcp.example.com/mcp")
+    url: Line | None = key(
+        "Its address, where it runs already (streamable HTTP).", "https://mcp.example.com/mcp"
+    )
     env: Env | None = key("Its environment variables; it gets no others of yours.", {"LOG_LEVEL": "info"})
     secrets: EnvNames | None = key("Secrets of the plan that it gets as variables.", ["ISSUES_TOKEN"])
     headers: Annotated[dict[str, Line], Keys(HEADER_PATTERN)] | None = key(

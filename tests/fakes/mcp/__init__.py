@@ -1,0 +1,1 @@
+"""A small MCP server for tests, written with the official SDK."""

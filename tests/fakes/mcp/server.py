@@ -1,6 +1,6 @@
 """A small MCP server, written with the official SDK: notes, and every way in which a server misbehaves.
 
-`python server.py [BEHAVIOUR]`; without one it behaves. See `BEHAVIOURS`.
+`python server.py [garbage | silent | crash_at_start | http PORT]`; without a word it behaves.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import time
 from mcp.server.mcpserver import MCPServer
 
 NOTES = {"calc": "add must add, and not subtract", "owner": "Ann owns calc.py"}
-BEHAVIOURS = ("garbage", "silent", "crash_at_start", "http")
 
 
-def build(behaviour: str) -> MCPServer:
+def build() -> MCPServer:  # noqa: C901 - a list of tools
     """Return the server."""
     server = MCPServer("notes")
 
@@ -94,9 +93,9 @@ def main() -> None:
     elif behaviour == "crash_at_start":
         sys.exit("no configuration")
     elif behaviour == "http":
-        build("").run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
+        build().run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
     else:
-        build(behaviour).run("stdio")
+        build().run("stdio")
 
 
 if __name__ == "__main__":
