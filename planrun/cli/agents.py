@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def agents(plan: str | None, *, as_json: bool) -> int:
     """List the types of agents that a step can name by `agent: {type: NAME}`: the built-in ones, and those of PLAN.
 
-    A tool in brackets is in the list of a type, and this version does not offer it.
+    A tool in brackets is in the list of a type; a step has it only by a key of its own, or not at all.
 
     \b
     Examples:
