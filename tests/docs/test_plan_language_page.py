@@ -32,6 +32,10 @@ BUILT = (
     "Agent",
     "AgentType",
     "Tools",
+    "Web",
+    "Mcp",
+    "McpServer",
+    "ServerTools",
 )  # fmt: skip
 
 
