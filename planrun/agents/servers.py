@@ -167,7 +167,8 @@ class Servers:
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as out:
             out.write(dumps(question))
-        seconds = min(server.timeout + _LATE, max(1.0, run.seconds_left()))
+        limit = server.start_timeout if what == "list" else server.timeout
+        seconds = min(limit + _LATE, max(1.0, run.seconds_left()))
         return Job(
             step=name,
             attempt=run.job.attempt,
@@ -302,6 +303,7 @@ def spec_of(server: Server, top: str) -> str:
         "headers": dict(server.headers),
         "secret_headers": dict(server.secret_headers),
         "seconds": server.timeout,
+        "start": server.start_timeout,
     }
     return dumps(spec)
 

@@ -93,7 +93,7 @@ def _listed(
             env=environment_of(server, environ, environ),
             cwd=top,
             log=log,
-            timeout=server.timeout + _LATE,
+            timeout=server.start_timeout + _LATE,
             call={"name": "mcp"},
             sandbox=sandbox_of(server, confinement, None, "read-only"),
         )

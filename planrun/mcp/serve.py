@@ -54,7 +54,7 @@ def main(what: str, words: Sequence[str]) -> int:
 
 
 class Link:
-    """One server, as `spec` describes it: name, command or url, cwd, headers, secret_headers, seconds."""
+    """One server, as `spec` describes it: name, command or url, cwd, headers, secret_headers, seconds, start."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = spec
@@ -101,9 +101,9 @@ class Link:
 
     async def _connect(self, *, hold: bool) -> None:
         """Connect, and stay connected."""
-        seconds = self._spec["seconds"]
+        seconds, start = self._spec["seconds"], self._spec["start"]
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with asyncio.timeout(start) as limit:
                 client = Client(
                     self._server(), read_timeout_seconds=seconds, cache=None, message_handler=self._see
                 )
@@ -115,11 +115,11 @@ class Link:
                     if hold:
                         await asyncio.Event().wait()
         except TimeoutError:
-            self._why = f"it did not start within {seconds:g} s{self._oddities()}"
+            self._why = f"it did not start within {start:g} s{self._oddities()}"
         except BaseException as error:  # of whatever kind: it is told to who asks
             if isinstance(error, asyncio.CancelledError) and self._client is not None:
                 raise
-            self._why = f"it could not be started: {_reason(error)}"
+            self._why = f"it could not be started: {_reason(error)}{self._oddities()}"
         finally:
             self._client = None
             self._ready.set()
@@ -131,7 +131,10 @@ class Link:
     def _oddities(self) -> str:
         if not self._strange:
             return ""
-        return f" ({self._strange} line{'' if self._strange == 1 else 's'} on its stdout are no MCP messages)"
+        what = "1 line on its stdout is no MCP message"
+        return (
+            f" ({what if self._strange == 1 else f'{self._strange} lines on its stdout are no MCP messages'})"
+        )
 
     # Questions.
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 PREFIX = "mcp__"
 DEFAULT_SECONDS = 60.0
-"""How long a server may take to start, and how long one call may take."""
+"""How long one call may take."""
+START_SECONDS = 30.0
+"""How long a start may take at least: programs load slowly on a busy machine."""
 MOST_TOOLS = 128
 """Of one server; more are left out."""
 LONGEST_DESCRIPTION = 8192  # characters of the description of a tool
@@ -53,6 +55,11 @@ class Server(Record):
     def needs(self) -> tuple[str, ...]:
         """The secrets that its process gets, by name."""
         return tuple(dict.fromkeys((*self.secrets, *self.secret_headers.values())))
+
+    @property
+    def start_timeout(self) -> float:
+        """How many seconds its start may take."""
+        return max(self.timeout, START_SECONDS)
 
     def offers(self, tool: str) -> bool:
         """Whether the plan lets agents have a tool of the server."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planrun.model.mcp import Server, drift, tools_of
 from tests.agents.worlds import ended, events, finish, ledger, repository, results
 from tests.fakes.messages import FakeMessages, use
 
@@ -56,12 +57,6 @@ def run(planrun: Command, text: str, model: Any, **env: str) -> CompletedProcess
         return planrun("execute", "plan.yml", env={**api.env, **env})
 
 
-def pins(planrun: Command) -> dict[str, str]:
-    """Return the digests that `planrun mcp list` shows."""
-    found = json.loads(planrun("mcp", "list", "plan.yml", "--json").stdout)
-    return {tool["name"]: tool["digest"] for tool in found["servers"][0]["tools"]}
-
-
 def effects(planrun: Command) -> list[dict[str, Any]]:
     """Return the calls of the agent in the report."""
     (found,) = ledger(planrun.folder)["agents"]
@@ -88,15 +83,22 @@ class Seen:
 
 @pytest.mark.shows("D-63")
 def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
-    """Its tools are offered by name; each call is recorded before and after; results are data; one session serves."""
+    """Its tools are offered by name; each call is recorded before and after; results are data; one session serves.
+
+    At last the server changes what a tool is said to do: the next call of it ends the step, and is not made.
+    """
     model = Seen(
         ("mcp__notes__find", {"name": "calc"}), ("mcp__notes__count", {}), ("mcp__notes__count", {}),
         ("mcp__notes__fail", {}), ("mcp__notes__huge", {"count": 3_000_000}), ("mcp__notes__find", {"nam": 1}),
+        ("mcp__notes__swap", {}), ("mcp__notes__find", {"name": "calc"}),
     )  # fmt: skip
     done = run(planrun, plan({}), model)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert ended(planrun.folder)["reason"] == "mcp"
+    assert "has changed the description of the tool find" in done.stderr
     assert {"mcp__notes__find", "mcp__notes__write"} <= set(model.tools)
-    text, one, two, failed, huge, wrong = model.results
+    assert not {"web_fetch", "enter_plan_mode", "exit_plan_mode"} & set(model.tools)
+    text, one, two, failed, huge, wrong, _ = model.results
     assert text.startswith('<untrusted-data name="output of mcp__notes__find"')
     assert "add must add" in text
     assert [each.splitlines()[1] for each in (one, two)] == ["1", "2"]
@@ -107,16 +109,19 @@ def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
     found = effects(planrun)
     assert [each["tool"] for each in found][:2] == ["mcp__notes", "mcp__notes__find"]
     assert found[1]["risk"] == "read-only"
-    assert [each["status"] for each in found] == ["done"] * 4 + ["failed", "done", "failed"]
+    assert [each["status"] for each in found] == ["done"] * 4 + ["failed", "done", "failed", "done", "failed"]
     kinds = [event["type"] for event in events(planrun.folder) if event.get("name") == "mcp__notes__find"]
-    assert kinds == ["tool_called", "tool_returned"] * 2
+    assert kinds == ["tool_called", "tool_returned"] * 3
     (agent,) = ledger(planrun.folder)["agents"]
-    assert agent["stats"]["tool_calls"] == 6  # the start of the server is none
+    assert agent["stats"]["tool_calls"] == 8  # the start of the server is none
     assert planrun("verify", "last").returncode == 0
 
 
-def test_a_server_is_confined_and_knows_only_its_secrets(planrun: Command) -> None:
-    """It sees no variable that the plan does not give it, no file outside, and writes in the copy alone."""
+def test_a_server_is_confined_and_its_calls_are_judged(planrun: Command) -> None:
+    """It sees no variable that the plan does not give it and no file outside, and writes in the copy alone.
+
+    A tool without a class is high, and denied; a policy denies one by its name; a late answer is a failed call.
+    """
     outside = planrun.folder.parent / "outside.txt"
     outside.write_text("private")
     model = Seen(
@@ -124,11 +129,18 @@ def test_a_server_is_confined_and_knows_only_its_secrets(planrun: Command) -> No
         ("mcp__notes__read", {"path": str(outside)}),
         ("mcp__notes__write", {"path": str(planrun.folder / "calc.py"), "text": "gone"}),
         ("mcp__notes__write", {"path": "new.txt", "text": "mine"}),
+        ("mcp__notes__find", {"name": "x"}),
+        ("mcp__notes__count", {}),
+        ("mcp__notes__sleep", {"seconds": 60}),
     )
-    text = plan({"env": {"LEVEL": "info"}}, secrets=[{"name": "DEPLOY_KEY"}])
+    classes = {name: level for name, level in CLASSES.items() if name != "find"}
+    server = {"env": {"LEVEL": "info"}, "classes": classes, "timeout": "8s"}
+    deny = [{"deny": {"tool": "mcp__notes__count"}}]
+    policy = {"auto_approve": "medium", "llm_auto_approve": "medium", "rules": deny}
+    text = plan(server, secrets=[{"name": "DEPLOY_KEY"}], policy=policy)
     done = run(planrun, text, model, DEPLOY_KEY="deploy-key-0123456789")
     assert done.returncode == 0, done.stderr
-    variables, read, write, own = model.results
+    variables, read, write, own, high, denied, late = model.results
     assert "LEVEL=info" in variables
     assert "DEPLOY_KEY" not in variables
     assert "ANTHROPIC" not in variables
@@ -138,15 +150,26 @@ def test_a_server_is_confined_and_knows_only_its_secrets(planrun: Command) -> No
     assert (planrun.folder / "calc.py").read_text() != "gone"
     (patch,) = planrun.folder.glob(".planrun/runs/*/patches/fix/1.patch")
     assert "new.txt" in patch.read_text()
+    assert "no class in the plan" in high
+    assert "denied" in denied
+    found = {each["tool"]: (each["risk"], each["answer"]) for each in effects(planrun)}
+    assert found["mcp__notes__find"] == ("high", "ask")
+    assert found["mcp__notes__count"] == ("read-only", "deny")
+    assert "did not answer within 8 s" in late
 
 
 def test_a_server_with_a_secret_runs_from_the_workspace_and_masks_it(planrun: Command) -> None:
-    """It gets the secret that it lists, writes nothing, does not see the copy, and the value is masked."""
+    """It gets the secret that it lists, writes nothing, does not see the copy, and the value is masked.
+
+    When it crashes the call fails, and later ones say that it has ended.
+    """
     model = Seen(
         ("mcp__notes__variables", {}),
         ("write", {"path": "note.txt", "content": "of the agent"}),
         ("mcp__notes__read", {"path": "note.txt"}),
         ("mcp__notes__write", {"path": "other.txt", "text": "x"}),
+        ("mcp__notes__crash", {}),
+        ("mcp__notes__find", {"name": "x"}),
     )
     text = plan({"secrets": ["NOTES_KEY"]}, secrets=["NOTES_KEY"])
     done = run(planrun, text, model, NOTES_KEY="notes-key-0123456789")
@@ -154,82 +177,59 @@ def test_a_server_with_a_secret_runs_from_the_workspace_and_masks_it(planrun: Co
     assert "NOTES_KEY=***" in model.results[0]
     assert "of the agent" not in model.results[2]
     assert "wrote" not in model.results[3]
+    assert "the MCP server notes has ended" in model.results[4]
+    assert "the MCP server notes" in model.results[5]
     for path in planrun.folder.glob(".planrun/runs/**/*"):
         assert not path.is_file() or b"notes-key-0123456789" not in path.read_bytes(), path
 
 
 def test_a_description_that_is_not_pinned_ends_the_step(planrun: Command) -> None:
-    """Pins fit what `mcp pin` wrote; another description fails the step before any call, naming the tool."""
+    """`mcp pin` writes the digests; another description fails the step before a model is asked, naming the tool."""
     repository(planrun.folder)
     (planrun.folder / "notes.py").write_text(SERVER.read_text())
-    (planrun.folder / "plan.yml").write_text(plan({}))
-    known = pins(planrun)
+    (planrun.folder / "plan.yml").write_text(BLOCK.replace("PYTHON", sys.executable))
+    assert planrun("mcp", "pin", "plan.yml").returncode == 0
+    text = (planrun.folder / "plan.yml").read_text()
+    assert text.count("        find: ") == 1
     model = Seen(("mcp__notes__find", {"name": "calc"}))
-    done = run(planrun, plan({"pins": {"find": known["find"]}}), model)
-    assert done.returncode == 0, done.stderr
-    assert [name for name in model.tools if name.startswith("mcp__")] == ["mcp__notes__find"]
     (planrun.folder / "notes.py").write_text(
         SERVER.read_text().replace("the note with", "the first note with")
     )
-    model = Seen(("mcp__notes__find", {"name": "calc"}))
     with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", env=api.env)
     assert not model.asked
     assert done.returncode == 1
-    assert "failed: mcp" in done.stderr
+    assert ended(planrun.folder)["reason"] == "mcp"
     assert "mcp__notes__find is not what was reviewed" in done.stderr
 
 
-def test_a_server_that_changes_its_tools_during_a_run_ends_the_step(planrun: Command) -> None:
-    """The next call of a tool whose description changed is not made."""
-    model = Seen(("mcp__notes__swap", {}), ("mcp__notes__find", {"name": "calc"}))
-    done = run(planrun, plan({}), model)
-    assert done.returncode == 1
-    assert ended(planrun.folder)["reason"] == "mcp"
-    assert "has changed the description of the tool find" in done.stderr
-    assert len(model.asked) == 2
+BLOCK = """\
+version: 1
+llm: {model: model-a}
+mcp:
+  servers:
+    notes:
+      command: [PYTHON, notes.py]  # ours
+steps:
+  - id: fix
+    agent: {prompt: Fix it.}
+"""
 
 
-def test_calls_are_judged_by_the_class_of_the_plan(planrun: Command) -> None:
-    """A tool without a class is high, and denied; a policy denies one by its name."""
-    deny = [{"deny": {"tool": "mcp__notes__count"}}]
-    policy = {"auto_approve": "medium", "llm_auto_approve": "medium", "rules": deny}
-    model = Seen(("mcp__notes__find", {"name": "x"}), ("mcp__notes__count", {}))
-    done = run(planrun, plan({"classes": {"count": "read-only"}}, policy=policy), model)
-    assert done.returncode == 0, done.stderr
-    assert "denied" in model.results[0]
-    assert "no class in the plan" in model.results[0]
-    assert "denied" in model.results[1]
-    found = effects(planrun)
-    assert [(each["risk"], each["answer"]) for each in found[1:]] == [("high", "ask"), ("read-only", "deny")]
-
-
-def test_servers_that_fail_have_clear_errors(planrun: Command) -> None:
-    """A crash and a late answer are failed calls; the next call of a server that is gone says so."""
-    model = Seen(
-        ("mcp__notes__sleep", {"seconds": 30}), ("mcp__notes__crash", {}), ("mcp__notes__find", {"name": "x"})
-    )
-    done = run(planrun, plan({"timeout": "4s"}), model)
-    assert done.returncode == 0, done.stderr
-    late, crashed, gone = model.results
-    assert "did not answer within 4 s" in late
-    assert "the MCP server notes has ended" in crashed
-    assert "the MCP server notes" in gone
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "message"),
-    [("garbage", "1 line on its stdout are no MCP messages"), ("crash_at_start", "no configuration")],
-)
-def test_a_server_that_does_not_start_ends_the_step(planrun: Command, behaviour: str, message: str) -> None:
-    """No model is asked, and the error says what the server printed."""
-    model = Seen()
-    server = {"command": [sys.executable, "notes.py", behaviour], "timeout": "3s"}
-    done = run(planrun, plan(server), model)
-    assert done.returncode == 1
-    assert ended(planrun.folder)["reason"] == "mcp"
-    assert message in done.stderr
-    assert not model.asked
+def test_pins_decide_which_tools_there_are() -> None:
+    """A tool that differs or is gone is named; one without a pin is left out; without pins all are offered."""
+    listed = [{"name": name, "description": name, "schema": {}} for name in ("one", "two", "three")]
+    server = Server(name="s", command=("x",), deny=("three",))
+    tools, _ = tools_of(server, listed)
+    assert [tool.name for tool in tools] == ["one", "two"]
+    assert drift(server, tools) == (tools, [], [])
+    pinned = server.but(pins={"one": tools[0].digest})
+    assert drift(pinned, tools) == ([tools[0]], [], ["two"])
+    wrong = server.but(pins={"one": "0" * 64, "gone": "1" * 64})
+    kept, differing, unpinned = drift(wrong, tools)
+    assert (kept, unpinned) == ([], ["two"])
+    assert "mcp__s__one is not what was reviewed" in differing[0]
+    assert "mcp__s__gone is pinned" in differing[1]
 
 
 def free_port() -> int:
@@ -268,12 +268,15 @@ def wait_for(port: int) -> None:
     raise AssertionError("the server does not listen")
 
 
+BAD = "import sys; print('hello', flush=True); sys.exit('no configuration')"
+
+
 def test_doctor_says_which_servers_start(planrun: Command) -> None:
     """A server is started in a sandbox; one that fails and one with secrets are named."""
     notes = [sys.executable, "notes.py"]
     servers = {
         "good": {"command": notes},
-        "bad": {"command": [*notes, "crash_at_start"]},
+        "bad": {"command": [sys.executable, "-c", BAD]},
         "keyed": {"command": notes, "secrets": ["KEY"]},
     }
     (planrun.folder / "notes.py").write_text(SERVER.read_text())
@@ -281,4 +284,5 @@ def test_doctor_says_which_servers_start(planrun: Command) -> None:
     out = planrun("doctor").stdout
     assert "good starts, 10 tools" in out
     assert "bad does not start: no configuration" in out
+    assert "1 line on its stdout is no MCP message" in out
     assert "keyed gets secrets or a network, and is not started here" in out

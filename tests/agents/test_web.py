@@ -122,14 +122,6 @@ def test_pages_of_allowed_hosts_are_read_as_text(planrun: Command) -> None:
     assert {call["risk"] for call in agent["effects"]} == {"low"}
 
 
-def test_without_hosts_there_is_no_web(planrun: Command) -> None:
-    """An agent whose step has no `web` is not offered the tool; a call of it is refused."""
-    model = Seen("http://127.0.0.1:1/")
-    run(planrun, model, [])
-    assert "web_fetch" not in model.tools
-    assert "you do not have a tool 'web_fetch'" in model.results[0]
-
-
 def test_a_policy_takes_the_web_away(planrun: Command) -> None:
     """A sandbox of a policy without a network holds for `web_fetch` as well."""
     with pages() as port:

@@ -67,7 +67,9 @@ class McpServer(Written):
         "What its process may connect to. Left out: nothing; with `url`: that host.",
         {"allow": ["api.example.com"]},
     )
-    timeout: Duration | None = key("How long its start and each call may take. Left out: 1m.", "30s")
+    timeout: Duration | None = key(
+        "How long each call may take, and its start, for which it has 30s at least. Left out: 1m.", "30s"
+    )
 
 
 class Mcp(Written):

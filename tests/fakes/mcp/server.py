@@ -1,6 +1,6 @@
 """A small MCP server, written with the official SDK: notes, and every way in which a server misbehaves.
 
-`python server.py [garbage | silent | crash_at_start | http PORT]`; without a word it behaves.
+`python server.py [http PORT]`; without a word it behaves.
 """
 
 from __future__ import annotations
@@ -85,14 +85,7 @@ def build() -> MCPServer:  # noqa: C901 - a list of tools
 def main() -> None:
     """Serve on stdin and stdout, or over HTTP on the port after `http`."""
     behaviour = sys.argv[1] if len(sys.argv) > 1 else ""
-    if behaviour == "garbage":
-        print("hello, I am no MCP message", flush=True)
-        time.sleep(60)
-    elif behaviour == "silent":
-        time.sleep(60)
-    elif behaviour == "crash_at_start":
-        sys.exit("no configuration")
-    elif behaviour == "http":
+    if behaviour == "http":
         build().run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
     else:
         build().run("stdio")
