@@ -161,7 +161,10 @@ class Servers:
         return sandbox_of(server, confinement, self._run.step.sandbox, level) if confinement else None
 
     def _question(self, name: str, server: Server, question: dict[str, Any], what: str) -> Job:
-        """Return a job that asks the client of a server; it is planrun's own program, and in no sandbox."""
+        """Return a job that asks the client of a server.
+
+        It is in a sandbox, which shows that one socket: the server could put a link in its place.
+        """
         run, base = self._run, self._base(server)
         file = f"{base}.{what}.json"
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -169,7 +172,8 @@ class Servers:
             out.write(dumps(question))
         limit = server.start_timeout if what == "list" else server.timeout
         seconds = min(limit + _LATE, max(1.0, run.seconds_left()))
-        return Job(
+        folder = os.path.join(base, "socket")
+        job = Job(
             step=name,
             attempt=run.job.attempt,
             argv=(
@@ -178,7 +182,7 @@ class Servers:
                 "-S",
                 _MAIN,
                 "call",
-                os.path.join(base, "socket"),
+                folder,
                 f"{seconds:.3f}",
                 file,
             ),
@@ -186,7 +190,9 @@ class Servers:
             cwd=run.job.cwd,
             log=f"{base}.{what}.log",
             timeout=seconds + _LATE,
+            call={"name": "mcp"},
         )
+        return run.confined(job, "read-only", (("rw", folder), ("ro", file)))
 
     # What becomes of their jobs.
 

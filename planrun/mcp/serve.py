@@ -66,7 +66,9 @@ class Link:
     async def serve(self, folder: str) -> int:
         """Listen in a folder until this process is ended."""
         os.chdir(folder)
-        await asyncio.start_unix_server(self._attend, path=SOCKET, limit=_QUESTION)
+        part = f"{SOCKET}.part"
+        await asyncio.start_unix_server(self._attend, path=part, limit=_QUESTION)
+        os.rename(part, SOCKET)  # under its name it listens already
         await self._connect(hold=True)
         await asyncio.Event().wait()  # why there is no server is told to all who ask
         return 0
