@@ -60,7 +60,7 @@ class McpServer(Written):
         "The risk of its tools; a tool that is not named is high.", {"search": "read-only"}
     )
     pins: Annotated[dict[str, Line], Keys(TOOL_PATTERN)] | None = key(
-        "The digests of the tools that were reviewed; `planrun mcp pin` prints them.",
+        "The digests of the tools that were reviewed; `planrun mcp pin` writes them.",
         {"search": "0" * 64},
     )
     network: Literal["none"] | SandboxNetwork | None = key(
