@@ -218,7 +218,9 @@ steps:
 
 def test_pins_decide_which_tools_there_are() -> None:
     """A tool that differs or is gone is named; one without a pin is left out; without pins all are offered."""
-    listed = [{"name": name, "description": name, "schema": {}} for name in ("one", "two", "three")]
+    listed: list[dict[str, Any]] = [
+        {"name": name, "description": name, "schema": {}} for name in ("one", "two", "three")
+    ]
     server = Server(name="s", command=("x",), deny=("three",))
     tools, _ = tools_of(server, listed)
     assert [tool.name for tool in tools] == ["one", "two"]
