@@ -6,7 +6,7 @@ import os
 
 from planrun.actions import kind_of
 from planrun.actions.command import SH
-from planrun.actions.environment import layers_of, readable
+from planrun.actions.environment import layers_of, readable, span_id
 from planrun.actions.outputs import (
     PROGRESS,
     SCRIPT,
@@ -362,6 +362,7 @@ class Steps:
         place, output = self.place, self._output_file(step, attempt)
         env = {
             **place.env,
+            **self._traced(step, attempt),
             **recipe.env,
             **self.secrets(step),
             "PLANRUN_RUN": place.run,
@@ -387,6 +388,14 @@ class Steps:
             **fields,
             private=self._private(step, attempt) if step.needs_dir else "",
         )
+
+    def _traced(self, step: Step, attempt: int) -> dict[str, str]:
+        """Return the variable that makes what a step records part of the run's trace."""
+        trace = self.place.trace
+        if not trace:
+            return {}
+        span = span_id(self.place.run, step.id, str(attempt))
+        return {"TRACEPARENT": f"00-{trace['id']}-{span}-{trace.get('flags', '01')}"}
 
     def _output_file(self, step: Step, attempt: int) -> str:
         return f"{self._outputs}/{step.folder or step.id}.{attempt}"

@@ -7,7 +7,13 @@ import sys
 
 from planrun import __version__
 from planrun.actions.command import shell_on
-from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
+from planrun.actions.environment import (
+    MODEL_CREDENTIALS,
+    RunEnvironment,
+    caller_environment,
+    trace_of,
+    withheld,
+)
 from planrun.actions.prepare import Steps
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
@@ -153,6 +159,7 @@ class Session:
         self._results: StepCache | None = None  # None: no step is cached
         self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
+        self.trace: Mapping[str, Any] = {}  # of the run that is resumed; empty: it is new
         self._sandboxing: Sandboxing | None = None  # None: no step has a sandbox
 
     @property
@@ -291,6 +298,7 @@ class Session:
                 "workspace": os.path.realpath(self.workspace),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
+                "trace": trace_of(environ, self.trace),
             },
             "pid": os.getpid(),
             "host": os.uname().nodename,
@@ -326,6 +334,11 @@ class Session:
         """Return the step runner of this run; `opening` has the fields of the event that starts or resumes it."""
         plan = state.plan
         env, _ = self._caller_environment(plan)
+        trace = opening["options"]["trace"]
+        if "TRACEPARENT" in env or "TRACESTATE" in env or "state" in trace:
+            from planrun.actions.tracing import carried  # few runs are part of a larger trace
+
+            env = carried(env, trace)
         place = RunEnvironment(
             run=os.path.basename(rundir),
             workspace=self.workspace,
@@ -335,6 +348,7 @@ class Session:
             context=opening["context"],
             scripts=opening["plan"].get("scripts", {}),
             hidden=self._hidden,
+            trace=trace,
         )
         if self.secrets:
             secrets = self.secrets
