@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from planrun.actions.environment import span_id
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +54,17 @@ def carried(env: dict[str, str], trace: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that steps inherit with the state of the run's trace in place of the caller's."""
     kept = {name: value for name, value in env.items() if name not in ("TRACEPARENT", "TRACESTATE")}
     return {**kept, "TRACESTATE": trace["state"]} if trace.get("state") else kept
+
+
+def tool_span(run: str, agent: str, call: str) -> str:
+    """Return the id of the span of an agent's call of a tool."""
+    return span_id(run, "", "tool", agent, call)
+
+
+def within(env: Mapping[str, str], span: str) -> dict[str, str]:
+    """Return the variable of a process that is part of another span than its step's attempt; empty without a trace."""
+    outer = env.get("TRACEPARENT", "")
+    return {"TRACEPARENT": f"{outer[:36]}{span}{outer[52:]}"} if parsed(outer) else {}
 
 
 def _is_state(text: str) -> bool:

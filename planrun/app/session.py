@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from planrun.reports.console import Console
     from planrun.reports.progress import Estimates
     from planrun.reports.stream import Lines
-    from planrun.settings import Settings
+    from planrun.settings import Beside, Settings
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
@@ -154,6 +154,7 @@ class Session:
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
+        self._beside: Beside | None = None  # None: nothing works beside the run
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
@@ -174,6 +175,8 @@ class Session:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self.replanner:
             self.replanner.close()
+        if self._beside:
+            self._beside.close()
         self.inbox.close()
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
@@ -405,6 +408,7 @@ class Session:
             else console(state, rundir, self.settings, self._eta(state, rundir), self.masks)
         )
         self._prompt = self._prompt_of(gates, steps, screen)
+        self._start_beside(rundir)
         code: int | None = None
         notifiers = self.notifiers(state, steps)
         if self.not_started:
@@ -436,6 +440,10 @@ class Session:
             notifier.finish(state, code, paths)
         self._mask(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _start_beside(self, rundir: str) -> None:
+        if self.settings.beside:
+            self._beside = self.settings.beside(rundir)
 
     def _mask(self, error: BaseException | None) -> None:
         if error is not None and self.secrets and self.secrets.redactor:

@@ -84,6 +84,9 @@ TABLE = (
     Verb("cancel", "RUN", "runs", "cancel a run from another shell", "cli.stop:cancel"),
     Verb("finalize", "RUN", "runs", "roll back and clean up a run that was interrupted", "cli.stop:finalize"),
     Verb("stats", "", "runs", "show durations and failures over many runs", "stats.cli:stats"),
+    Verb(
+        "trace", "[RUN]", "runs", "write the spans of a run, or send them to a collector", "trace.cli:trace"
+    ),
     Verb("replay", "[RUN]", "runs", "replay its records, also under another plan", "replays.cli:replay"),
     Verb("verify", "[RUN]", "runs", "check that the ledger of a run is unchanged", "runs.cli:verify"),
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
@@ -148,7 +151,7 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{name: name for name in ("finalize", "stats", "replay", "verify", "prune")},
+        **{name: name for name in ("finalize", "stats", "trace", "replay", "verify", "prune")},
     },
     "review": {
         "plan": "review",
