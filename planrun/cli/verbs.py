@@ -87,6 +87,7 @@ TABLE = (
     Verb(
         "trace", "[RUN]", "runs", "write the spans of a run, or send them to a collector", "trace.cli:trace"
     ),
+    Verb("attest", "[RUN]", "runs", "write an in-toto statement about a run", "attest.cli:attest"),
     Verb("replay", "[RUN]", "runs", "replay its records, also under another plan", "replays.cli:replay"),
     Verb("verify", "[RUN]", "runs", "check that the ledger of a run is unchanged", "runs.cli:verify"),
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
@@ -151,7 +152,7 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{name: name for name in ("finalize", "stats", "trace", "replay", "verify", "prune")},
+        **{name: name for name in ("finalize", "stats", "trace", "attest", "replay", "verify", "prune")},
     },
     "review": {
         "plan": "review",

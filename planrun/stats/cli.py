@@ -54,13 +54,7 @@ _RATES = (("failed", "most failures"), ("flaky", "most flaky"))
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def stats(
-    folders: tuple[str, ...],
-    *,
-    steps: int,
-    rebuild: bool,
-    prometheus: str | None,
-    as_json: bool,
-    **wanted: Any,
+    folders: tuple[str, ...], *, steps: int, prometheus: str | None, as_json: bool, **wanted: Any
 ) -> int:
     """Count the runs in this folder, or in each DIR: a workspace, or a folder of runs from CI.
 
@@ -74,7 +68,7 @@ def stats(
       planrun stats --prometheus /var/lib/node_exporter/planrun.prom
       planrun stats artifacts/run-* --json | jq '.plans[].steps | max_by(.failure_rate)'
     """
-    remade = _rebuild(folders) if rebuild else []
+    remade = _rebuild(folders) if wanted["rebuild"] else []
     gathering, plans = Gathering(folders or (".",)), Plans()
     chosen = Wanted(most=wanted["runs"], plan=wanted["plan"], since=_moment(wanted["since"]))
     counted = count(gathering, chosen, plans)
