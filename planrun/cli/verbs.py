@@ -47,6 +47,7 @@ TABLE = (
         "explain when a step would run, and its risk",
         "cli.explain:explain",
     ),
+    Verb("lsp", "", "plans", "serve an editor: problems, help and completion", "cli.lsp:lsp"),
     Verb("convert", "FILE", "plans", "convert a workflow, a Taskfile or a Dagu file", "convert.cli:convert"),
     Verb(
         "templates",
