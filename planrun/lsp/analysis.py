@@ -11,9 +11,10 @@ from planrun.errors import InvalidPlan, PlanrunError
 from planrun.lsp.names import Name, names_in
 from planrun.lsp.text import Text
 from planrun.lsp.tree import Tree
+from planrun.plan.compile.compile import compile_plan
 from planrun.plan.foreign import recognised
 from planrun.plan.includes import IncludedPlans, check
-from planrun.plan.load import NoCollection, load_bytes
+from planrun.plan.load import NoCollection
 from planrun.plan.problems import Problem, in_order
 from planrun.plan.templates import read_template
 from planrun.plan.yaml.document import read_tree
@@ -118,12 +119,16 @@ class Analysis:
     @cached_property
     def plan(self) -> Plan | None:
         """The compiled plan; None where it has errors."""
-        if self.is_template:
+        checked, problems = (None, []) if self.is_template else self._checked
+        if checked is None or any(problem.severity == "error" for problem in problems):
             return None
-        try:
-            return load_bytes(self.data, self.path, cache=False)
-        except InvalidPlan:
-            return None
+        with NoCollection():
+            return compile_plan(checked).but(source=self.data)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the plan was compiled already, which takes longer than an answer may."""
+        return "plan" in vars(self)
 
     @cached_property
     def steps(self) -> dict[str, Step]:

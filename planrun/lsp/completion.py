@@ -40,7 +40,8 @@ class Known(Record):
     def steps(self) -> list[str]:
         """The ids of steps: also of those that were typed since the document was valid."""
         listed = [name.name for name in self.now.names if name.is_definition and name.what == "step"]
-        extended = [raw.id for raw in self._checked.outline.steps] if self._checked else []
+        extends = self.now.root is not None and "extends" in self.now.root.value
+        extended = [raw.id for raw in self._checked.outline.steps] if extends and self._checked else []
         return list(dict.fromkeys([*listed, *_IDS.findall(self.now.text.whole), *extended]))
 
     @property
@@ -63,7 +64,9 @@ class Known(Record):
 
     @property
     def _checked(self) -> Checked | None:
-        return (self.valid or self.now).checked
+        if self.now.checked is not None or self.valid is None:
+            return self.now.checked
+        return self.valid.checked
 
 
 def completion(known: Known, line: int, col: int) -> list[types.CompletionItem]:

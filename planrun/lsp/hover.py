@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from lsprotocol import types
 
@@ -23,26 +24,32 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.plan.keys.formulas import Formula
 
+_INTERPOLATION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _COMMANDS = ("run", "exec")
 
 
-def hover(analysis: Analysis, line: int, col: int) -> types.Hover | None:
-    """Return what there is to say about a place; None for nothing."""
+def hover(analysis: Analysis, before: Analysis | None, place: tuple[int, int]) -> types.Hover | None:
+    """Return what there is to say about a place; None for nothing.
+
+    `before`: the last version that was compiled; what it says of steps is shown until this one is.
+    """
+    line, col = place
+    compiled = analysis if analysis.is_compiled and analysis.plan else before or analysis
     name = at_place(analysis.names, line, col)
     spot = analysis.tree.at(line, col)
     inside = spot is not None and holds(spot, line, col, analysis.text.line(line))
     parts: list[str] = []
     if name is not None:
-        parts.append(_of_name(name, analysis))
+        parts.append(_of_name(name, analysis, compiled))
     if spot is not None and inside:
         parts += _of_key(spot) if spot.is_key else _of_value(spot, analysis, (line, col))
     parts = [part for part in parts if part]
     if not parts:
         return None
-    place = analysis.text.span(name.line, name.col, name.length) if name else None
-    if place is None and spot is not None and spot.is_key:
-        place = analysis.text.word_span(spot.node.line, spot.node.col)
-    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n".join(parts)), place)
+    span = analysis.text.span(name.line, name.col, name.length) if name else None
+    if span is None and spot is not None and spot.is_key:
+        span = analysis.text.word_span(spot.node.line, spot.node.col)
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n".join(parts)), span)
 
 
 def _of_key(spot: Spot) -> list[str]:
@@ -58,13 +65,11 @@ def _of_key(spot: Spot) -> list[str]:
     return parts
 
 
-def _of_name(name: Name, analysis: Analysis) -> str:
+def _of_name(name: Name, analysis: Analysis, compiled: Analysis) -> str:
     if name.what == "param":
         return _of_param(name, analysis)
-    step = analysis.steps.get(name.name)
-    if step is None:
-        return ""
-    return about_step(step, analysis)
+    step = compiled.steps.get(name.name)
+    return about_step(step, compiled) if step is not None else ""
 
 
 def about_step(step: Step, analysis: Analysis) -> str:
@@ -106,15 +111,15 @@ def _of_value(spot: Spot, analysis: Analysis, place: tuple[int, int]) -> list[st
 def _risk(spot: Spot, analysis: Analysis) -> str:
     """Return the class of risk of a command and why: as the plan has it, or of its text while the plan has errors."""
     node = spot.node
-    for raw in analysis.checked.outline.steps if analysis.checked else ():
+    for raw in analysis.checked.outline.steps if analysis.checked and analysis.is_compiled else ():
         step = analysis.steps.get(raw.id)
         value = raw.keys.get(spot.path[2] if isinstance(spot.path[2], str) else "")
         if step is not None and value is not None and value.line <= node.line and _is_of(raw.node, spot):
             effects = f"; effects: {', '.join(step.effects)}" if step.effects else ""
             return f"risk: **{step.risk}** ({_plain(step.risk_reason)}){effects}"
-    if OPEN in node.value or spot.path[2] != "run":
+    if spot.path[2] != "run":
         return ""
-    found = classify(node.value)
+    found = classify(_INTERPOLATION.sub('"$VALUE"', node.value))
     return f"risk: **{found.level}** ({_plain(found.reason)})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from planrun.expressions.check import references
 from planrun.expressions.parse import parse, parse_script
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Literal
 
+    from planrun.expressions.check import Reference
     from planrun.lsp.text import Text
 
     What = Literal["step", "param"]
@@ -50,7 +52,8 @@ def names_in(root: Node, text: Text) -> list[Name]:
     """Return all names in the tree of a file, in the order of the text."""
     outline = Outline(root, "", b"")
     found = [*_params(root, text), *_steps(outline, text), *_read(outline, text)]
-    return sorted(set(found), key=lambda name: (name.line, name.col))
+    places = {(name.line, name.col): name for name in found}
+    return [places[place] for place in sorted(places)]
 
 
 def _params(root: Node, text: Text) -> Iterator[Name]:
@@ -135,14 +138,11 @@ def _expressions(outline: Outline) -> Iterator[tuple[Node, str]]:
 
 
 def _in_expression(node: Node, kind: str, text: Text) -> Iterator[Name]:
-    try:
-        tree = parse(node.value) if kind in BARE else parse_script(node.value)
-    except ExpressionError:
-        return
+    found_in = _references(node.value, is_bare=kind in BARE)
     begin = text.offset(node.line, node.col)
     mark = text.whole[begin : begin + 1]
     quote = '"' if mark == "'" else "'"
-    for reference in references(tree):
+    for reference in found_in:
         what = _ROOTS.get(str(reference.path[0]))
         if what is None or len(reference.path) < 2 or not isinstance(reference.path[1], str):
             continue
@@ -151,6 +151,14 @@ def _in_expression(node: Node, kind: str, text: Text) -> Iterator[Name]:
         found = _find(text.whole, part, begin, earlier)
         if found >= 0:
             yield from _of_path(part, (what, reference.path[1], quote), found, text)
+
+
+@lru_cache(maxsize=4096)  # steps share many expressions, and most stay as they are while others are typed
+def _references(text: str, *, is_bare: bool) -> tuple[Reference, ...]:
+    try:
+        return references(parse(text) if is_bare else parse_script(text))
+    except ExpressionError:
+        return ()
 
 
 def _find(whole: str, part: str, begin: int, earlier: int) -> int:

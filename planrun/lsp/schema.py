@@ -96,7 +96,7 @@ def _property(name: str, schema: Mapping[str, Any]) -> Property:
     parts = list(_parts(schema))
     description = next((str(part["description"]) for part in parts if part.get("description")), "")
     examples = next((part["examples"] for part in parts if part.get("examples")), None)
-    kinds = dict.fromkeys(str(part["type"]) for part in parts if isinstance(part.get("type"), str))
+    kinds = _kinds(schema)
     return Property(
         name=name,
         description=description,
@@ -108,12 +108,23 @@ def _property(name: str, schema: Mapping[str, Any]) -> Property:
     )
 
 
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    """Return the types of a value; of a text, which may be written without quotes, only that it is one."""
+    kinds = list(
+        dict.fromkeys(str(part["type"]) for part in _parts(schema) if isinstance(part.get("type"), str))
+    )
+    if "string" in kinds:
+        kinds = [kind for kind in kinds if kind not in ("boolean", "number")]
+    return kinds
+
+
 def _words(schema: Mapping[str, Any]) -> Iterator[str]:
+    kinds = _kinds(schema)
     for part in _parts(schema):
         for value in part.get("enum", [part["const"]] if "const" in part else []):
             yield _word(value)
-        if part.get("type") == "boolean":
-            yield from ("true", "false")
+    if "boolean" in kinds:
+        yield from ("true", "false")
 
 
 def _word(value: object) -> str:

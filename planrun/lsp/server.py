@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 
 from lsprotocol import types
@@ -58,6 +59,8 @@ class PlanServer(LanguageServer):
         self.open: dict[str, Analysis] = {}
         self.valid: dict[str, Analysis] = {}  # the last version of each that could be checked
         self._due: dict[str, asyncio.TimerHandle] = {}
+        self._checking: set[asyncio.Task[None]] = set()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="check")
 
     def take(self, uri: str) -> None:
         """Take the newest text of a document, and check it soon."""
@@ -69,23 +72,39 @@ class PlanServer(LanguageServer):
         self._due[uri] = asyncio.get_running_loop().call_later(QUIET, self.check, uri)
 
     def check(self, uri: str) -> None:
-        """Send the diagnostics of a document."""
+        """Check a document beside the answers to requests, and send its diagnostics."""
         self._due.pop(uri, None)
+        task = asyncio.get_running_loop().create_task(self._check(uri))
+        self._checking.add(task)  # the loop itself would forget it
+        task.add_done_callback(self._checking.discard)
+
+    async def _check(self, uri: str) -> None:
         analysis = self.open.get(uri)
         if analysis is None:
             return
-        found: list[types.Diagnostic] = []
-        if is_plan(analysis.path, analysis.text.whole):
-            try:
-                found = diagnostics(analysis, self.tools.link)
-                if analysis.checked is not None:
-                    self.valid[uri] = analysis
-            except PlanrunError as error:  # as an unknown code in `x-lint`
-                found = [_whole(str(error))]
         version = self.workspace.get_text_document(uri).version
+        found = await asyncio.get_running_loop().run_in_executor(self._pool, self._found, uri, analysis)
+        if self.open.get(uri) is not analysis:
+            return  # a newer text is checked next
+        if analysis.is_compiled and analysis.plan is not None:
+            self.valid[uri] = analysis
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=version)
         )
+        workspace = self.client_capabilities.workspace
+        if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)
+
+    def _found(self, uri: str, analysis: Analysis) -> list[types.Diagnostic]:
+        """Return the diagnostics of a document, in the thread of checks."""
+        if self.open.get(uri) is not analysis or not is_plan(analysis.path, analysis.text.whole):
+            return []
+        try:
+            found = diagnostics(analysis, self.tools.link)
+            _ = analysis.digest  # with the compiled plan: answers do not wait for it
+        except PlanrunError as error:  # as an unknown code in `x-lint`
+            return [_whole(str(error))]
+        return found
 
     def close(self, uri: str) -> None:
         """Forget a document, and its diagnostics."""
@@ -179,7 +198,7 @@ def _place(ls: PlanServer, params: Any) -> tuple[Analysis, tuple[int, int]] | No
 
 def _hover(ls: PlanServer, params: types.HoverParams) -> types.Hover | None:
     found = _place(ls, params)
-    return hover(found[0], *found[1]) if found else None
+    return hover(found[0], ls.valid.get(params.text_document.uri), found[1]) if found else None
 
 
 def _completion(ls: PlanServer, params: types.CompletionParams) -> types.CompletionList | None:
@@ -266,7 +285,7 @@ def _reordering(ls: PlanServer, analysis: Analysis, diagnostic: types.Diagnostic
 
 def _lenses(ls: PlanServer, params: types.CodeLensParams) -> list[types.CodeLens]:
     analysis = ls.plan(params.text_document.uri)
-    return lenses(analysis) if analysis else []
+    return lenses(analysis) if analysis and analysis.is_compiled else []
 
 
 def _shown(ls: PlanServer, digest: str) -> None:

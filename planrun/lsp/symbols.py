@@ -45,7 +45,7 @@ def symbols(analysis: Analysis) -> list[types.DocumentSymbol]:
 def _section(own: _Item, end: int, analysis: Analysis, value: Node | None) -> types.DocumentSymbol:
     """Return the symbol of a key at the top, with those of the steps or parameters below it."""
     items = _steps(value) if own.name in SECTIONS else _members(value) if own.name == "params" else []
-    ends = [item.node.line - 1 for item in items[1:]] + [end]
+    ends = [*[item.node.line - 1 for item in items[1:]], end][: len(items)]
     symbol = _symbol(own, max(end, own.node.line), analysis)
     symbol.children = [
         _symbol(item, max(last, item.node.line), analysis) for item, last in zip(items, ends, strict=True)
