@@ -32,6 +32,8 @@ _USAGE = {
     "usd": "planrun.usage.usd",
 }
 
+_INPUT = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+
 
 class AgentSpans:
     """The spans of whatever a model has a part in."""
@@ -153,6 +155,8 @@ class AgentSpans:
         result = "success" if event.ending == "answered" else "failure"
         found = outcome(result, event.ending, event.message, _RESULT)
         more: dict[str, Any] = {_USAGE[name]: value for name, value in event.usage.items() if name in _USAGE}
+        # By the conventions the tokens that were read from a cache or written to it are input as well.
+        more[_USAGE["input_tokens"]] = sum(event.usage.get(name, 0) for name in _INPUT)
         more["gen_ai.response.finish_reasons"] = [event.ending]
         if event.model:
             more["gen_ai.response.model"] = event.model
