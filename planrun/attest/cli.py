@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from re import fullmatch
 
 import click
 
@@ -46,6 +47,11 @@ def attest(run: str, kind: str, *, predicate: bool, output: str | None, **where:
       planrun attest last --type provenance
       planrun attest last --predicate -o predicate.json
     """
+    commit = where["commit"]
+    if commit and not fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", commit):
+        raise InvalidInput(
+            f"--commit takes the whole hash of a commit, e.g. of `git rev-parse HEAD`; not {commit}"
+        )
     inspected = inspect(run)
     if inspected.reading.condition != "intact":
         raise InvalidInput(

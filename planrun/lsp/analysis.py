@@ -13,10 +13,10 @@ from planrun.lsp.text import Text
 from planrun.lsp.tree import Tree
 from planrun.plan.compile.compile import compile_plan
 from planrun.plan.foreign import recognised
-from planrun.plan.includes import IncludedPlans, check
+from planrun.plan.includes import IncludedPlans, check, check_filled
 from planrun.plan.load import NoCollection
 from planrun.plan.problems import Problem, in_order
-from planrun.plan.templates import read_template
+from planrun.plan.templates import filled, read_template
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
@@ -48,13 +48,14 @@ class Analysis:
 
     def __init__(self, path: str, text: Text, advice: Advice | None = None) -> None:
         self.path = path
+        self.file = _called(path)
         self.text = text
         self.data = text.whole.encode("utf-8", "surrogatepass")
         self._advice = advice
 
     @cached_property
     def _read(self) -> tuple[Node | None, bool]:
-        root, _, complete = read_tree(self.data, self.path)
+        root, _, complete = read_tree(self.data, self.file)
         return (root if root is not None and root.kind == MAPPING else None), complete
 
     @property
@@ -84,10 +85,10 @@ class Analysis:
 
     @cached_property
     def _checked(self) -> tuple[Checked | None, list[Problem]]:
-        included = IncludedPlans(self.path)
+        included = IncludedPlans(self.file)
         with NoCollection():
-            checked, problems = check(self.data, self.path, included)
-        return checked, recognised([*problems, *included.problems], self.data, self.path)
+            checked, problems = check(self.data, self.file, included)
+        return checked, recognised([*problems, *included.problems], self.data, self.file)
 
     @property
     def checked(self) -> Checked | None:
@@ -105,16 +106,24 @@ class Analysis:
         known = {(each.code, each.line, each.col) for each in found}
         advice = [
             each
-            for each in self._advice(self.data, self.path)
+            for each in self._advice(self.data, self.file)
             if (each.code, each.line, each.col) not in known
         ]
         return in_order([*found, *advice])
 
     def _of_template(self) -> list[Problem]:
+        """Return the problems of a template; of its steps only where all variables have values without a caller."""
         try:
-            return list(read_template(self.data, self.path).outline.problems)
+            template = read_template(self.data, self.file)
+            values = {name: fragment.get("default") for name, fragment in template.vars.items()}
+            if None in values.values():
+                return []
+            root = filled(template, values)
         except InvalidPlan as error:
             return list(error.problems)
+        included = IncludedPlans(self.file)
+        _, problems = check_filled(root, self.data, self.file, included)
+        return [*problems, *included.problems]
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -170,6 +179,15 @@ class Analysis:
     def beside(self, name: str) -> str:
         """Return the path of a file that the document names."""
         return os.path.normpath(os.path.join(os.path.dirname(self.path), name))
+
+
+def _called(path: str) -> str:
+    """Return a path as planrun would be called with: relative to the current folder, where it is inside of it.
+
+    What is on record of earlier runs is found by that name.
+    """
+    name = os.path.relpath(path)
+    return path if name.startswith("..") else name
 
 
 def from_disk(path: str, encoding: str) -> Analysis | None:

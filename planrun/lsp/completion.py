@@ -75,14 +75,14 @@ def completion(known: Known, line: int, col: int) -> list[types.CompletionItem]:
     if context.is_text:
         return []
     row = known.now.text.line(line)[: col - 1]
+    own = _own_id(known, line) if context.path[:1] in (("steps",), ("finally",)) else ""
     if context.expression is not None:
-        return list(_expression(known, context.expression))
+        return list(_expression(known, context.expression, own))
     keys = [step for step in context.path if isinstance(step, str)]
     last = keys[-1] if keys else ""
     if not context.is_key and last in _BARE:
-        return list(_expression(known, row.rpartition(f"{last}:")[2]))
+        return list(_expression(known, row.rpartition(f"{last}:")[2], own))
     if last in _LINKS:
-        own = _own_id(known, line)
         steps = [name for name in known.steps if name != own and name not in context.present]
         more = ": " if context.is_key else ""
         return [_item(name, types.CompletionItemKind.Reference, "step", more) for name in steps]
@@ -92,11 +92,10 @@ def completion(known: Known, line: int, col: int) -> list[types.CompletionItem]:
 
 
 def _own_id(known: Known, line: int) -> str:
-    """Return the id of the step that a line belongs to: the last one that is written above."""
-    names = [
-        name for name in known.now.names if name.is_definition and name.what == "step" and name.line <= line
-    ]
-    return names[-1].name if names else ""
+    """Return the id of the step that a line belongs to: the last one that is written above or on it."""
+    text = known.now.text
+    above = _IDS.findall(text.whole[: text.offset(line, len(text.line(line)) + 1)])
+    return above[-1] if above else ""
 
 
 def _keys(context: Context) -> Iterator[types.CompletionItem]:
@@ -133,7 +132,7 @@ def _tool(name: str) -> types.CompletionItem:
     return _item(name, types.CompletionItemKind.Function, CATALOGUE[name].description)
 
 
-def _expression(known: Known, before: str) -> Iterator[types.CompletionItem]:
+def _expression(known: Known, before: str, own: str) -> Iterator[types.CompletionItem]:
     typed = _PATH.search(before)
     path = typed[0] if typed else ""
     if found := _STEP_OUTPUTS.search(path):
@@ -141,7 +140,7 @@ def _expression(known: Known, before: str) -> Iterator[types.CompletionItem]:
     elif _STEP_FIELDS.search(path):
         yield from _all(FIELDS, types.CompletionItemKind.Field, "")
     elif path.startswith(("steps.", "steps[")):
-        yield from (_step(name, dotted=path.startswith("steps.")) for name in known.steps)
+        yield from (_step(name, dotted=path.startswith("steps.")) for name in known.steps if name != own)
     elif path.startswith("params."):
         yield from _all(known.params, types.CompletionItemKind.Variable, "parameter")
     elif path.startswith(("run.", "step.")):

@@ -248,7 +248,7 @@ def _formatting(ls: PlanServer, params: types.DocumentFormattingParams) -> list[
     if analysis is None:
         return []
     try:
-        made = ls.tools.formatted(analysis.data, analysis.path)
+        made = ls.tools.formatted(analysis.data, analysis.file)
     except (InvalidPlan, InvalidInput) as error:
         ls.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"planrun: {error}"))
         return []
@@ -269,7 +269,7 @@ def _actions(ls: PlanServer, params: types.CodeActionParams) -> list[types.CodeA
 
 
 def _reordering(ls: PlanServer, analysis: Analysis, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
-    made = ls.tools.reordered(analysis.data, analysis.path)
+    made = ls.tools.reordered(analysis.data, analysis.file)
     if made is None:
         return []
     edit = types.TextEdit(analysis.text.end, made.decode("utf-8"))
