@@ -7,7 +7,6 @@ from stat import S_ISREG  # os has loaded it already
 
 from planrun.model.progress import plans_around
 from planrun.model.record import Record
-from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,11 +213,6 @@ def trace_of(environ: Mapping[str, str], before: Mapping[str, Any] | None = None
 
         return continued(environ, before)
     return {"id": os.urandom(16).hex()}
-
-
-def span_id(*parts: str) -> str:
-    """Return the id of the span of something in a run, so that steps, and who reads the ledger later, agree on it."""
-    return sha256("/".join(parts).encode()).hexdigest()[:16]
 
 
 def looks_secret(name: str, value: str = "") -> bool:

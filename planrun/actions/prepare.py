@@ -6,7 +6,7 @@ import os
 
 from planrun.actions import kind_of
 from planrun.actions.command import SH
-from planrun.actions.environment import layers_of, readable, span_id
+from planrun.actions.environment import layers_of, readable
 from planrun.actions.outputs import (
     PROGRESS,
     SCRIPT,
@@ -26,6 +26,7 @@ from planrun.actions.render import (
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared, original
 from planrun.model.progress import names_within
+from planrun.sha256 import span_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.actions.environment import span_id
+from planrun.sha256 import span_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.actions.environment import span_id
 from planrun.model.record import Record
 from planrun.reports.facts import epoch
+from planrun.sha256 import span_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
