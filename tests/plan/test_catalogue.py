@@ -84,6 +84,7 @@ def test_the_schema_has_what_strict_validators_ask_for() -> None:
 def test_the_validator_of_pre_commit_takes_it(plan: str) -> None:
     """check-jsonschema, which reads YAML 1.2 as editors do, accepts the project's own plans by this schema."""
     file = SCHEMAS.parent / "plans" / plan
-    words = [sys.executable, "-m", "check_jsonschema", "--schemafile", SCHEMAS / "plan.schema.json", file]
+    schema = str(SCHEMAS / "plan.schema.json")
+    words = [sys.executable, "-m", "check_jsonschema", "--schemafile", schema, str(file)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == 0, done.stdout

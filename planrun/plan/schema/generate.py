@@ -36,7 +36,7 @@ def json_schema() -> dict[str, Any]:
     lowered["required"] = [name for name in lowered["required"] if name != "steps"]
     lowered["anyOf"] = [{"required": ["steps"]}, {"required": ["extends"]}]
     definitions["Step"]["dependencies"] = _dependencies()
-    return _strict(
+    strict: dict[str, Any] = _strict(
         {
             "$schema": _DRAFT,
             "$id": SCHEMA_ID,
@@ -45,13 +45,14 @@ def json_schema() -> dict[str, Any]:
             "definitions": definitions,
         }
     )
+    return strict
 
 
 def policy_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a policy file: the mapping itself, or under the only key `policy`."""
     lowered, definitions = _converted(_written(PolicyFile))
     policy = {"$ref": "#/definitions/Policy"}
-    return _strict(
+    strict: dict[str, Any] = _strict(
         {
             "$schema": _DRAFT,
             "$id": POLICY_ID,
@@ -67,6 +68,7 @@ def policy_schema() -> dict[str, Any]:
             "definitions": {**definitions, "Policy": lowered},
         }
     )
+    return strict
 
 
 def _strict(schema: Any) -> Any:
