@@ -10,7 +10,13 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal
+    from typing import Any, Literal, Protocol
+
+    class Beside(Protocol):
+        """What works beside a run, and is closed at its end."""
+
+        def close(self) -> None:
+            """Come to an end soon; raises nothing."""
 
 
 class Settings(Record):
@@ -33,6 +39,8 @@ class Settings(Record):
     html: bool = False  # also write report.html
     events: str = ""  # a file, or the number of a descriptor, that gets the events as JSON Lines
     on_event: Callable[[dict[str, Any]], None] | None = None  # of a Python program: called with each event
+    otel: bool = False  # send spans to a collector while it runs
+    beside: Callable[[str], Beside] | None = None  # starts, for the folder of the run, what works beside it
     junit_dialect: str = "default"
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"

@@ -12,4 +12,9 @@ try:
 except ImportError:  # not CPython
     from hashlib import sha256
 
-__all__ = ["sha256"]
+__all__ = ["sha256", "span_id"]
+
+
+def span_id(*parts: str) -> str:
+    """Return the id of the span of something in a run, so that steps, and who reads the ledger later, agree on it."""
+    return str(sha256("/".join(parts).encode()).hexdigest()[:16])

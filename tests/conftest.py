@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CI_MARKS = re.compile(
     r"CI|CI_.*|GITHUB_.*|GITEA_.*|FORGEJO_.*|GITLAB_.*|RUNNER_.*|ACT|ACTIONS_.*|TF_BUILD|AGENT_.*|SYSTEM_.*"
     r"|BUILD_.*|BUILDKITE|BUILDKITE_.*|TEAMCITY_.*|CIRCLECI|CIRCLE_.*|JENKINS_.*|WORKSPACE|CONTINUOUS_INTEGRATION"
-    r"|RUN_ID|PLANRUN_.*|_PLANRUN_.*"
+    r"|RUN_ID|PLANRUN_.*|_PLANRUN_.*|OTEL_.*|TRACEPARENT|TRACESTATE"
 )
 # What else changes how shells, Python, git and terminals behave. PYTEST_ADDOPTS is read before, and not passed on.
 OTHER_MARKS = (

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ENGINES = ("docker", "podman")
 CHOSEN = "PLANRUN_CONTAINER_ENGINE"
 """The variable of planrun's environment that names the program; default: the first of ENGINES on its PATH."""
+_OWN = ("PLANRUN_", "TRACEPARENT", "TRACESTATE")  # what planrun adds to the variables of a step
 LABEL = "planrun.run"
 COVER = "cover"
 """The folder of a run that hides its records in containers: empty except for mount points."""
@@ -93,7 +94,7 @@ def contained(
     """Return a job that runs in a container; `added`: the variables that the plan adds. Raises NoEngine."""
     engine = engine_of()
     workspace, output = job.env["PLANRUN_WORKSPACE"], job.env["PLANRUN_OUTPUT"]
-    own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_") and name != CHOSEN}
+    own = {name: value for name, value in job.env.items() if name.startswith(_OWN) and name != CHOSEN}
     inside = {
         **added,
         **container.get("env", {}),
@@ -355,7 +356,7 @@ def sharing(job: Job, container: Mapping[str, Any], added: Mapping[str, str], st
     """
     shared, run = shared_name(step), job.env["PLANRUN_RUN"]
     output = _share(rundir, shared, job)
-    own = {name: value for name, value in job.env.items() if name.startswith("PLANRUN_")}
+    own = {name: value for name, value in job.env.items() if name.startswith(_OWN)}
     own |= {"PLANRUN_OUTPUT": output, "PLANRUN_PROGRESS": output + PROGRESS, "PLANRUN_EXEC": ""}
     secrets = {name: job.env[name] for name in step.secrets if name in job.env}
     client, named = variables(job, {**added, **container.get("env", {}), **secrets, **own}, step.secrets)

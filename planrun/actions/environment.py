@@ -203,6 +203,16 @@ class RunEnvironment(Record):
         str, str
     ] = {}  # that were reviewed: sha256 by workspace-relative path; steps run copies of them
     confinement: Confinement | None = None  # None: no step has a sandbox
+    trace: Mapping[str, str] = {}  # as it is recorded: id, flags …; empty: steps get no TRACEPARENT
+
+
+def trace_of(environ: Mapping[str, str], before: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return the trace of a run: a new one, that of the caller, or that of the run that is resumed, `before`."""
+    if before or environ.get("TRACEPARENT"):
+        from planrun.actions.tracing import continued  # few runs are part of a larger trace
+
+        return continued(environ, before)
+    return {"id": os.urandom(16).hex()}
 
 
 def looks_secret(name: str, value: str = "") -> bool:

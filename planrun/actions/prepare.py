@@ -26,6 +26,7 @@ from planrun.actions.render import (
 from planrun.errors import EvaluationError
 from planrun.model.job import Job, Outcome, Prepared, original
 from planrun.model.progress import names_within
+from planrun.sha256 import span_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -362,6 +363,7 @@ class Steps:
         place, output = self.place, self._output_file(step, attempt)
         env = {
             **place.env,
+            **self._traced(step, attempt),
             **recipe.env,
             **self.secrets(step),
             "PLANRUN_RUN": place.run,
@@ -387,6 +389,14 @@ class Steps:
             **fields,
             private=self._private(step, attempt) if step.needs_dir else "",
         )
+
+    def _traced(self, step: Step, attempt: int) -> dict[str, str]:
+        """Return the variable that makes what a step records part of the run's trace."""
+        trace = self.place.trace
+        if not trace:
+            return {}
+        span = span_id(self.place.run, step.id, str(attempt))
+        return {"TRACEPARENT": f"00-{trace['id']}-{span}-{trace.get('flags', '01')}"}
 
     def _output_file(self, step: Step, attempt: int) -> str:
         return f"{self._outputs}/{step.folder or step.id}.{attempt}"

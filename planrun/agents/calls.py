@@ -6,6 +6,7 @@ import os
 
 from planrun.actions.tool import process_of, shortened
 from planrun.agents import planmode, web
+from planrun.actions.tracing import tool_span, within
 from planrun.agents.own import OWN, OwnCall
 from planrun.agents.servers import is_of_server
 from planrun.llm.untrusted import data_block
@@ -198,12 +199,13 @@ class Calls:
         folder = os.path.dirname(run.transcript_path)
         base = os.path.join(folder, f"{run.agent['session']}.tool{number}")
         argv: tuple[str, ...] = (*_BASH, args["command"]) if name == "bash" else ()
+        span = tool_span(run.context.place.run, run.agent["id"], call["id"])
         argv = argv or process_of({"name": f"agent.{name}", "args": args}, f"{base}.args")
         return Job(
             step=f"{run.name}:t{number}",
             attempt=run.job.attempt,
             argv=argv,
-            env={**run.job.env, **run.variables},
+            env={**run.job.env, **run.variables, **within(run.job.env, span)},
             cwd=run.job.cwd,
             log=f"{base}.log",
             timeout=max(1.0, min(timeout, run.seconds_left())),

@@ -105,6 +105,7 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
     session.secrets = with_ceilings(session.secrets, state.plan, admission)
     session.confine(state.plan)
     selection: Mapping[str, Any] = state.started.options["selection"]
+    session.trace = state.options.get("trace", {})
     opening = session.opening(state.plan, state.params, selection, state.named)
     opening["context"] = state.started.context
     if session.secrets:

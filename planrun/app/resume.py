@@ -338,6 +338,7 @@ class Resumption:
                 session.secrets.refuse(self._request.plan, params)
         session.take_over(started.options)
         named = self._anew(self._request.plan, params) if self._request.plan else self._named
+        session.trace = state.options.get("trace", {})
         opening = session.opening(self.plan, params, started.options["selection"], named)
         opening["context"] = started.context
         given |= set(opening["options"]["given"])

@@ -7,7 +7,13 @@ import sys
 
 from planrun import __version__
 from planrun.actions.command import shell_on
-from planrun.actions.environment import MODEL_CREDENTIALS, RunEnvironment, caller_environment, withheld
+from planrun.actions.environment import (
+    MODEL_CREDENTIALS,
+    RunEnvironment,
+    caller_environment,
+    trace_of,
+    withheld,
+)
 from planrun.actions.prepare import Steps
 from planrun.clock import SystemClock
 from planrun.engine import Dependencies, Options
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
     from planrun.reports.console import Console
     from planrun.reports.progress import Estimates
     from planrun.reports.stream import Lines
-    from planrun.settings import Settings
+    from planrun.settings import Beside, Settings
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
@@ -148,11 +154,13 @@ class Session:
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
+        self._beside: Beside | None = None  # None: nothing works beside the run
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
         self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
+        self.trace: Mapping[str, Any] = {}  # of the run that is resumed; empty: it is new
         self._sandboxing: Sandboxing | None = None  # None: no step has a sandbox
 
     @property
@@ -167,6 +175,8 @@ class Session:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self.replanner:
             self.replanner.close()
+        if self._beside:
+            self._beside.close()
         self.inbox.close()
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
@@ -291,6 +301,7 @@ class Session:
                 "workspace": os.path.realpath(self.workspace),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
+                "trace": trace_of(environ, self.trace),
             },
             "pid": os.getpid(),
             "host": os.uname().nodename,
@@ -326,6 +337,11 @@ class Session:
         """Return the step runner of this run; `opening` has the fields of the event that starts or resumes it."""
         plan = state.plan
         env, _ = self._caller_environment(plan)
+        trace = opening["options"]["trace"]
+        if "TRACEPARENT" in env or "TRACESTATE" in env or "state" in trace:
+            from planrun.actions.tracing import carried  # few runs are part of a larger trace
+
+            env = carried(env, trace)
         place = RunEnvironment(
             run=os.path.basename(rundir),
             workspace=self.workspace,
@@ -335,6 +351,7 @@ class Session:
             context=opening["context"],
             scripts=opening["plan"].get("scripts", {}),
             hidden=self._hidden,
+            trace=trace,
         )
         if self.secrets:
             secrets = self.secrets
@@ -391,6 +408,7 @@ class Session:
             else console(state, rundir, self.settings, self._eta(state, rundir), self.masks)
         )
         self._prompt = self._prompt_of(gates, steps, screen)
+        self._start_beside(rundir)
         code: int | None = None
         notifiers = self.notifiers(state, steps)
         if self.not_started:
@@ -422,6 +440,10 @@ class Session:
             notifier.finish(state, code, paths)
         self._mask(lost)
         return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+
+    def _start_beside(self, rundir: str) -> None:
+        if self.settings.beside:
+            self._beside = self.settings.beside(rundir)
 
     def _mask(self, error: BaseException | None) -> None:
         if error is not None and self.secrets and self.secrets.redactor:

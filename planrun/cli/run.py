@@ -105,6 +105,7 @@ def _start(
         from planrun.dryrun.preview import dry_run  # starts nothing
 
         return dry_run(plan, settings, params, planner)
+    settings = traced(settings)
     return finish(
         execute(plan, settings, RunRequest(planner=planner, params=params, secrets=secrets)), settings
     )
@@ -196,6 +197,7 @@ def _continue(
         from planrun.dryrun.resuming import dry_resume  # starts nothing
 
         return dry_resume(run, settings, request)
+    settings = traced(settings)
     result = resume(run, settings, request)
     if result is not None:
         return finish(result, settings)
@@ -205,6 +207,16 @@ def _continue(
 
         print_ledger(run)
     return 0
+
+
+def traced(settings: Settings) -> Settings:
+    """Return the settings of a run with what sends its spans, if it is wanted; raises InvalidInput."""
+    if not settings.otel:
+        return settings
+    from planrun.trace.beside import Exporter, require_exporter  # few runs are watched from outside
+
+    require_exporter()
+    return settings.but(beside=Exporter)
 
 
 def finish(result: Result, settings: Settings) -> int:

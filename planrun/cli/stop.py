@@ -9,7 +9,7 @@ from planrun.app.control import pause as pause_run
 from planrun.app.finalize import exit_code
 from planrun.app.finalize import finalize as finalize_run
 from planrun.cli.report import print_ledger
-from planrun.cli.run import finish, ignore_pauses
+from planrun.cli.run import finish, ignore_pauses, traced
 from planrun.cliutil import write_stderr
 from planrun.cliutil.click import tabled
 from planrun.cliutil.completion import complete_runs
@@ -82,7 +82,7 @@ FINALIZE = (_POLICY, ADOPT, *[option for option in RUNNING if option.name not in
 def _run(words: list[str]) -> int:
     run, values = parse(words, FINALIZE, "RUN id (or `last`)")
     ignore_pauses()
-    settings = settings_of(values)
+    settings = traced(settings_of(values))
     result = finalize_run(run, settings)
     if result is None:
         write_stderr("planrun: nothing to finalize\n")

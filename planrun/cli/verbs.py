@@ -47,6 +47,7 @@ TABLE = (
         "explain when a step would run, and its risk",
         "cli.explain:explain",
     ),
+    Verb("lsp", "", "plans", "serve an editor: problems, help and completion", "cli.lsp:lsp"),
     Verb("convert", "FILE", "plans", "convert a workflow, a Taskfile or a Dagu file", "convert.cli:convert"),
     Verb(
         "templates",
@@ -85,6 +86,10 @@ TABLE = (
     Verb("cancel", "RUN", "runs", "cancel a run from another shell", "cli.stop:cancel"),
     Verb("finalize", "RUN", "runs", "roll back and clean up a run that was interrupted", "cli.stop:finalize"),
     Verb("stats", "", "runs", "show durations and failures over many runs", "stats.cli:stats"),
+    Verb(
+        "trace", "[RUN]", "runs", "write the spans of a run, or send them to a collector", "trace.cli:trace"
+    ),
+    Verb("attest", "[RUN]", "runs", "write an in-toto statement about a run", "attest.cli:attest"),
     Verb("replay", "[RUN]", "runs", "replay its records, also under another plan", "replays.cli:replay"),
     Verb("verify", "[RUN]", "runs", "check that the ledger of a run is unchanged", "runs.cli:verify"),
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
@@ -149,7 +154,7 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{name: name for name in ("finalize", "stats", "replay", "verify", "prune")},
+        **{name: name for name in ("finalize", "stats", "trace", "attest", "replay", "verify", "prune")},
     },
     "review": {
         "plan": "review",

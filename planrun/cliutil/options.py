@@ -166,7 +166,14 @@ RUNNING = (
         section="Output and reports",
         kind="text",
         metavar="TARGET",
-        help="Write events as JSON Lines to a file, or to an open file descriptor by its number.",
+        help="Write events as JSON Lines to a file, or to an open file descriptor: 3 or fd:3.",
+    ),
+    Option(
+        flags=("--otel",),
+        name="otel",
+        section="Output and reports",
+        kind="flag",
+        help="Send the spans of the run to OTEL_EXPORTER_OTLP_ENDPOINT while it runs; needs planrun[otel].",
     ),
     Option(
         flags=("--junit-dialect",),

@@ -16,6 +16,7 @@ from planrun.plan.problems import did_you_mean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
     from typing import Any
 
 SEVERITIES = {"E": "error", "W": "warning", "L": "advice"}
@@ -85,7 +86,7 @@ def find_page(word: str, titles: Mapping[str, str]) -> Page:
         raise InvalidInput(
             f'unknown code "{code}"' + (f"; {hint}" if hint else "") + "\n  all codes: planrun explain --list"
         )
-    name = "lint.md" if code.startswith("L") else "errors.md"
+    name = _file_of(code)
     section = re.search(rf"^### {code}\n(.*?)(?=^##|\Z)", _text(name), re.MULTILINE | re.DOTALL)
     if section is None:
         raise InvalidInput(f"{name} has no page of {code}: planrun is not installed completely")
@@ -102,11 +103,25 @@ def find_page(word: str, titles: Mapping[str, str]) -> Page:
     )
 
 
-def _text(name: str) -> str:
+def _file_of(code: str) -> str:
+    return "lint.md" if code.startswith("L") else "errors.md"
+
+
+def uri_of_code(code: str) -> str:
+    """Return the URI of the section about a code in the installed page; empty where the page is in no folder."""
+    path = Path(str(_source(_file_of(code))))
+    return f"{path.absolute().as_uri()}#{code.lower()}" if path.is_file() else ""
+
+
+def _source(name: str) -> Traversable:
     package = files("planrun")
     source = package / "codes" / name
-    if not source.is_file():  # a source tree
-        source = Path(str(package)).parent / "docs" / name
+    # In a source tree the pages stand in docs.
+    return source if source.is_file() else Path(str(package)).parent / "docs" / name
+
+
+def _text(name: str) -> str:
+    source = _source(name)
     try:
         return source.read_text("utf-8")
     except OSError as error:

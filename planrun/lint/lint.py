@@ -106,12 +106,17 @@ def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
     Raises InvalidInput for an unknown code.
     """
     leave_out = _known(ignored)
-    warnings: list[Problem] = []
     try:
-        data = read_source(file)
-        plan = load_bytes(data, file, cache=False, warnings=warnings)
+        return advise_bytes(read_source(file), file, leave_out)
     except InvalidPlan as error:
         return Advised(file=file, is_plan=False, problems=error.problems, sources=error.sources)
+
+
+def advise_bytes(data: bytes, file: str, leave_out: Iterable[str] = ()) -> Advised:
+    """Return the advice about a plan that was read before; raises InvalidPlan where it has errors."""
+    leave_out = set(leave_out)
+    warnings: list[Problem] = []
+    plan = load_bytes(data, file, cache=False, warnings=warnings)
     seconds = _seconds(plan)
     subject = Subject(plan, seconds)
     leave_out |= _left_out(subject)
@@ -128,13 +133,19 @@ def reordered(file: str) -> tuple[bytes, bytes, list[str]] | None:
     Raises InvalidPlan, and EditError where the text cannot be reordered.
     """
     data = read_source(file)
+    found = reordered_bytes(data, file)
+    return None if found is None else (data, *found)
+
+
+def reordered_bytes(data: bytes, file: str) -> tuple[bytes, list[str]] | None:
+    """Return a plan that was read before with its longest path first, and that order; as `reordered`."""
     plan = load_bytes(data, file, cache=False)
     seconds = _seconds(plan)
     subject = Subject(plan, seconds)
     if not list(hidden_path(subject)):
         return None
     order = by_longest_path(subject.before, [step.id for step in plan.main()], seconds)
-    return data, reorder_steps(data, file, order), order
+    return reorder_steps(data, file, order), order
 
 
 def _seconds(plan: Plan) -> dict[str, float]:

@@ -208,10 +208,11 @@ class Lines:
     """JSON Lines to a file or an open descriptor; a reader that is too slow or gone loses what comes, and no more."""
 
     def __init__(self, target: str) -> None:
-        """Open a file, or take the descriptor that `target` is the number of; raises InvalidInput."""
+        """Open a file, or take the descriptor that `target` is the number of, as 3 or fd:3; raises InvalidInput."""
         try:
-            if target.isdecimal():
-                self._fd = os.dup(int(target))
+            number = target.removeprefix("fd:")
+            if number.isdecimal():
+                self._fd = os.dup(int(number))
             else:
                 self._fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             self._waits = not S_ISREG(os.fstat(self._fd).st_mode)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
-from pathlib import Path
 from shlex import quote
 
 import click
 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_bytes
+from planrun.cliutil.schemas import SCHEMAS, schema_bytes
 from planrun.errors import InvalidInput
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-SCHEMAS = ("plan", "policy", "ledger", "approval", "recording", "notification")
 SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
 
 EXAMPLE = """\
@@ -91,24 +85,6 @@ def write_example(file: str) -> list[str]:
         _write(schema, schema_bytes("plan"))
         written.append(schema)
     return written
-
-
-def schema_bytes(name: str) -> bytes:
-    """Return a JSON Schema as it is shipped; raises InvalidInput for an unknown name."""
-    if name not in SCHEMAS:
-        raise InvalidInput(f'no schema "{name}"; known: {", ".join(SCHEMAS)}')
-    package = files("planrun")
-    source = package / "schemas" / f"{name}.schema.json"
-    if not source.is_file():  # a source tree: the schemas stand beside the package
-        source = _beside(package) / f"{name}.schema.json"
-    try:
-        return source.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"the schema is not installed: {source}: {error.strerror}") from None
-
-
-def _beside(package: Traversable) -> Traversable:
-    return Path(str(package)).parent / "schemas"
 
 
 def _word(file: str) -> str:

@@ -7,6 +7,7 @@ from re import fullmatch
 
 import click
 
+from planrun.cliutil.click import replace_file
 from planrun.cliutil.printing import say, say_json, table
 from planrun.clock import later
 from planrun.errors import InvalidInput
@@ -15,6 +16,7 @@ from planrun.reports.facts import seconds
 from planrun.stats.figures import Plans, as_data, count, example, ranked, spread
 from planrun.stats.gathering import Gathering, Wanted
 from planrun.stats.gathering import rebuild as rebuild_history
+from planrun.stats.prometheus import exposition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +48,14 @@ _RATES = (("failed", "most failures"), ("flaky", "most flaky"))
     help="How many steps of each plan, the slowest first; 0: all.",
 )  # fmt: skip
 @click.option("--rebuild", is_flag=True, help="Also rebuild the history of this folder from its ledgers.")
+@click.option(
+    "--prometheus", type=click.Path(readable=False), metavar="FILE",
+    help="Write metrics for Prometheus' textfile collector, at once or not at all; - is stdout.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool, **wanted: Any) -> int:
+def stats(
+    folders: tuple[str, ...], *, steps: int, prometheus: str | None, as_json: bool, **wanted: Any
+) -> int:
     """Count the runs in this folder, or in each DIR: a workspace, or a folder of runs from CI.
 
     For each plan: how its runs ended and how long they took; for each step how long it takes, how often it fails, is
@@ -57,12 +65,16 @@ def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool,
     Examples:
       planrun stats
       planrun stats --plan release --since 30d
+      planrun stats --prometheus /var/lib/node_exporter/planrun.prom
       planrun stats artifacts/run-* --json | jq '.plans[].steps | max_by(.failure_rate)'
     """
-    remade = _rebuild(folders) if rebuild else []
+    remade = _rebuild(folders) if wanted["rebuild"] else []
     gathering, plans = Gathering(folders or (".",)), Plans()
     chosen = Wanted(most=wanted["runs"], plan=wanted["plan"], since=_moment(wanted["since"]))
     counted = count(gathering, chosen, plans)
+    if prometheus is not None:
+        _write_metrics(prometheus, exposition(counted, len(gathering.broken)))
+        return 0
     examples = [example(figures, gathering, plans) for figures in counted]
     if as_json:
         data = [as_data(figures, path) for figures, path in zip(counted, examples, strict=True)]
@@ -75,6 +87,13 @@ def stats(folders: tuple[str, ...], *, steps: int, rebuild: bool, as_json: bool,
     rows += _about_broken(gathering.broken)
     say("\n".join(rows) if rows else "no runs to count")
     return 0
+
+
+def _write_metrics(file: str, text: str) -> None:
+    if file == "-":
+        say(text.removesuffix("\n"))
+    else:
+        replace_file(file, text.encode())
 
 
 def _rebuild(folders: Sequence[str]) -> list[str]:

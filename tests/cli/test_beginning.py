@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from planrun.start.cli import SCHEMAS
+from planrun.cliutil.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,18 +18,22 @@ PLAN = "version: 1\ngoal: It works.\nllm: {model: m}\nsteps: [{id: a, run: exit 
 REMEDY = "anthropic is not installed: pip install anthropic; in the GitHub Action set the input `llm: true`"
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of a virtual environment with everything that is installed here, but for anthropic."""
-    folder = tmp_path_factory.mktemp("bare")
+def bare_python(folder: Path, without: tuple[str, ...]) -> Path:
+    """Return the Python of a virtual environment with everything that is installed here, but for some libraries."""
     venv.EnvBuilder(symlinks=True).create(folder)
     (site,) = folder.glob("lib/*/site-packages")
     installed = Path(str(distribution("click").locate_file("")))
     for entry in installed.iterdir():
-        if not entry.name.startswith(("anthropic", "planrun", "__")):
+        if not entry.name.startswith((*without, "planrun", "__")):
             (site / entry.name).symlink_to(entry)
     (site / "planrun").symlink_to(Path(planrun.__file__).parent)
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return such a Python without anthropic."""
+    return bare_python(tmp_path_factory.mktemp("bare"), ("anthropic",))
 
 
 def test_a_missing_library_is_reported_before_anything_is_asked(python: Path, tmp_path: Path) -> None:

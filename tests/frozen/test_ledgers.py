@@ -82,7 +82,7 @@ VERB = re.compile(r"\bplanrun\S? (\w+)")
 LOOKS = re.compile(r"planrun (?:show|validate|explain|report|status|verify)\b[^>]*")
 """Commands of cases that leave nothing behind; they are left out for speed."""
 RECORDS = ".planrun/runs/*/ledger.jsonl"
-OF_A_RUN = {"at", "duration", "hash", "pid", "seq", "until"}
+OF_A_RUN = {"at", "duration", "hash", "pid", "seq", "trace", "until"}
 OF_A_MACHINE = {"env_left_out", "host", "planrun"}
 OF_LOGS = {"log_bytes", "log_sha256", "stderr"}
 """What is another in each run, on each machine or in each version; and of logs, which may hold times or texts."""

@@ -36,33 +36,55 @@ def json_schema() -> dict[str, Any]:
     lowered["required"] = [name for name in lowered["required"] if name != "steps"]
     lowered["anyOf"] = [{"required": ["steps"]}, {"required": ["extends"]}]
     definitions["Step"]["dependencies"] = _dependencies()
-    return {
-        "$schema": _DRAFT,
-        "$id": SCHEMA_ID,
-        "title": "planrun plan",
-        **lowered,
-        "definitions": definitions,
-    }
+    strict: dict[str, Any] = _strict(
+        {
+            "$schema": _DRAFT,
+            "$id": SCHEMA_ID,
+            "title": "planrun plan",
+            **lowered,
+            "definitions": definitions,
+        }
+    )
+    return strict
 
 
 def policy_schema() -> dict[str, Any]:
     """Return the draft-07 schema of a policy file: the mapping itself, or under the only key `policy`."""
     lowered, definitions = _converted(_written(PolicyFile))
     policy = {"$ref": "#/definitions/Policy"}
-    return {
-        "$schema": _DRAFT,
-        "$id": POLICY_ID,
-        "title": "planrun policy",
-        "description": "A policy file, as `planrun execute --policy FILE` reads it.",
-        "if": {"type": "object", "required": ["policy"]},
-        "then": {
-            "type": "object",
-            "properties": {"policy": {"description": "The policy, as in a plan.", "allOf": [policy]}},
-            "additionalProperties": False,
-        },
-        "else": policy,
-        "definitions": {**definitions, "Policy": lowered},
-    }
+    strict: dict[str, Any] = _strict(
+        {
+            "$schema": _DRAFT,
+            "$id": POLICY_ID,
+            "title": "planrun policy",
+            "description": "A policy file, as `planrun execute --policy FILE` reads it.",
+            "if": {"type": "object", "required": ["policy"]},
+            "then": {
+                "type": "object",
+                "properties": {"policy": {"description": "The policy, as in a plan.", "allOf": [policy]}},
+                "additionalProperties": False,
+            },
+            "else": policy,
+            "definitions": {**definitions, "Policy": lowered},
+        }
+    )
+    return strict
+
+
+def _strict(schema: Any) -> Any:
+    """Return a schema in which each part that requires keys names them as properties, too.
+
+    The strict mode of Ajv, which SchemaStore asks for, takes a required key without a property for a misspelt one.
+    """
+    if isinstance(schema, list):
+        return [_strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: value if name == "examples" else _strict(value) for name, value in schema.items()}
+    required = found.get("required")
+    if isinstance(required, list) and "properties" not in found:
+        found = {"type": "object", **found, "properties": {name: {} for name in required}}
+    return found
 
 
 def _written(model: type[BaseModel]) -> dict[str, Any]:
