@@ -32,8 +32,8 @@ _ESCAPE_REST = 0.05  # seconds in which the rest of a sequence may come
 _LEAST = (20, 6)  # columns and rows of a terminal that is told smaller, or nothing
 
 
-class Ended(Exception):
-    """A signal asks planrun to end."""
+class Ended(BaseException):
+    """A signal asks planrun to end; no handler of errors takes it."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)

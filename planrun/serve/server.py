@@ -262,8 +262,8 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(event)
 
 
-class Stopped(Exception):
-    """A signal asks the server to end."""
+class Stopped(BaseException):
+    """A signal asks the server to end; no handler of errors takes it."""
 
 
 def serve_until_stopped(server: Server) -> None:

@@ -43,7 +43,7 @@ class Browser:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             close_fds=False,
-            preexec_fn=place,
+            preexec_fn=place,  # noqa: PLW1509 - no other thread runs here
         )
         os.close(reads)
         os.close(writes)
@@ -92,11 +92,13 @@ class Browser:
     def look(self, width: int, height: int, scheme: str) -> None:
         """Make the page so large, in light or dark."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
-        self.call(
-            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
-        )
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def go(self, url: str) -> None:
         """Open an address."""
