@@ -72,6 +72,11 @@ class Steps:
             found = [step for step in found if text in f"{step.step.id} {step.step.title}".lower()]
         return [step.step.id for step in found]
 
+    def done(self) -> tuple[int, int]:
+        """Return how many steps have ended, of how many."""
+        counted = self.state.counted()
+        return sum([step.ended for step in counted]), len(counted)
+
     def figures(self) -> Progress:
         """Return the progress of the run, with its ETA."""
         now = time.monotonic()

@@ -200,9 +200,10 @@ class View:
         if self._followed.gone:
             return line(self._followed.gone)
         figures = self._steps.figures()
-        full = int(_BAR * figures.progress)
+        done, total = self._steps.done()
+        full = _BAR * done // total if total else _BAR
         bar = f"[{'#' * full}{'.' * (_BAR - full)}] " if columns >= _NARROW else ""
-        text = f"{bar}{figures.completed_steps}/{figures.total_steps}  {seconds(elapsed(inspected))}"
+        text = f"{bar}{done}/{total}  {seconds(elapsed(inspected))}"
         if inspected.is_active and figures.eta and figures.eta >= 0.1:
             text += f"  ETA {'' if figures.eta_known else 'at least '}{seconds(figures.eta)}"
         failed = state.summary()["failed"]

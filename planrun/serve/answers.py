@@ -45,4 +45,4 @@ def perform(words: Sequence[str]) -> str:
         return rows[0] if rows else f"planrun {words[0]} goes on"
     if code and error:
         return f"{error} (exit code {code})"
-    return "; ".join(rows[:2]) or f"planrun {words[0]} ended with exit code {code}"
+    return rows[0] if rows else f"planrun {words[0]} ended with exit code {code}"

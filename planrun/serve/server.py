@@ -49,7 +49,7 @@ class Server(ThreadingHTTPServer):
         self.said: dict[str, str] = {}  # what verbs said, by the word in the address that shows it
         self.is_over = threading.Event()
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
-        super().__init__((HOST, port), Handler)
+        super().__init__((HOST, port), Exchange)
 
     @property
     def port(self) -> int:
@@ -90,8 +90,8 @@ class Server(ThreadingHTTPServer):
             raise ConnectionAbortedError
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+class Exchange(BaseHTTPRequestHandler):
+    """One request and its response."""
 
     server: Server
     protocol_version = "HTTP/1.1"

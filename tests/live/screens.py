@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyte
 
-from tests.live.conftest import LIMIT
+from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
