@@ -15,7 +15,6 @@ from planrun.errors import InvalidInput
 from planrun.serve.pages import text_page
 from planrun.serve.server import Server, serve_until_stopped
 
-
 _NICE = 5
 """Runs come first where processors are short; answers, which this process starts, take little."""
 
