@@ -47,7 +47,7 @@ def test_a_page_follows_its_run_and_answers(going: Going, tmp_path: Path) -> Non
         if KEPT:
             browser.picture(Path(KEPT) / "served-400-dark.png")
         browser.go(f"{served.origin}/runs/{run}/log?step=build")
-        browser.until("document.querySelector('pre.log')?.innerText === 'begun\\nover'")
+        browser.until("document.querySelector('pre.log')?.innerText.trim() === 'begun\\nover'")
         browser.go(f"{served.origin}/")
         browser.until("document.querySelector('td .mark')?.innerText.includes('waiting')")
         assert going.answers() == [("publish", "approved", ME)]
