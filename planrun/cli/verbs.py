@@ -65,6 +65,8 @@ TABLE = (
     Verb("execute", "[PLAN]", "runs", "the same as run", "cli.execute:execute"),
     Verb("logs", "[RUN] [STEP]", "runs", "print the output of the steps", "logs.cli:logs"),
     Verb("status", "[RUN]", "runs", "show the progress of a run, and what blocks it", "runs.cli:status"),
+    Verb("watch", "[RUN]", "runs", "watch a run on the whole screen, and answer it", "live.cli:watch"),
+    Verb("serve", "", "runs", "show the runs of this folder in a browser", "serve.cli:serve"),
     Verb("runs", "", "runs", "list the runs in this folder", "runs.cli:runs"),
     Verb(
         "report",
@@ -154,7 +156,10 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{name: name for name in ("finalize", "stats", "trace", "attest", "replay", "verify", "prune")},
+        **{
+            name: name
+            for name in ("finalize", "stats", "trace", "attest", "replay", "verify", "prune", "watch", "serve")
+        },
     },
     "review": {
         "plan": "review",

@@ -12,10 +12,11 @@ from planrun.cliutil.click import tell
 from planrun.errors import InvalidInput
 from planrun.executors.logs import elsewhere
 from planrun.logs.attempts import Attempt, Wanted, cause_of, is_of, named
-from planrun.logs.tailing import Growing, LedgerTail
+from planrun.logs.tailing import Growing
 from planrun.logs.writing import Bytes, JsonLines, Plain, Prefixed
 from planrun.model import events as ev
 from planrun.records.lock import holder
+from planrun.records.tail import LedgerTail
 from planrun.reports.ci import coloured
 from planrun.reports.facts import seconds
 

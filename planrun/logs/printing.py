@@ -19,9 +19,9 @@ from planrun.logs.attempts import (
     state_of_step,
     without_log,
 )
-from planrun.logs.files import open_log, pieces, start_of_last
 from planrun.logs.writing import Bytes, JsonLines, Plain, Prefixed
 from planrun.model.record import Record
+from planrun.records.logfiles import open_log, pieces, start_of_last
 from planrun.reports.ci import coloured
 
 TYPE_CHECKING = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planrun.cliutil.printing import encoding, say_bytes, speaks_unicode
-from planrun.logs.cleaning import CleanLines, Lines
 from planrun.model.jsontext import dumps, well_formed
+from planrun.reports.cleaning import CleanLines, Lines
 from planrun.reports.escape import line
 from planrun.reports.output import COLOURS, RESET, WIDEST
 

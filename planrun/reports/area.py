@@ -80,6 +80,13 @@ def fitted(line: str, columns: int) -> str:
     return "".join(parts) + (_RESET if coloured else "")
 
 
+def sized(text: str, cells: int) -> str:
+    """Return a text without sequences that takes exactly so many cells: cut, with `…` at its end, or padded."""
+    if cell_len(text) > cells:
+        return set_cell_size(set_cell_size(text, max(0, cells - 1)).rstrip() + "…"[:cells], cells)
+    return set_cell_size(text, cells)
+
+
 def height(drawn: Sequence[str], columns: int) -> int:
     """Return how many rows these lines take on a terminal that has become so wide."""
     return sum([max(1, -(-cell_len(_SEQUENCE.sub("", line)) // max(1, columns))) for line in drawn])

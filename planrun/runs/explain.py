@@ -15,9 +15,9 @@ from planrun.plan.includes import outline_for
 from planrun.plan.problems import name_hint
 from planrun.reports import escape, gates
 from planrun.reports.causes import judgement
-from planrun.reports.describe import FAILURE_MEANS, retry_text, step_data
-from planrun.reports.facts import sentence, status_of
-from planrun.reports.policies import ALLOWED_BY_DEFAULT, KINDS, asked, decision, grounds
+from planrun.reports.describe import retry_text, step_data
+from planrun.reports.policies import ALLOWED_BY_DEFAULT, decision
+from planrun.reports.reasons import how, reasons
 from planrun.values import duration
 
 TYPE_CHECKING = False
@@ -166,34 +166,6 @@ def planned_reasons(step: Step) -> list[str]:
     return found
 
 
-def reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
-    """Yield in sentences why a step has its status."""
-    if step.status == "blocked":
-        for root in roots(state, step.step):
-            yield f"{root.step.id} {_how(root)}, and its failure is not tolerated"
-    elif step.status in ("pending", "waiting", "paused"):
-        yield from _open_reasons(state, step, going=going)
-    elif step.status == "running" and not going:
-        yield "the run was killed while it ran; `planrun resume` runs it again"
-    elif step.status == "skipped" and step.reason == "condition":
-        yield f"its condition is false: {step.step.condition_text}"
-    elif step.status == "failed":
-        yield sentence(step)
-        tolerance = state.tolerance(step.step.id)
-        if tolerance:
-            yield FAILURE_MEANS[tolerance]
-    elif step.status in ("completed", "running"):
-        yield (
-            "its dependencies are satisfied"
-            if step.step.edges
-            else "it has no dependencies, so it could start at once"
-        )
-        if step.step.condition is not None:
-            yield f"its condition is true: {step.step.condition_text}"
-    else:
-        yield step.message or step.reason.replace("_", " ") or step.status
-
-
 def _about_cache(step: StepState) -> Iterator[str]:
     """Yield which cached result was used, or why none was."""
     if step.restored is not None:
@@ -206,47 +178,6 @@ def _about_cache(step: StepState) -> Iterator[str]:
         notes = attempt.ended.cache if attempt.ended else {}
         if notes.get("because"):
             yield f"its result is not cached: {notes['because']}"
-
-
-def _open_reasons(state: RunState, step: StepState, *, going: bool) -> Iterator[str]:
-    gate, opened = step.after or step.gate, step.asked
-    if opened is not None:
-        question = grounds(opened) if opened.kind == "approval" else asked(opened)
-        yield f"it waits for {KINDS.get(opened.kind, 'an answer')}: {question}"
-        return
-    if gate and gate.answered:
-        yield f"it was {gates.answer(gate.answered)}"
-        if step.after:  # only the run itself can continue it
-            return
-    if step.attempts and step.status == "waiting":
-        yield f"attempt {step.attempts[-1].n} failed; the next one starts after a pause"
-    if step.status == "paused":
-        yield f"attempt {step.attempts[-1].n} failed; the next one starts when the run is resumed"
-    for edge in step.step.edges:
-        other = state.steps[edge.on]
-        if not other.ended:
-            yield f"it waits for {edge.on}, which is {other.status}"
-    if not going:
-        stopped = {"paused": "is paused", "waiting": "waits for an answer"}.get(status_of(state), "stopped")
-        yield f"the run {stopped}; to continue: planrun resume"
-
-
-def roots(state: RunState, step: Step) -> list[StepState]:
-    """Return the failed and cancelled steps, however far up, because of which a step is blocked; in file order."""
-    failed: set[str] = set()
-    seen = {step.id}
-    stack = [step]
-    while stack:
-        for edge in stack.pop().edges:
-            other = state.steps[edge.on]
-            if edge.on in seen or judgement(state, edge) != "blocked":
-                continue
-            seen.add(edge.on)
-            if other.status == "blocked":
-                stack.append(other.step)
-            else:
-                failed.add(edge.on)
-    return [other for name, other in state.steps.items() if name in failed]
 
 
 def followers(plan: Plan, step: Step) -> list[str]:
@@ -294,18 +225,12 @@ def _elsewhere(plan: Plan, step: Step, outline: Outline | None, node: Node) -> s
     return "" if file == plan.file_of(step) else f" of {file}"
 
 
-def _how(step: StepState) -> str:
-    if step.reason == "exit" and step.exit_code is not None:
-        return f"{step.status} (exit {step.exit_code})"
-    return f"{step.status} ({step.reason})" if step.reason else step.status
-
-
 def _edge(state: RunState, edge: Edge) -> dict[str, Any]:
     return {
         "step": edge.on,
         "kind": edge.kind,
         "wants": WANTS[edge.kind],
-        "became": _how(state.steps[edge.on]),
+        "became": how(state.steps[edge.on]),
         "judgement": judgement(state, edge),
     }
 

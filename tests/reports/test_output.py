@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.logs.cleaning import CleanLines
 from planrun.model.commands import broken
 from planrun.reports.ci import Look
+from planrun.reports.cleaning import CleanLines
 from planrun.reports.escape import without_controls
 from planrun.reports.output import AT_ONCE, CHUNK, LONGEST, Lines, Output, coloured
 from planrun.secrets.masker import Masker

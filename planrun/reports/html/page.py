@@ -13,7 +13,7 @@ import jinja2
 from planrun.model.record import Record
 from planrun.reports import causes, facts
 from planrun.reports.escape import line, plain
-from planrun.reports.gates import choices, commands, open_gates, until
+from planrun.reports.gates import choices, commands, open_gates, shown, until
 from planrun.reports.html.comparison import differences
 from planrun.reports.html.layout import MAX_NODES
 from planrun.reports.html.picture import Drawing, picture, shown_kinds
@@ -85,14 +85,37 @@ class Row(Record):
 
 
 class Waiting(Record):
-    """An open gate, and how to answer it."""
+    """An open gate, and how to answer it; `form`: what a served page asks with, yes, choice, choices or value."""
 
+    step: str
+    form: str
     title: str
     question: str
     why: str
     choices: tuple[str, ...]
+    values: tuple[str, ...]  # as `decide` takes them, in the order of the choices
     until: str
     commands: str
+
+
+class Served(Record):
+    """What a page has that `planrun serve` shows: links, forms where answers are allowed, and a script.
+
+    `head` is what stands at its top now. `shape` stands for the list of steps, whose numbers the script knows. `csrf`
+    is empty where no answers are allowed. `refresh`: seconds after which a browser without scripts loads the page
+    again; 0: never. `files`: name, link, size.
+    """
+
+    run: str
+    head: Mapping[str, Any]
+    shape: str = ""
+    csrf: str = ""
+    digest: str = ""
+    message: str = ""
+    refresh: int = 0
+    is_active: bool = False
+    can_cancel: bool = False
+    files: tuple[tuple[str, str, str], ...] = ()
 
 
 def write_html(
@@ -102,8 +125,31 @@ def write_html(
 
     `head` is the hash of the ledger's last line; `baseline`: what is known of earlier runs, None: nothing.
     """
-    template = _environment().get_template("report.html.j2")
-    stream = template.stream(_context(state, rundir, head, baseline))
+    _write("report.html.j2", {**_context(state, rundir, head, baseline), "live": None}, out)
+
+
+def write_served(
+    state: RunState, rundir: str, out: BinaryIO, served: Served, *, baseline: Baseline | None = None
+) -> None:
+    """Write the same page as `planrun serve` shows it."""
+    text, digest = style(live=True)
+    context = _context(state, rundir, "", baseline)
+    live = {"live": served, "style": text, "style_hash": digest}
+    _write("report.html.j2", {**context, **served.head, **live}, out)
+
+
+def write_other(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
+    """Write another page of `planrun serve`, by the name of its template."""
+    text, digest = style(live=True)
+    _write(
+        f"{name}.html.j2",
+        {"style": text, "style_hash": digest, "icons": facts.ICONS, **context},
+        out,
+    )
+
+
+def _write(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
+    stream = _environment().get_template(name).stream(context)
     stream.enable_buffering(_BUFFER)
     out.writelines(part.encode("utf-8", "replace") for part in stream)
 
@@ -126,8 +172,8 @@ def _finalize(value: Any) -> Any:
 
 
 def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None) -> dict[str, Any]:
-    style = _style()
-    listed = [*facts.listed(state), *state.undoing.values()]
+    text, digest = style()
+    listed = rows_of_steps(state)
     is_large = len(listed) > LARGE
     scripts = not facts.has_secret_in_plan(state)
     pages = Pages(state, rundir, scripts=scripts, is_large=is_large)
@@ -136,8 +182,8 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
     parts = parts_of(state)
     labels = facts.labels(state)
     return {
-        "style": style,
-        "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
+        "style": text,
+        "style_hash": digest,
         "icons": facts.ICONS,
         "anchors": {details.step: f"s{number}" for number, details in enumerate(pages.details, 1)},
         "titles": {step.step.id: line(step.step.title) for step in listed},
@@ -169,9 +215,39 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
     }
 
 
-def _style() -> str:
-    with open(os.path.join(_FOLDER, "report.css"), encoding="utf-8") as file:
+def style(*, live: bool = False) -> tuple[str, str]:
+    """Return the style of a page, and its hash as a content security policy names it."""
+    text = "".join([_read(name) for name in ("report.css", "live.css")[: 1 + live]])
+    return text, b64encode(sha256(text.encode()).digest()).decode()
+
+
+def script() -> bytes:
+    """Return the script of a page that `planrun serve` shows."""
+    return _read("live.js").encode()
+
+
+def _read(name: str) -> str:
+    with open(os.path.join(_FOLDER, name), encoding="utf-8") as file:
         return file.read()
+
+
+def brief(step: StepState) -> tuple[str, str, str, int]:
+    """Return what the row of a step says of it: status, why, how long it ran, attempts."""
+    status = step.status
+    flaky = "flaky" if status == "completed" and step.flaky else ""
+    why = "" if status in ("completed", "pending", "running") else facts.cause(step)
+    ran = facts.seconds(facts.duration(step)) if step.tries else ""
+    return (
+        status,
+        "cached" if step.restored else flaky or ("" if why == status else why),
+        ran,
+        len(step.attempts),
+    )
+
+
+def rows_of_steps(state: RunState) -> list[StepState]:
+    """Return the steps that have a row, in their order."""
+    return [*facts.listed(state), *state.undoing.values()]
 
 
 def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any]:
@@ -209,7 +285,13 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
 
 
 def _waiting(state: RunState, opened: GateOpened) -> Waiting:
+    form = "yes" if opened.kind in ("approval", "ask") and opened.schema is None else "value"
+    if opened.options:
+        form = "choices" if opened.multi else "choice"
     return Waiting(
+        step=opened.step,
+        form=form,
+        values=tuple([shown(option.get("value")) for option in opened.options]),
         title=waits_for(opened),
         question=asked(opened),
         why=grounds(opened),
@@ -220,9 +302,8 @@ def _waiting(state: RunState, opened: GateOpened) -> Waiting:
 
 
 def _row(step: StepState, times: Timeline, labels: Mapping[str, str], *, waits: bool) -> Row:
-    found, name, status = times.lines[step.step.id], step.step.id, step.status
-    flaky = "flaky" if status == "completed" and step.flaky else ""
-    why = "" if status in ("completed", "pending", "running") else facts.cause(step)
+    found, name = times.lines[step.step.id], step.step.id
+    status, why, ran, tries = brief(step)
     critical = name in times.path
     classes = [
         f"rest {status}" if status != "completed" else "",
@@ -234,12 +315,12 @@ def _row(step: StepState, times: Timeline, labels: Mapping[str, str], *, waits: 
         step=name,
         title=label + line(step.step.title),
         status=status,
-        why="cached" if step.restored else flaky or ("" if why == status else why),
+        why=why,
         bars=tuple(_bars(found, times.scale, waits=waits)),
         began=f"{found.began:.1f}s" if found.began is not None else "",
         waited=facts.seconds(found.waited) if found.waited >= 0.05 else "",
-        ran=facts.seconds(facts.duration(step)) if step.tries else "",
-        tries=len(step.attempts),
+        ran=ran,
+        tries=tries,
         critical=critical,
         classes=" ".join(filter(None, classes)),
     )

@@ -43,6 +43,7 @@ class Attempt(Record):
     rows: tuple[tuple[str, str], ...]
     log: str
     is_long: bool  # so that it is scrolled
+    has_log: bool  # or may still get one
 
 
 class Case(Record):
@@ -170,6 +171,7 @@ class Pages:
             heading="" if only and passed else _heading(attempt, only=only),
             rows=tuple(_known_of(attempt)),
             log=text,
+            has_log=bool(log),
             is_long=text.count("\n") > _LONG or len(text) > _LONG * 100,
         )
 

@@ -1,0 +1,1 @@
+"""`planrun watch`: a run on the whole screen of a terminal, from another shell."""

@@ -1,0 +1,127 @@
+"""The steps of a run as rows: status, time, attempts, and why a step waits; and which of them are shown."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from planrun.app.standing import metrics, said, why
+from planrun.model.record import Record
+from planrun.records import history
+from planrun.reports import facts
+from planrun.reports.escape import line
+from planrun.reports.facts import epoch, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planrun.app.following import Followed
+    from planrun.model.progress import StepState
+    from planrun.model.state import RunState
+    from planrun.reports.progress import Progress
+
+FILTERS: dict[str, tuple[str, ...]] = {
+    "all": (),
+    "running": ("running",),
+    "waiting": ("waiting", "paused"),
+    "failed": ("failed", "blocked", "cancelled"),
+    "to come": ("pending",),
+    "done": ("completed", "skipped"),
+}
+"""Groups of statuses, in the order in which a key goes through them."""
+_AGE = 1.0  # seconds that figures stay as they are
+
+
+class Row(Record):
+    """A step on the screen: clean texts."""
+
+    step: str
+    status: str
+    time: str
+    tries: int
+    note: str
+
+
+class Steps:
+    """The steps of a run that is followed, and its figures, which are computed once a second."""
+
+    def __init__(self, followed: Followed) -> None:
+        self._followed = followed
+        self._figures: tuple[float, Progress] | None = None
+        self._said: tuple[float, Mapping[str, tuple[float, str]]] = (0.0, {})
+        home = os.path.dirname(os.path.dirname(followed.rundir))
+        self.expected = history.estimates(history.path_of(home, self.state.plan))
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run as it is now."""
+        return self._followed.inspected.state
+
+    def find(self, name: str) -> StepState | None:
+        """Return a step, or what undoes one."""
+        return self.state.steps.get(name) or self.state.undoing.get(name)
+
+    def names(self, statuses: tuple[str, ...] = (), text: str = "") -> list[str]:
+        """Return the steps with one of these statuses (none: any) whose id or title holds a text."""
+        found = [*facts.listed(self.state), *self.state.undoing.values()]
+        if statuses:
+            found = [step for step in found if step.status in statuses]
+        if text:
+            text = text.lower()
+            found = [step for step in found if text in f"{step.step.id} {step.step.title}".lower()]
+        return [step.step.id for step in found]
+
+    def done(self) -> tuple[int, int]:
+        """Return how many steps have ended, of how many."""
+        counted = self.state.counted()
+        return sum([step.ended for step in counted]), len(counted)
+
+    def figures(self) -> Progress:
+        """Return the progress of the run, with its ETA."""
+        now = time.monotonic()
+        if self._figures is None or now - self._figures[0] >= _AGE or not self._followed.inspected.is_active:
+            self._figures = (now, metrics(self._followed.inspected))
+        return self._figures[1]
+
+    def row(self, name: str) -> Row:
+        """Return a step as it is now."""
+        step = self.find(name)
+        assert step is not None
+        return Row(
+            step=facts.name(step),
+            status=step.status,
+            time=self._time(step),
+            tries=len(step.tries),
+            note=line(self._note(step)),
+        )
+
+    def _time(self, step: StepState) -> str:
+        if step.status == "running" and step.tries:
+            if not self._followed.inspected.is_active:
+                return "?"
+            return seconds(max(0.0, time.time() - epoch(step.tries[0].started.at)))
+        return seconds(facts.duration(step)) if step.tries else ""
+
+    def _note(self, step: StepState) -> str:
+        inspected = self._followed.inspected
+        name = step.step.id
+        if step.status == "running":
+            if not inspected.is_active:
+                return "planrun was killed while it ran"
+            known = f"usually {seconds(self.expected[name])}" if name in self.expected else ""
+            return self._progress(name) or known or step.step.title
+        if step.status == "failed":
+            return facts.sentence(step)
+        because = why(inspected, step) if name in self.state.steps else []
+        flaky = "passed after a failure" if step.status == "completed" and step.flaky else ""
+        cached = "cached" if step.restored else ""
+        return (because[0].removeprefix("it ") if because else "") or flaky or cached or step.step.title
+
+    def _progress(self, name: str) -> str:
+        """Return the progress that a running step reports; all are read at once."""
+        now = time.monotonic()
+        if now - self._said[0] >= _AGE:
+            self._said = (now, said(self._followed.inspected))
+        share, message = self._said[1].get(name, (None, ""))
+        return "" if share is None else f"{share:.0%} {message}".rstrip()

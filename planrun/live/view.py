@@ -1,0 +1,295 @@
+"""What is on the screen: figures of the run, its steps, the log of one, and the keys; everything fits the terminal."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from planrun.app.logtail import LogTail
+from planrun.app.standing import elapsed, status_of
+from planrun.live.rows import FILTERS, Steps
+from planrun.model.record import Record
+from planrun.reports import facts
+from planrun.reports.area import fitted, sized
+from planrun.reports.escape import line, plain
+from planrun.reports.facts import seconds
+from planrun.reports.gates import choices, open_gates, until
+from planrun.reports.policies import asked, grounds, waits_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planrun.app.following import Followed
+    from planrun.live.rows import Row
+    from planrun.model.events import GateOpened
+    from planrun.model.progress import StepState
+    from planrun.reports.ci import Look
+
+_KEPT = 5000  # lines of a log
+_BAR = 20
+_NARROW = 70  # columns below which there is no bar
+_COLOURS = {
+    "completed": "32",
+    "failed": "31",
+    "running": "36",
+    "blocked": "33",
+    "cancelled": "33",
+    "partial": "33",
+    "paused": "33",
+    "waiting": "35",
+    "skipped": "90",
+    "pending": "90",
+}
+HELP = (
+    "up, down, j, k      choose a step            home, end, page up, page down",
+    "enter, l            its log on the whole screen, and back",
+    "f                   show all, running, waiting, failed, coming, ended steps",
+    "/                   search in ids and titles; escape shows all again",
+    "o                   choose whatever runs (on until you choose a step yourself)",
+    "",
+    "a, r                approve, reject what the step or the plan waits for",
+    "d                   answer a question or a decision",
+    "p, c                pause, cancel the run",
+    "t                   retry the step, once the run is not running",
+    "u                   resume the run",
+    "",
+    "q, Ctrl-C           leave; the run goes on",
+    "",
+    "Each change asks first, and is made by the planrun verb of its name.",
+)
+
+
+class Choice:
+    """What the user chose to see."""
+
+    def __init__(self) -> None:
+        self.step = ""
+        self.top = 0  # first row that is shown
+        self.kind = "all"
+        self.search = ""
+        self.follows = True  # the step that runs is chosen
+        self.mode = "steps"  # or log, help
+        self.back = 0  # lines above the end of the log; 0: it follows
+        self.message = ""
+
+
+class Line(Record):
+    """What is asked in the last line, with what was typed."""
+
+    text: str
+    typed: str = ""
+
+
+class Log:
+    """The log of the chosen step: the last lines of its last attempt."""
+
+    def __init__(self, followed: Followed, *, colours: bool) -> None:
+        self._followed, self._colours = followed, colours
+        self._tail: LogTail | None = None
+        self._of: tuple[str, str] = ("", "")
+        self._partial = ""
+        self._is_over = False
+        self.lines: deque[str] = deque(maxlen=_KEPT)
+
+    def follow(self, steps: Steps, name: str) -> None:
+        """Take what was added to the log of a step."""
+        step = steps.find(name)
+        started = step.attempts[-1].started if step and step.attempts else None
+        log = started.log if started else ""
+        if (name, log) != self._of:
+            self.close()
+            self._of = (name, log)
+            self._tail = LogTail(self._followed.rundir, log, _KEPT, colours=self._colours) if log else None
+        if self._tail is None or self._is_over:
+            return
+        ended = step is not None and step.attempts[-1].ended is not None
+        news = self._tail.news()
+        self._add(news)
+        if ended and not news:
+            self._add(self._tail.rest())
+            self._is_over = True
+        else:
+            self._partial += self._tail.begun()
+
+    def _add(self, news: Sequence[str]) -> None:
+        for text in news:
+            self.lines.append((self._partial + text).expandtabs(8))
+            self._partial = ""
+
+    def shown(self, count: int, back: int) -> list[str]:
+        """Return the last lines but `back`."""
+        every = [*self.lines, *([self._partial] if self._partial else [])]
+        end = max(min(count, len(every)), len(every) - back)
+        return every[max(0, end - count) : end]
+
+    def close(self) -> None:
+        """Forget the log."""
+        if self._tail:
+            self._tail.close()
+        self._tail, self._partial, self._is_over = None, "", False
+        self.lines.clear()
+
+
+class View:
+    """Makes the lines of the screen."""
+
+    def __init__(self, followed: Followed, steps: Steps, choice: Choice, look: Look) -> None:
+        self._followed, self._steps, self._choice, self._look = followed, steps, choice, look
+        self.log = Log(followed, colours=look.colour)
+        self.page = 10  # rows of the list, for whole pages
+
+    def lines(self, size: tuple[int, int], ask: Line | None) -> list[str]:
+        """Return as many lines as the terminal has rows."""
+        columns, rows = size
+        self._choose()
+        self.log.follow(self._steps, self._choice.step)
+        head = self._head(columns)
+        room = rows - len(head) - 1
+        body = {"steps": self._both, "log": self._log, "help": self._help}[self._choice.mode](columns, room)
+        body = [*body[:room], *[""] * (room - len(body))]
+        return [fitted(text, columns) for text in [*head, *body, self._last(ask, columns)]]
+
+    def names(self) -> list[str]:
+        """Return the steps that are listed."""
+        return self._steps.names(FILTERS[self._choice.kind], self._choice.search)
+
+    def _choose(self) -> None:
+        """Choose what runs, while the user wants that; and always something that is listed."""
+        choice, names = self._choice, self.names()
+        if choice.follows:
+            step = self._steps.find(choice.step)
+            if step is None or step.status != "running":
+                running = [name for name in names if self._status(name) == "running"]
+                at_gates = [gate.step for gate in open_gates(self._steps.state) if gate.step in names]
+                failed = [name for name in names if self._status(name) == "failed"]
+                first = [*running, *at_gates, *(failed if self._steps.state.settled else [])]
+                choice.step = first[0] if first else choice.step
+        if choice.step not in names:
+            choice.step = names[0] if names else ""
+
+    def _status(self, name: str) -> str:
+        step = self._steps.find(name)
+        return step.status if step else ""
+
+    def _paint(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._look.colour and colour else text
+
+    def _icon(self, status: str) -> str:
+        icons = facts.ICONS if self._look.unicode else facts.ASCII_ICONS
+        return self._paint(icons.get(status, "?"), _COLOURS.get(status, ""))
+
+    def _head(self, columns: int) -> list[str]:
+        """Return two lines: plan and status, then progress; and what is asked for, where something is."""
+        inspected, state = self._followed.inspected, self._steps.state
+        status = "gone" if self._followed.gone else status_of(inspected)
+        word = {"unfinished": "killed", "gone": "deleted"}.get(status, status)
+        plan = line(state.plan.title or state.plan.name)
+        first = (
+            f"{self._icon(status)} {self._paint(word, _COLOURS.get(status, '33'))}  {self._paint(plan, '1')}"
+        )
+        first += f"  run {self._followed.run}"
+        lines = [first, self._progress(columns)]
+        gates = open_gates(state)
+        if gates and not state.ended:
+            more = f" (and {len(gates) - 1} more)" if len(gates) > 1 else ""
+            lines.append(self._paint(f"{waits_for(gates[0])}{more}: {asked(gates[0])}", "35"))
+        return lines
+
+    def _progress(self, columns: int) -> str:
+        inspected, state = self._followed.inspected, self._steps.state
+        if self._followed.gone:
+            return line(self._followed.gone)
+        figures = self._steps.figures()
+        done, total = self._steps.done()
+        full = _BAR * done // total if total else _BAR
+        bar = f"[{'#' * full}{'.' * (_BAR - full)}] " if columns >= _NARROW else ""
+        text = f"{bar}{done}/{total}  {seconds(elapsed(inspected))}"
+        if inspected.is_active and figures.eta and figures.eta >= 0.1:
+            text += f"  ETA {'' if figures.eta_known else 'at least '}{seconds(figures.eta)}"
+        failed = state.summary()["failed"]
+        text += f"  {self._paint(f'{failed} failed', '31')}" if failed else ""
+        if state.ended:
+            return f"{text}  exit code {state.ended.exit_code}"
+        if inspected.is_active:
+            return f"{text}  pausing" if state.pausing else text
+        return f"{text}  no process runs it; u resumes it"
+
+    def _both(self, columns: int, room: int) -> list[str]:
+        """Return the steps, and the end of the log below them."""
+        names = self.names()
+        height = min(max(len(names), 1), max(3, room * 3 // 5))
+        return [*self._list(names, columns, height), *self._log(columns, room - height)]
+
+    def _list(self, names: list[str], columns: int, height: int) -> list[str]:
+        choice = self._choice
+        self.page = height
+        if not names:
+            what = f' with "{line(choice.search)}"' if choice.search else ""
+            return [f"  no step is listed: {choice.kind}{what}; escape shows all", *[""] * (height - 1)]
+        at = names.index(choice.step)
+        choice.top = max(min(choice.top, at, len(names) - height), at - height + 1, 0)
+        shown = [self._steps.row(name) for name in names[choice.top : choice.top + height]]
+        width = min(max([len(row.step) for row in shown]), 40, max(12, columns * 2 // 5))
+        return [
+            self._row(row, width, columns, is_chosen=number == at)
+            for number, row in enumerate(shown, choice.top)
+        ]
+
+    def _row(self, row: Row, width: int, columns: int, *, is_chosen: bool) -> str:
+        mark = ">" if is_chosen else " "
+        tries = f"{row.tries}x" if row.tries > 1 else ""
+        rest = f"{row.status:<9} {row.time:>7} {tries:>3}  {row.note}"
+        if is_chosen and self._look.colour:
+            icons = facts.ICONS if self._look.unicode else facts.ASCII_ICONS
+            text = f"{mark} {icons.get(row.status, '?')} {sized(row.step, width)} {rest}"
+            return f"\x1b[7m{sized(text, columns)}\x1b[0m"
+        rest = self._paint(f"{row.status:<9}", _COLOURS.get(row.status, "")) + rest[9:]
+        return f"{mark} {self._icon(row.status)} {sized(row.step, width)} {rest}"
+
+    def _log(self, columns: int, room: int) -> list[str]:
+        if room < 2:
+            return []
+        step = self._steps.find(self._choice.step)
+        back = min(self._choice.back, max(0, len(self.log.lines) - (room - 1)))
+        self._choice.back = back
+        n = f", attempt {step.attempts[-1].n}" if step and len(step.attempts) > 1 else ""
+        up = f", {back} lines above its end" if back else ""
+        rule = "─" if self._look.unicode else "-"
+        name = f"log of {facts.name(step)}{n}{up} " if step else "no step "
+        title = f"{rule * 2} {name}"
+        lines = self.log.shown(room - 1, back)
+        if step and step.asked is not None:
+            title = f"{rule * 2} {waits_for(step.asked)} "
+            lines = self._asked(step, step.asked)[: room - 1]
+        elif not lines and step:
+            lines = ["  it has not started" if not step.attempts else "  no output"]
+        return [self._paint(title + rule * max(0, columns - len(title)), "90"), *lines]
+
+    def _asked(self, step: StepState, opened: GateOpened) -> list[str]:
+        """Return what a step asks, why, what can be answered, and what would run."""
+        rows = [asked(opened), *[f"why: {text}" for text in (grounds(opened),) if text]]
+        rows += [f"answer: {choice}" for choice in choices(opened)]
+        rows += [text for text in (until(opened),) if text]
+        keys = "a approves, r rejects" if opened.kind == "approval" else "d answers, r rejects"
+        rows.append(keys)
+        if not facts.has_secret_in_plan(self._steps.state):  # as the reports show it
+            rows += ["", *plain(step.step.action.written()).split("\n")]
+        return [f"  {row.expandtabs(8)}" for row in rows]
+
+    def _help(self, _columns: int, _room: int) -> list[str]:
+        return ["", *[f"  {text}" for text in HELP]]
+
+    def _last(self, ask: Line | None, columns: int) -> str:
+        choice = self._choice
+        if ask:
+            cursor = "_" if self._look.unicode else ""
+            return self._paint(sized(f"{ask.text} {ask.typed}{cursor}", columns), "1")
+        if choice.message:
+            return self._paint(choice.message, "1")
+        about = [] if choice.kind == "all" else [f"shown: {choice.kind}"]
+        about += [f"search: {line(choice.search)}"] if choice.search else []
+        count = f"{len(self.names())} steps" if about else ""
+        keys = (
+            "q quit  ? keys  enter log  f filter  / search  a approve  r reject  p pause  c cancel  t retry"
+        )
+        return self._paint("  ".join(filter(None, [", ".join(about), count, keys])), "90")

@@ -1,0 +1,1 @@
+"""`planrun serve`: the runs of a folder as pages on this machine."""

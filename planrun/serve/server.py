@@ -1,0 +1,294 @@
+"""The server: 127.0.0.1 only, one thread for each connection, and nothing that outlives it."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from planrun.cliutil import write_stderr
+from planrun.cliutil.failure import printable
+from planrun.errors import PlanrunError
+from planrun.executors.logs import elsewhere
+from planrun.records.logfiles import open_log
+from planrun.reports.html.page import script, style
+from planrun.serve import downloads, streams
+from planrun.serve.access import Access, Refused
+from planrun.serve.answers import perform, words_of
+from planrun.serve.callers import refuse_steps_at
+from planrun.serve.pages import Pages, attempt_of, existing, text_page
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from socket import socket
+    from typing import Any
+
+HOST = "127.0.0.1"
+_CONNECTIONS = 64
+_FORM = 64 * 1024  # bytes of a form
+_HTML = "text/html; charset=utf-8"
+_KEPT = 200  # messages that no page has shown yet
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the runs of this folder; `allow_answers`: forms may answer and cancel, in the name `by`."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = _CONNECTIONS
+
+    def __init__(self, port: int, *, allow_answers: bool, by: str = "") -> None:
+        self.access = Access()
+        self.allow_answers, self.by = allow_answers, by
+        self.pages = Pages(self.access.csrf if allow_answers else "")
+        self.said: dict[str, str] = {}  # what verbs said, by the word in the address that shows it
+        self.is_over = threading.Event()
+        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__((HOST, port), Exchange)
+
+    @property
+    def port(self) -> int:
+        """The port that it got."""
+        return int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread, as long as there are not too many."""
+        if self._slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer a connection, and free its place."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+
+    def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:  # noqa: ARG002 - the library's
+        """Report an error of ours; a reader that is gone is none."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            write_stderr(f"planrun: internal error: {type(error).__name__}: {printable(str(error))}\n")
+
+    def say(self, text: str) -> str:
+        """Keep a message for the page that shows it next; return its word."""
+        if len(self.said) >= _KEPT:
+            self.said.clear()
+        word = secrets.token_urlsafe(8)
+        self.said[word] = text
+        return word
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises OSError when the server ends meanwhile."""
+        if self.is_over.wait(seconds):
+            raise ConnectionAbortedError
+
+
+class Exchange(BaseHTTPRequestHandler):
+    """One request and its response."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "planrun", ""
+    timeout = 30  # seconds without a byte from or to a reader
+
+    def do_GET(self) -> None:
+        """Answer a request for a page, a file or events."""
+        self._answer(self._get)
+
+    def do_POST(self) -> None:
+        """Answer a form."""
+        self._answer(self._post)
+
+    def log_message(self, *_words: object) -> None:
+        """Print nothing: an address would have the token."""
+
+    def _answer(self, what: Callable[[], None]) -> None:
+        self.close_connection = True
+        self._form: dict[str, list[str]] | None = None
+        self._has_begun = False
+        try:
+            self._form = self._read_form() if self.command == "POST" else None
+            self.server.access.check_origin(self.headers, self.server.port, is_post=self.command == "POST")
+            what()
+        except Refused as error:
+            self._fail(error.status, str(error))
+        except PlanrunError as error:
+            self._fail(409, str(error))
+        except FileNotFoundError:
+            self._fail(404, "the run was deleted")
+
+    def _fail(self, status: int, text: str) -> None:
+        if not self._has_begun:
+            self._send(text_page("Not available", text), status=status)
+
+    # What is asked for.
+
+    def _get(self) -> None:
+        access, port = self.server.access, self.server.port
+        parts = urlsplit(self.path)
+        if access.opens(self.path):
+            # A page and no redirect: then the next request is one of this site, and has the cookie.
+            to = "/" + parts.path.lstrip("/\\")
+            page = text_page("planrun", "The runs of this folder.", to=to)
+            self._send(page, more={"Set-Cookie": access.cookie(port)})
+            return
+        access.check_cookie(self.headers, port)
+        query = {name: values[0] for name, values in parse_qs(parts.query, max_num_fields=20).items()}
+        names = [unquote(name) for name in parts.path.split("/")[1:]]
+        match names:
+            case [""]:
+                self._send(self.server.pages.runs())
+            case ["live.js"]:
+                self._send(script(), kind="text/javascript; charset=utf-8")
+            case ["events"]:
+                self._stream(streams.of_list(self.server.pages, self.server.sleep))
+            case ["runs", run]:
+                said = self.server.said.pop(query.get("said", ""), "")
+                self._send(self.server.pages.run(run, said))
+            case ["runs", run, "events"]:
+                existing(run)
+                self._stream(streams.of_run(run, self.server.pages, self.server.sleep))
+            case ["runs", run, "log", *more]:
+                self._log(run, "/".join(more), query)
+            case ["runs", run, "report", name]:
+                existing(run)
+                self._download(name, [downloads.report(self.server.pages.read(run), name)])
+            case ["runs", run, "file", number]:
+                existing(run)
+                found, fd = downloads.open_artifact(self.server.pages.read(run), number)
+                self._download(found.path.rpartition("/")[2], downloads.pieces(fd), length=found.bytes)
+            case _:
+                raise Refused(404, "there is no such page")
+
+    def _log(self, run: str, what: str, query: dict[str, str]) -> None:
+        existing(run)
+        inspected = self.server.pages.read(run)
+        step, attempt = attempt_of(inspected, query.get("step", ""), query.get("attempt", ""))
+        if what == "":
+            self._send(self.server.pages.log(inspected, step, attempt))
+        elif what == "events":
+            self._stream(streams.of_log(self.server.pages.follow(run), step, attempt, self.server.sleep))
+        elif what == "raw":
+            log = attempt.started.log
+            fd = open_log(inspected.rundir, log, elsewhere(f"{inspected.rundir}/logs"))
+            name = f"{step.step.folder or step.step.id}.{attempt.n}.log"
+            self._download(name, downloads.pieces(fd) if fd >= 0 else [])
+        else:
+            raise Refused(404, "there is no such page")
+
+    def _post(self) -> None:
+        if not self.server.allow_answers:
+            raise Refused(403, "this server is read-only: planrun serve --allow-answers allows answers")
+        access = self.server.access
+        access.check_cookie(self.headers, self.server.port)
+        form = self._form or {}
+        access.check_form(form.get("csrf", [""])[0])
+        refuse_steps_at(self.client_address[1], self.server.port)
+        names = self.path.split("/")[1:]
+        match names:
+            case ["runs", run, "answer"]:
+                existing(run)
+                said = perform(words_of(run, form, self.server.by))
+            case ["runs", run, "cancel"]:
+                existing(run)
+                said = perform(("cancel", run))
+            case _:
+                raise Refused(404, "there is no such page")
+        word = self.server.say(said)
+        self._send(b"", status=303, more={"Location": f"/runs/{quote(run)}?said={word}"})
+
+    def _read_form(self) -> dict[str, list[str]]:
+        """Return what a form has; read before anything is refused, so that the refusal arrives. Raises Refused."""
+        kind = self.headers.get_content_type()
+        length = self.headers.get("Content-Length", "")
+        if kind != "application/x-www-form-urlencoded" or not (length.isdecimal() and int(length) <= _FORM):
+            raise Refused(400, "a form is expected")
+        data = self.rfile.read(int(length)).decode("utf-8", "replace")
+        try:
+            return parse_qs(data, keep_blank_values=True, max_num_fields=200)
+        except ValueError:
+            raise Refused(400, "the form has too many fields") from None
+
+    # How it is answered.
+
+    def _head(self, status: int, more: dict[str, str]) -> None:
+        self._has_begun = True
+        forms = "'self'" if self.server.allow_answers else "'none'"
+        policy = (
+            f"default-src 'none'; script-src 'self'; style-src 'sha256-{style(live=True)[1]}'; "
+            f"connect-src 'self'; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
+        )
+        self.send_response(status)
+        for name, value in {
+            "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cache-Control": "no-store",
+            "Connection": "close",
+            **more,
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _send(
+        self, data: bytes, *, status: int = 200, kind: str = _HTML, more: dict[str, str] | None = None
+    ) -> None:
+        self._head(status, {"Content-Type": kind, "Content-Length": str(len(data)), **(more or {})})
+        self.wfile.write(data)
+
+    def _download(self, name: str, parts: Iterable[bytes], length: int = -1) -> None:
+        """Send a file that no browser shows in a page, whatever it is."""
+        named = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+        more = {"Content-Disposition": named, "Content-Security-Policy": "sandbox; default-src 'none'"}
+        if length >= 0:
+            more["Content-Length"] = str(length)
+        self._head(200, {"Content-Type": "application/octet-stream", **more})
+        for part in parts:
+            self.wfile.write(part)
+
+    def _stream(self, events: Iterable[bytes]) -> None:
+        self._head(200, {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        for event in events:
+            self.wfile.write(event)
+
+
+class Stopped(BaseException):
+    """A signal asks the server to end; no handler of errors takes it."""
+
+
+def serve_until_stopped(server: Server) -> None:
+    """Serve until a signal; then let threads end, for a moment."""
+    import signal
+
+    def stop(_signum: int, _frame: object) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, stop)
+    try:
+        server.serve_forever(poll_interval=0.2)
+    except Stopped:
+        pass
+    finally:
+        server.is_over.set()
+        server.server_close()
+        _let_end(1.0)
+
+
+def _let_end(limit: float) -> None:
+    """Give threads a moment to end; those that wait for a slow reader end with the process."""
+    until = time.monotonic() + limit
+    while threading.active_count() > 1 and time.monotonic() < until:
+        time.sleep(0.02)
