@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 9\n"
+_FORM = b"planrun compiled plan 10\n"
 _ENDING = ".plan"
 _MODE = 0o600
 # The modules that decide what a file is compiled to, by folder.
@@ -31,12 +31,12 @@ _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
     "plan/keys": "agents checked checks collaboration containers files formulas fragments gates instances notify "
-    "outline params policy rollback sandbox services table tools top uses",
+    "outline params policy rollback sandbox search services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",
     "expressions": "grammar parse",
-    "model": "agenttypes collaboration globs groups notify plan planning policy",
+    "model": "agenttypes collaboration globs groups notify plan planning policy search",
     "risk": "actions classifier",
 }
 _DIGEST = 32  # bytes of a sha256

@@ -251,6 +251,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "notify": (None, ((None, None, "Notification"), 1), None),
+        "search": (None, None, "Search"),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
@@ -339,6 +340,20 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "SandboxNetwork": {
         "allow": (None, ((("full",), None, None), 1), None),
     },
+    "Search": {
+        "goal": (("line",), ((("line",), None, None), 1), None),
+        "start": (("line",), ((("line",), None, None), 1), None),
+        "algorithm": (("word", ("beam", "mcts", "astar")), None, None),
+        "thoroughness": (("word", ("quick", "normal", "thorough")), None, None),
+        "beam_width": (("integer", 1, 1000), None, None),
+        "mcts_iterations": (("integer", 1, 100000), None, None),
+        "max_tree_depth": (("integer", 1, 1000), None, None),
+        "max_tree_nodes": (("integer", 1, 1000000000), None, None),
+        "planning_timeout": (("duration",), None, None),
+        "seed": (("integer", 0, 1000000000), None, None),
+        "replan_on_failure": (("bool",), None, None),
+        "parts": (None, ((None, None, "Step"), 1), None),
+    },
     "Secret": {
         "name": (("env",), None, None),
         "required": (("bool",), None, None),
@@ -391,6 +406,11 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "owner": (("line",), None, None),
         "notes": (("text",), None, None),
         "estimated_tokens": (("integer", 0, 1000000000), None, None),
+        "requires": (("line",), ((("line",), None, None), 1), None),
+        "provides": (("line",), ((("line",), None, None), 1), None),
+        "deletes": (("line",), ((("line",), None, None), 1), None),
+        "estimated_time": (("duration",), None, None),
+        "estimated_success": (("number", 0.01, 1), None, None),
         "idempotent": (("bool",), None, None),
         "secrets": (None, ((("env",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high")), None, None),
@@ -476,7 +496,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection", "Search")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

@@ -32,6 +32,7 @@ from planrun.plan.schema.fields import (
     written,
 )
 from planrun.plan.schema.notify import Notifications
+from planrun.plan.schema.search import Search
 from planrun.plan.schema.step import (
     AgentType,
     Decide,
@@ -261,6 +262,10 @@ class Plan(Written):
     notify: Notifications | None = key(
         "Who is notified when a run fails, recovers or waits.",
         [{"slack": {"url_secret": "SLACK_URL"}, "on": ["failed", "recovered"]}],
+    )
+    search: Search | None = key(
+        "How planrun searches a way to a goal by itself, and what it may use besides the steps.",
+        {"goal": "published", "algorithm": "astar"},
     )
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}

@@ -1,0 +1,28 @@
+"""The steps that a search may take, checked as if they stood under `steps:`."""
+
+from __future__ import annotations
+
+from planrun.plan.check import validate
+from planrun.plan.keys.search import parts_of
+from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from planrun.plan.keys.checked import Checked
+    from planrun.plan.keys.outline import Included
+
+
+def check_parts(checked: Checked, included: Included) -> None:
+    """Check the parts of a plan, report their problems, and keep them for the compiler."""
+    outline = checked.outline
+    parts, steps = parts_of(outline.root), outline.root.get("steps")
+    if not parts or steps is None or steps.kind != SEQUENCE:
+        return
+    tree = Node(MAPPING, dict(outline.root.value), outline.root.line, outline.root.col)
+    tree.keys = outline.root.keys
+    tree.value["steps"] = Node(SEQUENCE, [*steps.value, *parts], steps.line, steps.col)
+    del tree.value["search"]
+    found = validate.validated(outline.of_tree(tree), included)
+    for problem in found.problems:
+        outline.add(problem)
+    checked.parts = found
