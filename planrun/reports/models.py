@@ -226,6 +226,9 @@ def event_line(
 ) -> tuple[str, str]:
     """Return the status whose icon fits, `partial` for a warning, and one clean line."""
     if isinstance(event, PlanningStarted):
+        if event.model.startswith("search: "):
+            algorithm = event.model.removeprefix("search: ")
+            return "running", line(f"searching another way ({algorithm}): {facts.names(event.steps)}")
         purpose = "a new plan" if event.purpose == "replan" else "concrete steps"
         return "running", line(f"asking {event.model} for {purpose}: {facts.names(event.steps)}")
     if isinstance(event, ModelRepeated):

@@ -10,12 +10,6 @@ from planrun.search.relaxed import INFINITE, Relaxation
 from planrun.search.space import Action, Move, Problem, Space
 
 ALGORITHMS = ("beam", "mcts", "astar")
-PRESETS: dict[str, dict[str, int]] = {
-    "quick": {"beam_width": 3, "mcts_iterations": 50, "max_tree_depth": 5, "max_replans": 1},
-    "normal": {"beam_width": 5, "mcts_iterations": 100, "max_tree_depth": 10, "max_replans": 3},
-    "thorough": {"beam_width": 7, "mcts_iterations": 200, "max_tree_depth": 15, "max_replans": 5},
-}
-"""What a thoroughness stands for."""
 SUCCESS, COST, PROGRESS, DEPTH = 0.4, 0.3, 0.3, 0.02
 """The weights of the score."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.plan.check import validate
 from planrun.plan.keys.search import parts_of
-from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,16 +13,26 @@ if TYPE_CHECKING:
 
 
 def check_parts(checked: Checked, included: Included) -> None:
-    """Check the parts of a plan, report their problems, and keep them for the compiler."""
+    """Check the parts of a plan, report their problems, and keep them for the compiler.
+
+    A step with the id of a part that replaces another one is that part, taken by a search: it counts once.
+    """
     outline = checked.outline
     parts, steps = parts_of(outline.root), outline.root.get("steps")
     if not parts or steps is None or steps.kind != SEQUENCE:
         return
     tree = Node(MAPPING, dict(outline.root.value), outline.root.line, outline.root.col)
     tree.keys = outline.root.keys
-    tree.value["steps"] = Node(SEQUENCE, [*steps.value, *parts], steps.line, steps.col)
+    names = {name for part in parts if (name := _name(part))}
+    others = [step for step in steps.value if not (_name(step) in names and step.get("replaces") is not None)]
+    tree.value["steps"] = Node(SEQUENCE, [*others, *parts], steps.line, steps.col)
     del tree.value["search"]
     found = validate.validated(outline.of_tree(tree), included)
     for problem in found.problems:
         outline.add(problem)
     checked.parts = found
+
+
+def _name(step: Node) -> str:
+    node = step.get("id") if step.kind == MAPPING else None
+    return str(node.value) if node is not None and node.kind == SCALAR else ""

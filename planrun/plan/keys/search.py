@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planrun.plan.yaml.node import Node
 
 FACTS = ("requires", "provides", "deletes")
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@+-")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+-")
 # What a part cannot say: its facts decide when it starts, and it is one step.
 _NOT_OF_PARTS = (
     *("depends_on", "condition", "recovers", "replaces", "matrix", "foreach", "uses", "service"),
@@ -90,7 +90,7 @@ def _given(outline: Outline, parts: list[Node]) -> Iterator[str]:
 def _check_facts(outline: Outline, node: Node | None) -> None:
     for each in entries(node):
         if each.value and not (_LETTERS.issuperset(each.value) and len(each.value) <= 100):
-            hint = "use letters, digits and `_ . : / @ + -`, at most 100"
+            hint = "use letters, digits and `_ . / @ + -`, at most 100"
             outline.report("E302", f'"{each.value[:100]}" is not the name of a fact', each, hint)
 
 

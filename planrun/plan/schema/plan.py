@@ -81,7 +81,7 @@ class Llm(Written):
 
 
 Level = Literal["none", "read-only", "low", "medium", "high"]
-Origin = Literal["file", "expanded", "replanned", "agent"]
+Origin = Literal["file", "searched", "expanded", "replanned", "agent"]
 FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
 Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
 
@@ -110,7 +110,7 @@ class Matcher(Written):
         "Deny and require: this risk and higher ones; allow: up to this one; a list: exactly these.", "high"
     )
     origin: Origin | Annotated[list[Origin], Field(min_length=1)] | None = key(
-        "Who wrote the step: the file, or a model.", ["expanded", "replanned", "agent"]
+        "Who wrote the step: the file, or a model; searched: the file, and planrun chose or moved it.", ["expanded", "replanned", "agent"]
     )
     ref: Patterns | None = key("The branch or tag that CI works on.", "release/*")
     event: Patterns | None = key("Why CI works on it.", "pull_request")
