@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 FACTS = ("requires", "provides", "deletes")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+-")
-# What a part cannot say: its facts decide when it starts, and it is one step.
-_NOT_OF_PARTS = (
+NOT_OF_PARTS = (
     *("depends_on", "condition", "recovers", "replaces", "matrix", "foreach", "uses", "service"),
     *("on_failure", "parallel"),
 )
+"""What a part cannot say: its facts decide when it starts, and it is one step."""
 
 
 def _words(node: Node) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def _check_facts(outline: Outline, node: Node | None) -> None:
 
 
 def _check_part(outline: Outline, part: Node) -> None:
-    for key in _NOT_OF_PARTS:
+    for key in NOT_OF_PARTS:
         if key in part.value:
             hint = "its facts decide when it starts: `requires`, `provides`, `deletes`"
             outline.report("E302", f"`{key}` does not apply to a part", part.key(key), hint)
