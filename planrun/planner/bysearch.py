@@ -60,9 +60,10 @@ class SearchReplanner(Replanner):
         """Return the next version and an explanation, or why there is none; it yields nothing, and asks no one."""
         yield from ()
         revision = Revision(state, steps, self._text(state))
-        banned: set[str] = set()
+        banned: frozenset[str] = frozenset()
+        strict = False
         while True:
-            found = self._found(state, steps, frozenset(banned))
+            found = self._found(state, steps, banned, strict=strict)
             record = record_of(found, "replan", steps)
             self._keep(record, state)
             if not found.solved:
@@ -73,15 +74,22 @@ class SearchReplanner(Replanner):
                 return Result(outcome="infeasible", message=message)
             result = self._checked(draft, state, revision)
             denied = {draft.part_of[each["step"]] for each in result.refusals if each["step"] in draft.part_of}
-            if result.outcome != "denied" or not denied:
+            if result.outcome == "denied" and denied:
+                banned |= denied
+            elif result.outcome == "invalid" and not strict:  # a step would wait for one that waits for it
+                strict = True
+            else:
                 return result.but(value=(result.value, headline(record))) if result.value else result
-            banned |= denied
 
-    def _found(self, state: RunState, steps: tuple[str, ...], banned: frozenset[str]) -> Found:
+    def _found(
+        self, state: RunState, steps: tuple[str, ...], banned: frozenset[str], *, strict: bool
+    ) -> Found:
         plan = state.plan
         done = frozenset([name for name, each in state.steps.items() if each.ended and name not in steps])
         classes = {name: str((state.steps[name].error or {}).get("class", "unknown")) for name in steps}
-        situation = Situation(facts=facts_of(state), done=done, failed=steps, banned=banned)
+        situation = Situation(
+            facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict
+        )
         known = problem_of(plan, situation, Estimates(history=self.history, classes=classes))
         return find(known.problem, limits_of(plan, self.settings))
 
@@ -126,7 +134,7 @@ class SearchReplanner(Replanner):
         return stored_text(self._place.rundir, state.named)
 
 
-def _why_none(found: Found, headline_: str, banned: set[str]) -> str:
+def _why_none(found: Found, headline_: str, banned: frozenset[str]) -> str:
     given = found.problem.start.union(*[action.provides for action in found.problem.actions])
     missing = plain_facts(found.problem.goal - given)
     denied = f"; a policy denies {', '.join(sorted(banned))}" if banned else ""
@@ -197,7 +205,9 @@ class _Draft:
         return list(dict.fromkeys([*done, *found]))
 
     def _takes_over(self, at: int) -> bool:
-        lost = {fact for name in self._revision.failed for fact in self._state.steps[name].step.provides}
+        """Return whether a new step provides what failed steps, or those that are redundant now, were for."""
+        names = (*self._revision.failed, *self._redundant())
+        lost = {fact for name in names for fact in self._state.steps[name].step.provides}
         return bool(lost & self._actions[at].provides)
 
     def _replaced(self, at: int) -> list[str]:
@@ -206,9 +216,10 @@ class _Draft:
         return [*self._revision.failed, *self._redundant()] if at == last else []
 
     def _redundant(self) -> list[str]:
-        """Return pending steps off the way all whose facts hold without them; guards stay."""
+        """Return pending steps off the way all whose facts hold, or come from new steps; guards stay."""
         way = {action.name for action in self._actions}
-        given = set(facts_of(self._state)).union(*[action.provides for action in self._actions])
+        new = [self._actions[at].provides for at in self._chosen]
+        given = set(facts_of(self._state)).union(*new)
         found = []
         for name in self._revision.pending:
             step = self._state.steps[name].step

@@ -126,12 +126,17 @@ def facts_of(state: RunState) -> frozenset[str]:
 
 
 class Situation(Record):
-    """Where a search begins: the facts that hold, steps that completed, those that may run, and those that failed."""
+    """Where a search begins: the facts that hold, steps that have ended, and those that failed and have no turn again.
+
+    `banned`: parts that may not be taken. `strict`: a step waits for the very steps that it depends on; else for the
+    facts that those provide, so that a part can take the place of each.
+    """
 
     facts: frozenset[str]
     done: frozenset[str] = frozenset()
     failed: tuple[str, ...] = ()
     banned: frozenset[str] = frozenset()
+    strict: bool = False
 
 
 def beginning(plan: Plan) -> Situation:
@@ -172,9 +177,11 @@ def _links(steps: Mapping[str, Step], name: str, situation: Situation) -> dict[s
     step = steps[name]
     requires = set(step.requires)
     for on in _waits_for(step):
-        if on in situation.failed:
+        if on not in steps:
+            continue
+        if on in situation.failed or (steps[on].provides and not situation.strict and on not in situation.done):
             requires |= set(steps[on].provides)
-        elif on in steps:
+        else:
             requires.add(_DONE + on)
     return {"requires": frozenset(requires), "provides": frozenset({*step.provides, _DONE + name})}
 
