@@ -80,13 +80,14 @@ def logistics(seed: int, packages: int) -> Problem:
 
 
 def _driving(cities: list[list[str]]) -> Iterator[Action]:
-    routes = [(f"truck{number}", city, 2.0) for number, city in enumerate(cities)]
-    routes.append(("plane", [city[0] for city in cities], 5.0))
-    for vehicle, places, cost in routes:
+    routes = [(f"truck{number}", city) for number, city in enumerate(cities)]
+    routes.append(("plane", [city[0] for city in cities]))
+    for vehicle, places in routes:
         for x in places:
             for y in places:
                 if x != y:
-                    yield _action(f"move {vehicle} {x} {y}", f"{vehicle}-at-{x}", f"{vehicle}-at-{y}", f"{vehicle}-at-{x}", cost=cost)
+                    at = f"{vehicle}-at-{x}"
+                    yield _action(f"move {vehicle} {x} {y}", at, f"{vehicle}-at-{y}", at)
 
 
 def _loading(thing: str, vehicle: str, places: list[str]) -> Iterator[Action]:
@@ -96,28 +97,58 @@ def _loading(thing: str, vehicle: str, places: list[str]) -> Iterator[Action]:
 
 
 STAGES = ("checked", "built", "tested", "approved", "published")
+ATTEMPTS = 3  # of a step, before it counts as failed
+ESCALATE = "escalate"
+"""A person does all that is left: dear, and it always succeeds."""
 
 
 def release(seed: int, ways: int = 3) -> Problem:
-    """Return a release: each stage has a way that comes first in the file, and others; some skip a stage or need more.
+    """Return a release: each stage has a way that comes first in the file, and others; some do or need more.
 
-    Costs are seconds of one attempt, `success` is that of one attempt.
+    Costs are seconds of one attempt, `success` is that of one attempt. An approval by a person always comes, and takes
+    long; the alternative is a check by a machine, which may say no.
     """
     random = Random(f"release {ways} {seed}")
     actions: list[Action] = []
     before = ""
     for stage in STAGES:
-        for way in range(ways if stage != "approved" else 2):
-            cost, success = float(random.randint(10, 300)), random.choice((0.3, 0.5, 0.7, 0.9, 0.98))
-            if stage == "approved":  # a person, or a slow check by a machine
-                cost, success = (float(random.randint(100, 900)), 1.0) if way == 0 else (300.0, 0.8)
-            needs, also = before, ""
-            if way and random.random() < 0.4:
-                also = f"cache-{stage}"
-                actions.append(_action(f"warm {stage} {way}", "", also, "", cost=float(random.randint(5, 60)), success=0.95))
-            gives = stage
-            if way and stage == "checked" and random.random() < 0.5:
-                gives, cost = "checked built", cost * 1.3  # one job does both
-            actions.append(_action(f"{stage} {way}", f"{needs} {also}", gives, "", cost=cost, success=success))
+        for way in range(2 if stage == "approved" else ways):
+            actions += _way(random, (stage, way), before)
         before = stage
+    everything = " ".join(STAGES)
+    actions.append(_action(ESCALATE, "", everything, "", cost=3600.0))
     return Problem(frozenset(), frozenset({"published", "tested"}), tuple(actions))
+
+
+def _way(random: Random, which: tuple[str, int], before: str) -> Iterator[Action]:
+    """Yield one way to do a stage, and what only that way needs."""
+    stage, way = which
+    cost, success = float(random.randint(10, 300)), random.choice((0.3, 0.5, 0.7, 0.9, 0.98))
+    if stage == "approved":
+        cost, success = (float(random.randint(100, 900)), 1.0) if way == 0 else (300.0, 0.8)
+    needs, gives = before, stage
+    if way and random.random() < 0.4:
+        needs = f"{before} cache-{stage}-{way}"
+        warming = float(random.randint(5, 60))
+        yield _action(f"warm {stage} {way}", "", f"cache-{stage}-{way}", "", cost=warming, success=0.95)
+    if way and stage == "checked" and random.random() < 0.5:
+        gives, cost = "checked built", cost * 1.3  # one job does both
+    yield _action(f"{stage} {way}", needs, gives, "", cost=cost, success=success)
+
+
+def chain(depth: int, branching: int, seed: int = 0) -> Problem:
+    """Return a release of `depth` stages, each with `branching` ways: how the cost of a search grows."""
+    random = Random(f"chain {depth} {branching} {seed}")
+    actions = [
+        _action(
+            f"stage {stage} {way}",
+            f"s{stage - 1}" if stage else "",
+            f"s{stage}",
+            "",
+            cost=float(random.randint(10, 300)),
+            success=random.choice((0.5, 0.7, 0.9)),
+        )
+        for stage in range(depth)
+        for way in range(branching)
+    ]
+    return Problem(frozenset(), frozenset({f"s{depth - 1}"}), tuple(actions))
