@@ -85,10 +85,21 @@ def _of_plans(which: tuple[str, str], problems: Sequence[Problem], best: Sequenc
         if found.solved:
             ratios.append(found.cost / least if least else 1.0)
     count = len(problems)
-    met = valid + truncated == count and len(ratios) == valid and mean(ratios) <= TARGETS[algorithm] and same == count
+    met = (
+        valid + truncated == count
+        and len(ratios) == valid
+        and mean(ratios) <= TARGETS[algorithm]
+        and same == count
+    )
     return (
         *(name, algorithm, f"{valid}/{count}", str(truncated), f"{mean(ratios):.3f}", f"{max(ratios):.3f}"),
-        *(f"≤ {TARGETS[algorithm]}", str(max(nodes)), f"{mean(seconds):.2f}", f"{same}/{count}", verdict(met=met)),
+        *(
+            f"≤ {TARGETS[algorithm]}",
+            str(max(nodes)),
+            f"{mean(seconds):.2f}",
+            f"{same}/{count}",
+            verdict(met=met),
+        ),
     )
 
 
@@ -137,7 +148,15 @@ def replans(count: int, *, quick: bool) -> Iterator[Row]:
                 ratios.append(found.cost / least if least else 1.0)
             target = 1.1 if algorithm != "mcts" else 1.3
             met = mean(ratios) <= target
-            yield name, algorithm, str(len(ratios)), f"{mean(ratios):.3f}", f"≤ {target}", "", verdict(met=met)
+            yield (
+                name,
+                algorithm,
+                str(len(ratios)),
+                f"{mean(ratios):.3f}",
+                f"≤ {target}",
+                "",
+                verdict(met=met),
+            )
     for algorithm in ALGORITHMS:
         found_runs = [replanned(domains.release(seed), seed, algorithm) for seed in range(count)]
         ratios = [cost / least for cost, least, _ in found_runs]
@@ -157,7 +176,9 @@ def _failed(problem: Problem, seed: int) -> tuple[Problem | None, int]:
     actions = find(problem, BUDGETS["astar"]).actions
     for at in Random(f"failure {seed}").sample(range(len(actions)), len(actions)):
         state = applied(problem.start, actions[:at])
-        left = Problem(state, problem.goal, tuple(each for each in problem.actions if each is not actions[at]))
+        left = Problem(
+            state, problem.goal, tuple(each for each in problem.actions if each is not actions[at])
+        )
         if find(left, BUDGETS["astar"]).solved:
             return left, optimal_length(left)
     return None, 0
@@ -179,11 +200,40 @@ def growth(*, quick: bool) -> Iterator[Row]:
 def measure(count: int, *, quick: bool) -> Report:
     """Measure everything."""
     report = Report()
-    head = ("Domain", "Algorithm", "Valid", "Truncated", "Mean ratio", "Worst", "Target", "Most nodes", "Seconds")
-    report.table("Plans against the optimum of pyperplan:", (*head, "Same again", "Verdict"), plans(count, quick=quick))
-    head = ("Algorithm", "Valid", "To the optimum", "Worst", "Target", "To the plain order", "Target", "Verdict")
+    head = (
+        "Domain",
+        "Algorithm",
+        "Valid",
+        "Truncated",
+        "Mean ratio",
+        "Worst",
+        "Target",
+        "Most nodes",
+        "Seconds",
+    )
+    report.table(
+        "Plans against the optimum of pyperplan:", (*head, "Same again", "Verdict"), plans(count, quick=quick)
+    )
+    head = (
+        "Algorithm",
+        "Valid",
+        "To the optimum",
+        "Worst",
+        "Target",
+        "To the plain order",
+        "Target",
+        "Verdict",
+    )
     report.table("Releases, expected cost with retries and alternatives:", head, releases(count))
-    head = ("Domain", "Algorithm", "Failures", "To the optimum", "Target", "Finished steps untouched", "Verdict")
+    head = (
+        "Domain",
+        "Algorithm",
+        "Failures",
+        "To the optimum",
+        "Target",
+        "Finished steps untouched",
+        "Verdict",
+    )
     report.table("Replans after the failure of one step:", head, replans(count, quick=quick))
     head = ("Depth", "Branching", *[f"{algorithm}: nodes, time" for algorithm in ALGORITHMS])
     report.table("Growth of a chain of stages:", head, growth(quick=quick))
@@ -207,7 +257,9 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__)
     parser.add_argument("--instances", type=int, default=30, help="problems of each domain")
     parser.add_argument("--quick", action="store_true", help="few small problems: a test of the benchmark")
-    parser.add_argument("--markdown", metavar="FILE", help="also writes the tables there, between two comments")
+    parser.add_argument(
+        "--markdown", metavar="FILE", help="also writes the tables there, between two comments"
+    )
     given = parser.parse_args(words)
     report = measure(3 if given.quick else given.instances, quick=given.quick)
     if given.markdown:

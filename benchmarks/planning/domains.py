@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from random import Random
 
 from planrun.search.space import Action, Problem
@@ -26,10 +27,10 @@ def blocksworld(seed: int, size: int) -> Problem:
     facts = {"hand-empty"}
     for tower in start:
         facts |= {f"{tower[0]}-on-table", f"{tower[-1]}-clear"}
-        facts |= {f"{upper}-on-{lower}" for lower, upper in zip(tower, tower[1:], strict=False)}
+        facts |= {f"{upper}-on-{lower}" for lower, upper in pairwise(tower)}
     wanted = set()
     for tower in goal:
-        wanted |= {f"{upper}-on-{lower}" for lower, upper in zip(tower, tower[1:], strict=False)}
+        wanted |= {f"{upper}-on-{lower}" for lower, upper in pairwise(tower)}
         wanted.add(f"{tower[0]}-on-table")
     return Problem(frozenset(facts), frozenset(wanted), tuple(_stacking(blocks)))
 
@@ -48,14 +49,26 @@ def _towers(random: Random, blocks: list[str]) -> list[list[str]]:
 def _stacking(blocks: list[str]) -> Iterator[Action]:
     for x in blocks:
         table = f"{x}-on-table"
-        yield _action(f"pick-up {x}", f"{x}-clear {table} hand-empty", f"holding-{x}", f"{x}-clear {table} hand-empty")
+        yield _action(
+            f"pick-up {x}", f"{x}-clear {table} hand-empty", f"holding-{x}", f"{x}-clear {table} hand-empty"
+        )
         yield _action(f"put-down {x}", f"holding-{x}", f"{x}-clear {table} hand-empty", f"holding-{x}")
         for y in blocks:
             if x == y:
                 continue
             on = f"{x}-on-{y}"
-            yield _action(f"stack {x} {y}", f"holding-{x} {y}-clear", f"{on} {x}-clear hand-empty", f"holding-{x} {y}-clear")
-            yield _action(f"unstack {x} {y}", f"{on} {x}-clear hand-empty", f"holding-{x} {y}-clear", f"{on} {x}-clear hand-empty")
+            yield _action(
+                f"stack {x} {y}",
+                f"holding-{x} {y}-clear",
+                f"{on} {x}-clear hand-empty",
+                f"holding-{x} {y}-clear",
+            )
+            yield _action(
+                f"unstack {x} {y}",
+                f"{on} {x}-clear hand-empty",
+                f"holding-{x} {y}-clear",
+                f"{on} {x}-clear hand-empty",
+            )
 
 
 def logistics(seed: int, packages: int) -> Problem:
@@ -92,8 +105,18 @@ def _driving(cities: list[list[str]]) -> Iterator[Action]:
 
 def _loading(thing: str, vehicle: str, places: list[str]) -> Iterator[Action]:
     for place in places:
-        yield _action(f"load {thing} {vehicle} {place}", f"{thing}-at-{place} {vehicle}-at-{place}", f"{thing}-in-{vehicle}", f"{thing}-at-{place}")
-        yield _action(f"unload {thing} {vehicle} {place}", f"{thing}-in-{vehicle} {vehicle}-at-{place}", f"{thing}-at-{place}", f"{thing}-in-{vehicle}")
+        yield _action(
+            f"load {thing} {vehicle} {place}",
+            f"{thing}-at-{place} {vehicle}-at-{place}",
+            f"{thing}-in-{vehicle}",
+            f"{thing}-at-{place}",
+        )
+        yield _action(
+            f"unload {thing} {vehicle} {place}",
+            f"{thing}-in-{vehicle} {vehicle}-at-{place}",
+            f"{thing}-at-{place}",
+            f"{thing}-in-{vehicle}",
+        )
 
 
 STAGES = ("checked", "built", "tested", "approved", "published")

@@ -14,14 +14,17 @@ Choice = Callable[[frozenset[str], frozenset[str]], Action]
 
 def optimal_length(problem: Problem) -> int:
     """Return the least number of actions that reach the goal, by A* with LM-cut of pyperplan."""
-    from pyperplan.heuristics.lm_cut import LmCutHeuristic
-    from pyperplan.search import astar_search
-    from pyperplan.task import Operator, Task
+    from pyperplan.heuristics.lm_cut import LmCutHeuristic  # type: ignore[import-untyped]
+    from pyperplan.search import astar_search  # type: ignore[import-untyped]
+    from pyperplan.task import Operator, Task  # type: ignore[import-untyped]
 
     facts = problem.start | problem.goal
     for action in problem.actions:
         facts |= action.requires | action.provides | action.deletes
-    operators = [Operator(each.name, each.requires, each.provides, each.deletes - each.provides) for each in problem.actions]
+    operators = [
+        Operator(each.name, each.requires, each.provides, each.deletes - each.provides)
+        for each in problem.actions
+    ]
     task = Task("problem", set(facts), problem.start, problem.goal, operators)
     plan = astar_search(task, LmCutHeuristic(task))
     assert plan is not None
@@ -54,7 +57,9 @@ def cheapest(problem: Problem) -> float:
             continue
         for action in problem.actions:
             new = state - action.deletes | action.provides
-            if action.requires <= state and cost + action.cost / action.success < known.get(new, float("inf")):
+            if action.requires <= state and cost + action.cost / action.success < known.get(
+                new, float("inf")
+            ):
                 known[new] = cost + action.cost / action.success
                 number += 1
                 heappush(heap, (known[new], number, new))
@@ -112,7 +117,9 @@ def expected(problem: Problem, choose: Choice) -> float:
     return value(problem.start, frozenset())
 
 
-def _kept(problem: Problem, facts: frozenset[str], dead: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+def _kept(
+    problem: Problem, facts: frozenset[str], dead: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str]]:
     """Leave out failures of what nobody needs any more."""
     by_name = {action.name: action for action in problem.actions}
     return facts, frozenset([name for name in dead if not by_name[name].provides <= facts])

@@ -25,7 +25,9 @@ def replanned(problem: Problem, failing: int, algorithm: str) -> tuple[float, fl
     failing %= len(steps)
     before = frozenset(problem.start)
     state = applied(before, steps[:failing])
-    left = tuple(action for action in problem.actions if action is not steps[failing] and action not in steps[:failing])
+    left = tuple(
+        action for action in problem.actions if action is not steps[failing] and action not in steps[:failing]
+    )
     least = cheapest(Problem(state, problem.goal, left))
     with TemporaryDirectory(prefix="planrun-planning-") as folder:
         with open(os.path.join(folder, "plan.yml"), "w", encoding="utf-8") as file:
@@ -39,7 +41,9 @@ def replanned(problem: Problem, failing: int, algorithm: str) -> tuple[float, fl
     by_id = {_id(action): action for action in problem.actions}
     ran = {step["id"]: step for step in ledger["steps"] if step["attempts"]}
     finished = [_id(action) for action in steps[:failing]]
-    untouched = all(len(ran[name]["attempts"]) == 1 and ran[name]["status"] == "completed" for name in finished)
+    untouched = all(
+        len(ran[name]["attempts"]) == 1 and ran[name]["status"] == "completed" for name in finished
+    )
     rest = [by_id[name] for name in ran if name not in finished and name != _id(steps[failing])]
     return sum(action.expected for action in rest), least, untouched
 

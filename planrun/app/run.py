@@ -207,7 +207,9 @@ def _keep(
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:
     """Return the admission of a run, None where every step may start; `before`: the policies recorded in `rundir`."""
-    if not (plan.policy or plan.llm or plan.search or settings.gates or before) and not any(map(_asks, plan.steps)):
+    if not (plan.policy or plan.llm or plan.search or settings.gates or before) and not any(
+        map(_asks, plan.steps)
+    ):
         return None
     from planrun.app.admission import Admission
 

@@ -257,9 +257,7 @@ def _llm(own: dict[str, Any]) -> Llm:
     return Llm(**fields)
 
 
-def _made(
-    order: Order, target: str, files: tuple[str, ...] | None, *, forced: bool, at_once: bool
-) -> int:
+def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: bool, at_once: bool) -> int:
     """Write a plan and show it; `files`: where a search takes steps from, None: a model or a pattern writes it."""
     activities: list[dict[str, str]] = []
 

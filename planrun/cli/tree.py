@@ -14,7 +14,7 @@ from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.options import Option, parse
 from planrun.cliutil.printing import say, say_json
 from planrun.cliutil.searching import LIMITS
-from planrun.errors import EXIT_OK, EXIT_FAILED, InvalidInput
+from planrun.errors import EXIT_FAILED, EXIT_OK, InvalidInput
 from planrun.plan.load import load
 from planrun.planner.bysearch import FILE
 from planrun.planner.facts import Estimates, beginning, limits_of, problem_of
@@ -69,7 +69,9 @@ def _run(words: list[str]) -> int:
         records, counts = _of_plan(load(subject), settings), {"active": 0, "replans": 0}
     else:
         if settings.algorithm or settings.thoroughness or settings.seed is not None:
-            raise InvalidInput("--algorithm, --thoroughness and --seed are for a plan: a run has searched already")
+            raise InvalidInput(
+                "--algorithm, --thoroughness and --seed are for a plan: a run has searched already"
+            )
         records, counts = _of_run(subject)
     _print(records, statistics(records, **counts), own, as_json=settings.json)
     return EXIT_OK if all(record["solved"] for record in records) else EXIT_FAILED

@@ -73,7 +73,9 @@ class SearchReplanner(Replanner):
                 message = "no part takes their place: the steps that are left reach the goal without them"
                 return Result(outcome="infeasible", message=message)
             result = self._checked(draft, state, revision)
-            denied = {draft.part_of[each["step"]] for each in result.refusals if each["step"] in draft.part_of}
+            denied = {
+                draft.part_of[each["step"]] for each in result.refusals if each["step"] in draft.part_of
+            }
             if result.outcome == "denied" and denied:
                 banned |= denied
             elif result.outcome == "invalid" and not strict:  # a step would wait for one that waits for it
@@ -87,9 +89,7 @@ class SearchReplanner(Replanner):
         plan = state.plan
         done = frozenset([name for name, each in state.steps.items() if each.ended and name not in steps])
         classes = {name: str((state.steps[name].error or {}).get("class", "unknown")) for name in steps}
-        situation = Situation(
-            facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict
-        )
+        situation = Situation(facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict)
         known = problem_of(plan, situation, Estimates(history=self.history, classes=classes))
         return find(known.problem, limits_of(plan, self.settings))
 
@@ -154,7 +154,9 @@ class _Draft:
         written = {part.value["id"].value: to_data(part) for part in parts_of(root)}
         pending = set(revision.pending)
         self._actions = actions
-        self._ids = [self._id(action.name) if action.name not in pending else action.name for action in actions]
+        self._ids = [
+            self._id(action.name) if action.name not in pending else action.name for action in actions
+        ]
         chosen = [at for at, action in enumerate(actions) if action.name not in pending]
         self.new = tuple([self._ids[at] for at in chosen])
         self.part_of = {self._ids[at]: actions[at].name for at in chosen}
@@ -195,7 +197,9 @@ class _Draft:
         """Return what a new step waits for: steps of the way, those that completed, and the rest of what replaces."""
         found = [self._ids[before] for before in waits(self._actions)[at]]
         if self._replaced(at):
-            found += [self._ids[before] for before in self._chosen if before < at and self._takes_over(before)]
+            found += [
+                self._ids[before] for before in self._chosen if before < at and self._takes_over(before)
+            ]
         facts = self._actions[at].requires
         done = [
             name

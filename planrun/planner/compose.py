@@ -73,7 +73,10 @@ def compose(order: Order, files: Sequence[str]) -> Generated:
     complexity = classify(order.goal)
     if not found.solved:
         return Generated(
-            outcome="infeasible", source="search", complexity=complexity, message=_why_none(found, headline(record))
+            outcome="infeasible",
+            source="search",
+            complexity=complexity,
+            message=_why_none(found, headline(record)),
         )
     text = _text(order, found, parts, record)
     try:
@@ -81,7 +84,12 @@ def compose(order: Order, files: Sequence[str]) -> Generated:
     except InvalidPlan as error:
         raise InvalidInput(f"the steps do not fit into one plan: {error.problems[0].text}") from None
     return Generated(
-        outcome="accepted", source="search", complexity=complexity, message=headline(record), text=text, plan=composed
+        outcome="accepted",
+        source="search",
+        complexity=complexity,
+        message=headline(record),
+        text=text,
+        plan=composed,
     )
 
 
@@ -216,7 +224,11 @@ def _alternatives(found: Found, parts: Parts, chosen: Sequence[str]) -> Iterator
     given = frozenset[str]().union(*[action.provides for action in found.actions])
     for name, part in parts.items():
         fits = part.action.provides & given and part.action.requires <= given | found.problem.start
-        if name not in chosen and fits and not any(key in part.keys for key in NOT_OF_PARTS if key not in _NO_EDGES):
+        if (
+            name not in chosen
+            and fits
+            and not any(key in part.keys for key in NOT_OF_PARTS if key not in _NO_EDGES)
+        ):
             yield name
 
 

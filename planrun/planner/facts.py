@@ -27,7 +27,10 @@ BY_CLASS = {"transient": 0.7, "unknown": 0.5, "logic": 0.3, "fatal": 0.1}
 """The probability that a step succeeds which failed with an error of this class in this run."""
 ANSWER_TIME = 300.0
 """Seconds until a person answers a question."""
-_DONE, _UNUSED = "step:", "unused:"  # facts that the search itself needs; no name of a fact can be one of them
+_DONE, _UNUSED = (
+    "step:",
+    "unused:",
+)  # facts that the search itself needs; no name of a fact can be one of them
 
 
 class Estimates(Record):
@@ -179,7 +182,9 @@ def _links(steps: Mapping[str, Step], name: str, situation: Situation) -> dict[s
     for on in _waits_for(step):
         if on not in steps:
             continue
-        if on in situation.failed or (steps[on].provides and not situation.strict and on not in situation.done):
+        if on in situation.failed or (
+            steps[on].provides and not situation.strict and on not in situation.done
+        ):
             requires |= set(steps[on].provides)
         else:
             requires.add(_DONE + on)

@@ -133,7 +133,10 @@ def _copied(plan: Plan, bounds: Bounds) -> Iterator[dict[str, str]]:
     for name, part in bounds.parts.items():
         keys = {key: to_data(node) for key, node in written[name].keys.items()} if name in written else {}
         ours = {key: value for key, value in keys.items() if key not in ("id", "depends_on", "replaces")}
-        if ours != {key: value for key, value in part.items() if key != "id"} or written[name].section != "steps":
+        if (
+            ours != {key: value for key, value in part.items() if key != "id"}
+            or written[name].section != "steps"
+        ):
             yield _refusal(name, "bounds:part", "it would differ from the part that was reviewed")
 
 

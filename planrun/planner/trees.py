@@ -90,7 +90,11 @@ def _runner_up(found: Found) -> dict[str, Any] | None:
     other = runner_up(found)
     if other is None:
         return None
-    return {"node": other.number, "actions": [each.name for each in other.actions()], "why": _why(found, other)}
+    return {
+        "node": other.number,
+        "actions": [each.name for each in other.actions()],
+        "why": _why(found, other),
+    }
 
 
 def _why(found: Found, other: Node) -> str:
@@ -204,7 +208,9 @@ def statistics(records: Sequence[Mapping[str, Any]], *, active: int, replans: in
 def mermaid(record: Mapping[str, Any]) -> str:
     """Return the tree as a mermaid graph: the plan, and the first other nodes."""
     wanted = [node for node in record["nodes"] if node["status"] == "plan"]
-    wanted += [node for node in record["nodes"] if node["status"] != "plan"][: max(0, _MOST_SHOWN - len(wanted))]
+    wanted += [node for node in record["nodes"] if node["status"] != "plan"][
+        : max(0, _MOST_SHOWN - len(wanted))
+    ]
     shown = {node["node"] for node in wanted}
     rows = ["graph TD"]
     for node in sorted(wanted, key=lambda node: node["node"]):

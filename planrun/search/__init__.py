@@ -1,1 +1,1 @@
-"""Search for plans: beam search, Monte Carlo tree search and A* over states of facts; pure, it imports no other package."""
+"""Beam search, Monte Carlo tree search and A* over states of facts; it imports no other package of planrun."""

@@ -29,7 +29,7 @@ def beam(tree: Tree) -> bool:
 
 
 def _children(tree: Tree, node: Node, seen: tuple[dict[int, float], dict[int, Node]]) -> bool:
-    """Add the nodes after a node; returns whether the limits allow more. Of two with one state the cheaper one stays."""
+    """Add the nodes after a node, of two with one state the cheaper; returns whether the limits allow more."""
     known, children = seen
     for move, state in tree.expand(node):
         g = node.g + move.cost

@@ -34,7 +34,7 @@ def find(problem: Problem, limits: Limits, clock: Callable[[], float] = monotoni
 
 
 def runner_up(found: Found) -> Node | None:
-    """Return the end of the best other way: the cheapest other node with the goal, else the best that leads nowhere yet."""
+    """Return the end of the best other way: the cheapest other node with the goal, else the one with the best score."""
     on_way = set(map(id, found.tree.best.path())) if found.tree.best is not None else set()
     nodes = [node for node in found.tree.nodes if id(node) not in on_way]
     ends = [node for node in nodes if node.status == "goal"]

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: UCB1 chooses where the tree grows, and rollouts with a seeded generator say what it is worth."""
+"""Monte Carlo tree search: UCB1 chooses where the tree grows, and seeded rollouts show what that is worth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mcts:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.random = Random(tree.limits.seed)
+        self.random = Random(tree.limits.seed)  # noqa: S311 - the same seed has to give the same plan
         self.untried: dict[Node, list[tuple[Move, int]]] = {}
         self.children: dict[Node, list[Node]] = {}
         self.way: tuple[float, Node, list[tuple[Move, int]]] | None = None  # the best one, with its rollout

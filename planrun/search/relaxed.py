@@ -136,7 +136,7 @@ class Relaxation:
                 costs[action] = max(0.0, costs[action] - least)
 
     def _landmark(self, state: int, labels: tuple[list[int], list[float]]) -> list[int]:
-        """Return actions of which every plan needs one: the border between what costs nothing to the goal, and the start."""
+        """Return actions of which every plan needs one: those that lead to where the goal costs nothing more."""
         supporter, costs = labels
         near = {self._end}  # facts from which the goal costs nothing more
         waiting = [self._end]

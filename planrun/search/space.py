@@ -1,4 +1,4 @@
-"""What is searched: states of facts, the actions that change them, and how two actions of a plan depend on each other."""
+"""What is searched: states of facts, actions that change them, and how the actions of a plan depend on each other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Problem:
     actions: tuple[Action, ...]
 
 
-def weight(seconds: float, tokens: float = 0.0, risk: str = "") -> tuple[float, tuple[tuple[str, float], ...]]:
+def weight(
+    seconds: float, tokens: float = 0.0, risk: str = ""
+) -> tuple[float, tuple[tuple[str, float], ...]]:
     """Return the cost of an attempt in seconds, and its parts by name."""
     parts = (
         ("time", seconds),
@@ -163,9 +165,8 @@ def waits(actions: Sequence[Action]) -> list[tuple[int, ...]]:
         direct = set(_providers(actions, at))
         for before in range(at):
             other = actions[before]
-            if (
-                action.deletes & (other.requires | other.provides)
-                or other.deletes & (action.requires | action.provides)
+            if action.deletes & (other.requires | other.provides) or other.deletes & (
+                action.requires | action.provides
             ):
                 direct.add(before)
         implied = set().union(*[behind[each] for each in direct])

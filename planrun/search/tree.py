@@ -54,7 +54,7 @@ class Score:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node: the state after `move`. `status`: open, expanded, pruned, deeper, goal or plan, the last on the way found."""
+    """One node: the state after `move`. `status`: open, expanded, pruned, deeper, goal, or plan on the way found."""
 
     number: int
     state: int
@@ -71,10 +71,11 @@ class Node:
 
     def path(self) -> list[Node]:
         """Return the nodes from the root to this one."""
-        found, node = [], self
+        found: list[Node] = []
+        node: Node | None = self
         while node is not None:
             found.append(node)
-            node = node.parent  # type: ignore[assignment]
+            node = node.parent
         return found[::-1]
 
     def actions(self) -> tuple[Action, ...]:
@@ -157,7 +158,9 @@ class Tree:
     def progress(self, state: int) -> float:
         """Return how much of the estimated cost to the goal a state has behind it."""
         whole, left = self.relaxed.h_add(self.space.start), self.relaxed.h_add(state)
-        return 1 - left / whole if 0 < whole < INFINITE and left < INFINITE else float(self.space.holds(state))
+        return (
+            1 - left / whole if 0 < whole < INFINITE and left < INFINITE else float(self.space.holds(state))
+        )
 
     def _score(self, parent: Node | None, move: Move | None, at: tuple[int, int, float]) -> Score:
         state, depth, g = at

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from planrun.plan.check import validate
 from planrun.plan.keys.search import parts_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planrun.plan.keys.checked import Checked
-    from planrun.plan.keys.outline import Included
+    from planrun.plan.keys.outline import Included, Outline
 
 
-def check_parts(checked: Checked, included: Included) -> None:
+def check_parts(
+    checked: Checked, included: Included, validated: Callable[[Outline, Included], Checked]
+) -> None:
     """Check the parts of a plan, report their problems, and keep them for the compiler.
 
-    A step with the id of a part that replaces another one is that part, taken by a search: it counts once.
+    `validated` checks what a plan means. A step with the id of a part that replaces another one is that part, taken by
+    a search: it counts once.
     """
     outline = checked.outline
     parts, steps = parts_of(outline.root), outline.root.get("steps")
@@ -27,7 +31,7 @@ def check_parts(checked: Checked, included: Included) -> None:
     others = [step for step in steps.value if not (_name(step) in names and step.get("replaces") is not None)]
     tree.value["steps"] = Node(SEQUENCE, [*others, *parts], steps.line, steps.col)
     del tree.value["search"]
-    found = validate.validated(outline.of_tree(tree), included)
+    found = validated(outline.of_tree(tree), included)
     for problem in found.problems:
         outline.add(problem)
     checked.parts = found

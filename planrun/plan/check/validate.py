@@ -65,7 +65,7 @@ def validated(outline: Outline, included: Included) -> Checked:
     if "search" in modules:
         from planrun.plan.check.parts import check_parts  # few plans have parts
 
-        check_parts(checked, included)
+        check_parts(checked, included, validated)
     included.schemas, included.matching, included.parsed = outline.schemas, outline.matching, formulas.parsed
     checked.problems = in_order(outline.problems)
     return checked

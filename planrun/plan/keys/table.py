@@ -4,8 +4,8 @@ A row says which field of the record `Step` or `Plan` the key becomes, and in wh
 that read it (`compile.compile`), make it canonical (`compile.canonical`), pack it (`compile.packed`) and show it
 (`diff.plain`, `reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
 
-Forms: word, seconds, number, amount, flag: plain values. words: texts that are taken as they are; names: the same, in any
-order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
+Forms: word, seconds, number, amount, flag: plain values. words: texts that are taken as they are; names: the same,
+in any order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
 expression. command: words of a shell. steps: ids. fragments: JSON Schemas by name. record: a record of plain data,
 of class `record`; records and checks: a list of such. All others stand for one field each.
 """

@@ -110,7 +110,8 @@ class Matcher(Written):
         "Deny and require: this risk and higher ones; allow: up to this one; a list: exactly these.", "high"
     )
     origin: Origin | Annotated[list[Origin], Field(min_length=1)] | None = key(
-        "Who wrote the step: the file, or a model; searched: the file, and planrun chose or moved it.", ["expanded", "replanned", "agent"]
+        "Who wrote the step: the file, or a model; searched: the file, and planrun chose or moved it.",
+        ["expanded", "replanned", "agent"],
     )
     ref: Patterns | None = key("The branch or tag that CI works on.", "release/*")
     event: Patterns | None = key("Why CI works on it.", "pull_request")

@@ -30,9 +30,7 @@ class Search(Written):
         "How many nodes of each depth beam search expands.", 5
     )
     mcts_iterations: Annotated[int, Field(ge=1, le=100_000)] | None = key("How often MCTS iterates.", 100)
-    max_tree_depth: Annotated[int, Field(ge=1, le=1000)] | None = key(
-        "How many actions a plan may have.", 10
-    )
+    max_tree_depth: Annotated[int, Field(ge=1, le=1000)] | None = key("How many actions a plan may have.", 10)
     max_tree_nodes: Positive | None = key("How many nodes the tree may have.", 1000)
     planning_timeout: Duration | None = key(
         "How long one search may take; then the best plan so far counts.", "1m"
