@@ -17,16 +17,20 @@ from planrun.search.find import find
 from planrun.search.space import Action, Problem, applied
 from planrun.search.tree import ALGORITHMS, Found, Limits
 
+_SIZE = {"max_tree_depth": 60, "max_tree_nodes": 20_000, "planning_timeout": 3600.0}
 BUDGETS = {
-    "beam": Limits("beam", beam_width=60, max_tree_depth=60, max_tree_nodes=20_000),
-    "mcts": Limits("mcts", mcts_iterations=1000, max_tree_depth=60, max_tree_nodes=20_000),
-    "astar": Limits("astar", max_tree_depth=60, max_tree_nodes=20_000),
+    "beam": Limits("beam", beam_width=60, **_SIZE),  # type: ignore[arg-type]
+    "mcts": Limits("mcts", mcts_iterations=1000, **_SIZE),  # type: ignore[arg-type]
+    "astar": Limits("astar", **_SIZE),  # type: ignore[arg-type]
 }
-"""For Blocksworld and Logistics, whose plans are longer than the default depth of 10; a release has the defaults."""
+"""For Blocksworld and Logistics, whose plans are longer than the default depth of 10; a release has the defaults.
+
+Nodes bound the work, not time: how fast the machine is does not change the result.
+"""
 TARGETS = {"beam": 1.05, "astar": 1.05, "mcts": 1.3}
 WORLDS: dict[str, tuple[Callable[[int, int], Problem], int, int]] = {
     "Blocksworld": (domains.blocksworld, 6, 5),
-    "Logistics": (domains.logistics, 3, 1),
+    "Logistics": (domains.logistics, 2, 1),
 }
 """A domain: its problems, and its size for all instances and for `--quick`."""
 Row = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import exp, log, sqrt
 from random import Random
 
 from planrun.search.relaxed import INFINITE
@@ -68,7 +68,10 @@ class Mcts:
         return child
 
     def _rollout(self, node: Node) -> float:
-        """Play to the goal or the depth of the tree, and return the score of where that ends."""
+        """Play to the goal or the depth of the tree; returns the score of where that ends, by the logistic function.
+
+        A clamped score would make all dear plans equal.
+        """
         space, relaxed = self.tree.space, self.tree.relaxed
         state, g, success, seen = node.state, node.g, node.score.success, {each.state for each in node.path()}
         played: list[tuple[Move, int]] = []
@@ -87,7 +90,8 @@ class Mcts:
         elif node.depth + len(played) >= self.tree.limits.max_tree_depth:
             self.tree.truncated.add("max_tree_depth")
         depth = node.depth + len(played)
-        return Score(success, self.tree.share(g), max(0.0, self.tree.progress(state)), depth).total
+        score = Score(success, self.tree.share(g), max(0.0, self.tree.progress(state)), depth)
+        return 1 / (1 + exp(min(50.0, -score.raw)))
 
     def _choice(self, choices: list[tuple[Move, int]]) -> tuple[Move, int]:
         if self.random.random() >= GREEDY:
