@@ -150,8 +150,7 @@ def replans(count: int, *, quick: bool) -> Iterator[Row]:
                 if not found.solved or not is_valid(problem, found.actions):
                     raise SystemExit(f"{name}: {algorithm} found no valid way")
                 ratios.append(found.cost / least if least else 1.0)
-            target = 1.1 if algorithm != "mcts" else 1.3
-            met = mean(ratios) <= target
+            met = mean(ratios) <= 1.1
             yield (
                 name,
                 algorithm,

@@ -171,7 +171,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "secret": (("full",), ((("full",), None, None), 1), None),
         "effect": (("full",), ((("full",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high")), ((("word", ("read-only", "low", "medium", "high")), None, None), 1), None),
-        "origin": (("word", ("file", "expanded", "replanned", "agent")), ((("word", ("file", "expanded", "replanned", "agent")), None, None), 1), None),
+        "origin": (("word", ("file", "searched", "expanded", "replanned", "agent")), ((("word", ("file", "searched", "expanded", "replanned", "agent")), None, None), 1), None),
         "ref": (("full",), ((("full",), None, None), 1), None),
         "event": (("full",), ((("full",), None, None), 1), None),
     },

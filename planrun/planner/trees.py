@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from planrun.search.find import Other
     from planrun.search.space import Action
     from planrun.search.tree import Found, Node
 
@@ -91,29 +92,33 @@ def _runner_up(found: Found) -> dict[str, Any] | None:
     if other is None:
         return None
     return {
-        "node": other.number,
-        "actions": [each.name for each in other.actions()],
+        "node": other.node.number if other.node else None,
+        "actions": [each.name for each in other.actions],
+        "cost": None if other.cost is None else _number(other.cost),
         "why": _why(found, other),
     }
 
 
-def _why(found: Found, other: Node) -> str:
+def _why(found: Found, other: Other) -> str:
     """Return why another way lost."""
-    best = found.tree.best
-    if best is None:
-        return f"no way to the goal was found; its score is {other.score.total:.3f}"
-    if other.status == "goal":
-        more = other.g - best.g
+    best, node = found.tree.best, other.node
+    if best is not None and other.cost is not None:
+        more = other.cost - best.g
         if more < 1e-6:
-            return f"it costs as much ({other.g:.1f}) and was found later"
-        return f"it costs {other.g:.1f}, which is {more:.1f} more"
-    if other.g + other.h >= best.g - 1e-9:
-        return f"it costs at least {other.g + other.h:.1f}, and the plan {best.g:.1f}"
-    if other.status == "deeper":
+            return f"it costs as much ({other.cost:.1f}) and was found later"
+        return f"it costs {other.cost:.1f}, which is {more:.1f} more"
+    assert node is not None
+    if best is None:
+        return f"no way to the goal was found; its score is {node.score.total:.3f}"
+    if node.g + node.h >= best.g - 1e-9:
+        return f"it costs at least {node.g + node.h:.1f}, and the plan {best.g:.1f}"
+    if node.status == "deeper":
         return f"it is at the depth of the tree ({found.limits.max_tree_depth}) and not at the goal"
     if found.limits.algorithm == "beam":
-        return f"its score of {other.score.raw:.3f} was not among the {found.limits.beam_width} best of its depth"
-    visits = f"; it was visited {other.visits} times" if found.limits.algorithm == "mcts" else ""
+        return (
+            f"its score of {node.score.raw:.3f} was not among the {found.limits.beam_width} best of its depth"
+        )
+    visits = f"; it was visited {node.visits} times" if found.limits.algorithm == "mcts" else ""
     return f"the search ended before it was expanded{visits}"
 
 

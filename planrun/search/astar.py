@@ -27,6 +27,7 @@ def astar(tree: Tree) -> bool:
         for move, state in tree.expand(node):
             g = node.g + move.cost
             if g >= known.get(state, INFINITE) - 1e-9:
+                tree.dearer.append((node, move, state))
                 continue
             if tree.is_over():
                 return False

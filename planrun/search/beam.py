@@ -34,6 +34,7 @@ def _children(tree: Tree, node: Node, seen: tuple[dict[int, float], dict[int, No
     for move, state in tree.expand(node):
         g = node.g + move.cost
         if g >= known.get(state, INFINITE) - 1e-9:
+            tree.dearer.append((node, move, state))
             continue
         if tree.is_over():
             return False

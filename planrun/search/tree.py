@@ -92,7 +92,7 @@ class Tree:
     clock: Callable[[], float] = monotonic
     nodes: list[Node] = field(default_factory=list)
     best: Node | None = None
-    others: list[Node] = field(default_factory=list)  # other ways to the goal
+    dearer: list[tuple[Node, Move, int]] = field(default_factory=list)  # to states known for less
     truncated: set[str] = field(default_factory=set)
     expanded: int = 0
     relaxed: Relaxation = field(init=False)

@@ -18,9 +18,9 @@ TRAP = """\
 version: 1
 search: {goal: published, start: [token, permit]SETTINGS}
 steps:
-  - {id: hurry, run: 'true', requires: permit, deletes: permit, provides: z, estimated_time: 1s, estimated_success: 1}
-  - {id: cheap, run: 'true', requires: [z, token], deletes: token, provides: y, estimated_time: 1s, estimated_success: 1}
-  - {id: cheap-end, run: 'true', requires: [y, token], provides: published, estimated_time: 1s, estimated_success: 1}
+  - {id: hurry, run: 'true', requires: permit, deletes: permit, provides: z, ONE}
+  - {id: cheap, run: 'true', requires: [z, token], deletes: token, provides: y, ONE}
+  - {id: cheap-end, run: 'true', requires: [y, token], provides: published, ONE}
   - {id: mint, run: 'true', provides: token, estimated_time: 10m, estimated_success: 1}
   - {id: long, run: 'true', requires: permit, provides: x, estimated_time: 20s, estimated_success: 1}
   - {id: long-end, run: 'true', requires: x, provides: published, estimated_time: 20s, estimated_success: 1}
@@ -43,7 +43,9 @@ steps:
 
 def write(folder: Path, text: str, settings: str = "", name: str = "plan.yml") -> None:
     """Write a plan with settings of its search."""
-    (folder / name).write_text(text.replace("SETTINGS", settings), "utf-8")
+    (folder / name).write_text(
+        text.replace("SETTINGS", settings).replace("ONE", "estimated_time: 1s, estimated_success: 1"), "utf-8"
+    )
 
 
 def tree(planrun: Command, folder: Path, *options: str, code: int = 0) -> dict[str, Any]:
@@ -76,7 +78,9 @@ def test_beam_is_the_default_and_its_width_decides_what_it_sees(planrun: Command
 
 
 @pytest.mark.shows("GM-31", "GM-35")
-def test_mcts_visits_by_ucb1_and_more_iterations_find_the_better_plan(planrun: Command, tmp_path: Path) -> None:
+def test_mcts_visits_by_ucb1_and_more_iterations_find_the_better_plan(
+    planrun: Command, tmp_path: Path
+) -> None:
     """One iteration finds no way, a hundred find the best one; same seed, same bytes; the root counts visits."""
     write(tmp_path, TRAP, ", algorithm: mcts")
     first, again = (planrun("tree", "plan.yml", "--json", cwd=tmp_path).stdout for _ in range(2))
@@ -97,7 +101,7 @@ def test_mcts_visits_by_ucb1_and_more_iterations_find_the_better_plan(planrun: C
 
 @pytest.mark.shows("GM-32", "GM-41")
 def test_astar_expands_by_lower_bounds_and_scores_have_named_parts(planrun: Command, tmp_path: Path) -> None:
-    """f never falls from one expanded node to the next, the plan is the cheapest, and the score is the weighted sum."""
+    """F never falls from one expanded node to the next, the plan is the cheapest, and the score is the weighted sum."""
     write(tmp_path, TRAP, ", algorithm: astar")
     search = tree(planrun, tmp_path)
     assert (names(search), search["optimal"]) == (LONG, True)
@@ -108,7 +112,9 @@ def test_astar_expands_by_lower_bounds_and_scores_have_named_parts(planrun: Comm
     assert all(node["visits"] == 0 for node in search["nodes"])
     for node in search["nodes"]:
         part = node["score"]
-        total = 0.4 * part["success"] + 0.3 * (1 - part["cost"]) + 0.3 * part["progress"] - 0.02 * part["depth"]
+        total = (
+            0.4 * part["success"] + 0.3 * (1 - part["cost"]) + 0.3 * part["progress"] - 0.02 * part["depth"]
+        )
         assert part["total"] == pytest.approx(min(1, max(0, total)), abs=1e-4)
     text = planrun("tree", "plan.yml", "--explain", cwd=tmp_path).stdout
     assert "score = 0.4*success + 0.3*(1-cost) + 0.3*progress - 0.02*depth" in text
@@ -116,7 +122,8 @@ def test_astar_expands_by_lower_bounds_and_scores_have_named_parts(planrun: Comm
 
 
 CHAIN = "version: 1\nsearch: {goal: f11SETTINGS}\nsteps:\n" + "".join(
-    f"  - {{id: s{at}, run: 'true', provides: f{at}{f', requires: f{at - 1}' if at else ''}}}\n" for at in range(12)
+    f"  - {{id: s{at}, run: 'true', provides: f{at}{f', requires: f{at - 1}' if at else ''}}}\n"
+    for at in range(12)
 )
 
 
@@ -187,7 +194,9 @@ def test_tree_actions_are_of_four_kinds_and_become_steps(planrun: Command, tmp_p
 
 
 @pytest.mark.shows("GP-77")
-def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(planrun: Command, tmp_path: Path) -> None:
+def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(
+    planrun: Command, tmp_path: Path
+) -> None:
     """The cheaper part is taken and no model asked; the finished step ran once; `tree` counts trees and replans."""
     write(tmp_path, RELEASE.replace("MIRROR", "echo by mirror > sent"), "  algorithm: astar")
     done = planrun("run", "plan.yml", cwd=tmp_path)
@@ -210,7 +219,9 @@ def _ledger(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_searches_are_limited_like_other_replans_and_can_be_turned_off(planrun: Command, tmp_path: Path) -> None:
+def test_searches_are_limited_like_other_replans_and_can_be_turned_off(
+    planrun: Command, tmp_path: Path
+) -> None:
     """`quick` allows one replan, so the second failure stays; without replan_on_failure only `replan` searches."""
     text = RELEASE.replace("MIRROR", "exit 3")
     write(tmp_path, text, "  thoroughness: quick")
@@ -223,7 +234,9 @@ def test_searches_are_limited_like_other_replans_and_can_be_turned_off(planrun: 
     assert [event["model"] for event in events(tmp_path, "planning_started")] == ["search: mcts"]
 
 
-def test_a_part_that_a_policy_denies_is_left_out_and_another_way_is_taken(planrun: Command, tmp_path: Path) -> None:
+def test_a_part_that_a_policy_denies_is_left_out_and_another_way_is_taken(
+    planrun: Command, tmp_path: Path
+) -> None:
     """The mirror is cheaper and denied; the courier comes instead, exactly as the reviewer wrote it."""
     text = RELEASE.replace("MIRROR", "echo by mirror > sent")
     write(tmp_path, text + "policy: {rules: [{deny: {step: mirror}}]}\n", "  algorithm: astar")

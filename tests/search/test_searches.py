@@ -43,7 +43,9 @@ def _cheapest(problem: Problem, start: frozenset[str] | None = None) -> float:
     return INFINITE
 
 
-PROBLEMS = [(problem, best) for problem in map(_random_problem, range(40)) if 0 < (best := _cheapest(problem))]
+PROBLEMS = [
+    (problem, best) for problem in map(_random_problem, range(40)) if (best := _cheapest(problem)) > 0
+]
 
 
 def test_astar_finds_the_cheapest_plan_and_says_so() -> None:
@@ -134,7 +136,9 @@ def test_each_algorithm_searches_in_its_own_way() -> None:
     levels = [node.depth for node in narrow.tree.nodes if node.expanded]
     assert len(levels) == len(set(levels))  # one node of each depth
     astar = find(_trap(), Limits("astar"))
-    bounds = [node.g + node.h for node in sorted(astar.tree.nodes, key=lambda node: node.expanded) if node.expanded]
+    bounds = [
+        node.g + node.h for node in sorted(astar.tree.nodes, key=lambda node: node.expanded) if node.expanded
+    ]
     assert bounds == sorted(bounds)
     assert (astar.cost, astar.optimal) == (20.0, True)
     assert all(node.visits == 0 for node in (*astar.tree.nodes, *wide.tree.nodes))
@@ -143,7 +147,18 @@ def test_each_algorithm_searches_in_its_own_way() -> None:
     assert (few.tree.root.visits, many.tree.root.visits) == (1, 100)
     other = runner_up(astar)
     assert other is not None
-    assert other.move is not None
+    assert ([action.name for action in other.actions], other.cost) == (["long", "hurry", "long-end"], 20.5)
+
+
+def test_the_runner_up_may_be_another_action_for_the_same_facts() -> None:
+    """Two ways to one state: the dearer one is the runner-up, with the rest of the plan, and its whole cost."""
+    a, b = (Action(name, provides=frozenset({"x"}), cost=cost) for name, cost in (("a", 3.0), ("b", 5.0)))
+    end = Action("end", frozenset({"x"}), frozenset({"goal"}), cost=1.0)
+    for algorithm in ("beam", "astar"):
+        found = find(Problem(frozenset(), frozenset({"goal"}), (a, b, end)), Limits(algorithm))
+        other = runner_up(found)
+        assert other is not None
+        assert (found.cost, [action.name for action in other.actions], other.cost) == (4.0, ["b", "end"], 6.0)
 
 
 def test_what_ucb1_leaves_alone_is_visited_less() -> None:

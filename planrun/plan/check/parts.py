@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from planrun.plan.keys.search import parts_of
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import Included, Outline
@@ -18,8 +20,8 @@ def check_parts(
 ) -> None:
     """Check the parts of a plan, report their problems, and keep them for the compiler.
 
-    `validated` checks what a plan means. A step with the id of a part that replaces another one is that part, taken by
-    a search: it counts once.
+    `validated` checks what a plan means. A step that is a part with edges is that part, taken by a search: it counts
+    once.
     """
     outline = checked.outline
     parts, steps = parts_of(outline.root), outline.root.get("steps")
@@ -27,14 +29,23 @@ def check_parts(
         return
     tree = Node(MAPPING, dict(outline.root.value), outline.root.line, outline.root.col)
     tree.keys = outline.root.keys
-    names = {name for part in parts if (name := _name(part))}
-    others = [step for step in steps.value if not (_name(step) in names and step.get("replaces") is not None)]
+    taken = {_name(part): to_data(part) for part in parts}
+    others = [step for step in steps.value if not _is_taken(step, taken)]
     tree.value["steps"] = Node(SEQUENCE, [*others, *parts], steps.line, steps.col)
     del tree.value["search"]
     found = validated(outline.of_tree(tree), included)
     for problem in found.problems:
         outline.add(problem)
     checked.parts = found
+
+
+def _is_taken(step: Node, parts: dict[str, Any]) -> bool:
+    part = parts.get(_name(step))
+    if part is None:
+        return False
+    return {
+        key: value for key, value in to_data(step).items() if key not in ("depends_on", "replaces")
+    } == part
 
 
 def _name(step: Node) -> str:
