@@ -203,7 +203,7 @@ def growth(*, quick: bool) -> Iterator[Row]:
 def measure(count: int, *, quick: bool) -> Report:
     """Measure everything."""
     report = Report()
-    head = (
+    head: Row = (
         "Domain",
         "Algorithm",
         "Valid",

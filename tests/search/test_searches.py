@@ -111,8 +111,8 @@ def _trap() -> Problem:
     """Return a problem in which the way that looks cheapest needs a token twice, and bars the other way."""
 
     def action(name: str, requires: str, provides: str, deletes: str, cost: float) -> Action:
-        sets = [frozenset(text.split()) for text in (requires, provides, deletes)]
-        return Action(name, *sets, cost=cost)
+        needs, gives, takes = [frozenset(text.split()) for text in (requires, provides, deletes)]
+        return Action(name, needs, gives, takes, cost)
 
     return Problem(
         frozenset({"token", "permit"}),

@@ -43,9 +43,8 @@ def _is_taken(step: Node, parts: dict[str, Any]) -> bool:
     part = parts.get(_name(step))
     if part is None:
         return False
-    return {
-        key: value for key, value in to_data(step).items() if key not in ("depends_on", "replaces")
-    } == part
+    written = to_data(step).items()
+    return bool({key: value for key, value in written if key not in ("depends_on", "replaces")} == part)
 
 
 def _name(step: Node) -> str:
