@@ -14,6 +14,7 @@ from planrun.approval.rules import decide
 from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError, spelled
 from planrun.llm.drafts import Fault
+from planrun.llm.plantext import AT_THE_END
 from planrun.model import graph
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
@@ -152,9 +153,9 @@ def _added(
     extra = [key for key, value in new.items() if key not in WRITTEN and given.get(key) != value]
     missing = [key for key in given if key not in WRITTEN and key not in new]
     if (
-        name != origin and "recovers" in missing
-    ):  # only the last of them completes the recovery of another step
-        missing.remove("recovers")
+        name != origin
+    ):  # only the last of them completes the recovery of another step, and what the whole provides
+        missing = [key for key in missing if key not in ("recovers", *AT_THE_END)]
     if "condition" in given and given["condition"] not in (new.get("condition"), _inner(new, given)):
         missing.append("condition")
     if extra or missing:

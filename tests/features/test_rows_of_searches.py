@@ -254,3 +254,44 @@ def test_without_another_way_the_failure_counts_and_says_why(planrun: Command, t
     bad = planrun("generate", "publishd", "--search", "-o", "new.yml", cwd=tmp_path)
     assert bad.returncode == 2
     assert 'provides the fact "publishd"' in bad.stderr
+
+
+SPLIT = """\
+version: 1
+search:
+  parts:
+    - {id: pack, run: echo pack > pack, requires: built, provides: packed}
+    - {id: sign, run: echo sign > sign, requires: built, provides: signed}
+    - {id: push, run: cat pack sign, requires: [packed, signed], provides: published}
+    - {id: other, run: exit 9, requires: never, provides: published}
+steps:
+  - {id: build, run: 'true', provides: built}
+  - {id: release, title: Release it, depends_on: [build], provides: published}
+  - {id: tell, run: 'true', depends_on: [release]}
+"""
+
+
+@pytest.mark.shows("GM-44")
+def test_an_abstract_step_is_split_into_parts_by_search(planrun: Command, tmp_path: Path) -> None:
+    """What it provides is the goal: parts that provide it together become its pieces, in their order, and run."""
+    write(tmp_path, SPLIT)
+    done = planrun("expand", "plan.yml", "--search", "-o", "new.yml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(planrun("show", "new.yml", "--json", cwd=tmp_path).stdout)["steps"]
+    assert {step["id"]: [edge["step"] for edge in step["depends_on"]] for step in steps} == {
+        "build": [],
+        "release-pack": ["build"],
+        "release-sign": ["build"],
+        "release": ["release-pack", "release-sign"],
+        "tell": ["release"],
+    }
+    assert [step["provides"] for step in steps] == [["built"], [], [], ["published"], []]
+    assert planrun("run", "new.yml", cwd=tmp_path).returncode == 0
+    write(
+        tmp_path,
+        SPLIT.replace("provides: published}\n  - {id: tell", "provides: sold}\n  - {id: tell"),
+        name="no.yml",
+    )
+    failed = planrun("expand", "no.yml", "--search", cwd=tmp_path)
+    assert failed.returncode == 1
+    assert "no way to sold found" in failed.stderr
