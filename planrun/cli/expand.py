@@ -12,7 +12,7 @@ from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cliutil.printing import say, say_bytes, say_json
-from planrun.cliutil.searching import LIMITS, SEARCH
+from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
 from planrun.diff.approvals import Terms
 from planrun.diff.cli import rows_of
 from planrun.diff.data import as_data
@@ -96,11 +96,7 @@ _HELP = """Expand the abstract steps of PLAN, for review.
 def _expand(words: list[str]) -> int:
     file, values = parse(words, EXPAND, "plan file")
     own = {option.name: values.pop(option.name, None) for option in _OWN}
-    limits = {name: own[name] for name in ("algorithm", "thoroughness", "seed") if own[name] is not None}
-    if limits and not own["search"]:
-        raise InvalidInput("--algorithm, --thoroughness and --seed are for --search")
-    if own["search"] and (own["offline"] or own["dry_run"]):
-        raise InvalidInput("--search does not go with --offline or --dry-run: it asks no model")
+    limits = limits_in(own, without=("offline", "dry_run"))
     order = Order(
         file=file,
         settings=Settings(**values, **limits),

@@ -15,7 +15,7 @@ from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
-from planrun.cliutil.searching import LIMITS, SEARCH
+from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data as faults_data
 from planrun.llm.offline import LEVELS, THRESHOLD
@@ -215,12 +215,8 @@ _HELP = f"""Write a plan for a goal, for review.
 def _generate(words: list[str]) -> int:
     operands, values = parse_all(words, GENERATE)
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
-    limits = {name: own[name] for name in ("algorithm", "thoroughness", "seed") if own[name] is not None}
+    limits = limits_in(own, without=("offline", "fallback", "dry_run"))
     settings = settings_of({**values, **limits, "expand": bool(own["expand"])})
-    if (own["parts"] or limits) and not own["search"]:
-        raise InvalidInput("--parts, --algorithm, --thoroughness and --seed are for --search")
-    if own["search"] and (own["offline"] or own["fallback"] or own["dry_run"]):
-        raise InvalidInput("--search does not go with --offline, --fallback or --dry-run: it asks no model")
     target = own["target"] or FILE
     if own["expand"] and (own["offline"] or not own["execute"]):
         raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")

@@ -67,7 +67,7 @@ def decomposed(plan: Plan, name: str, settings: Settings) -> Draft | str:
 
 
 def _piece(part: dict[str, Any], name: str, depends_on: tuple[str, ...]) -> DraftStep:
-    texts = {key: str(part[key]) for key in _TEXTS if key in part}
+    texts: dict[str, Any] = {key: str(part[key]) for key in _TEXTS if key in part}
     return DraftStep(id=name, depends_on=depends_on, **texts)
 
 

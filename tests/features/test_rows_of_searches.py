@@ -287,11 +287,8 @@ def test_an_abstract_step_is_split_into_parts_by_search(planrun: Command, tmp_pa
     }
     assert [step["provides"] for step in steps] == [["built"], [], [], ["published"], []]
     assert planrun("run", "new.yml", cwd=tmp_path).returncode == 0
-    write(
-        tmp_path,
-        SPLIT.replace("provides: published}\n  - {id: tell", "provides: sold}\n  - {id: tell"),
-        name="no.yml",
-    )
+    unknown = SPLIT.replace("[build], provides: published", "[build], provides: sold")
+    write(tmp_path, unknown, name="no.yml")
     failed = planrun("expand", "no.yml", "--search", cwd=tmp_path)
     assert failed.returncode == 1
     assert "no way to sold found" in failed.stderr
