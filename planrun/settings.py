@@ -74,6 +74,10 @@ class Settings(Record):
     max_tokens: int | None = None  # budget of model calls, in place of the plan's limits
     max_usd: float | None = None
     max_turns: int | None = None
+    search: bool = False  # failures are replanned by search, without a model
+    algorithm: str = ""  # of a search; empty: the plan's
+    thoroughness: str = ""  # of a search, in place of the plan's numbers
+    seed: int | None = None  # of a search
     run: str = ""  # the id that a queue chose for the run
     adopt: bool = False  # continue a run of another folder
     discard: bool = False  # drop the broken end of a run's ledger

@@ -175,7 +175,7 @@ def replan_option(
     """Return the option `replan` of the ledger, where the plan or `failed`, steps to replan on request, may need it."""
     if not admission:
         return {}
-    if not (plan.llm or failed or any([step.on_failure == "replan" for step in plan.steps])):  # noqa: C419 - half the time
+    if not (plan.llm or plan.search or failed or any([step.on_failure == "replan" for step in plan.steps])):  # noqa: C419 - half the time
         return {}
     return planner().replan_option(plan, settings, admission.layers, failed)
 
@@ -211,7 +211,9 @@ def _keep(
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:
     """Return the admission of a run, None where every step may start; `before`: the policies recorded in `rundir`."""
-    if not (plan.policy or plan.llm or settings.gates or before) and not any(map(_asks, plan.steps)):
+    if not (plan.policy or plan.llm or plan.search or settings.gates or before) and not any(
+        map(_asks, plan.steps)
+    ):
         return None
     from planrun.app.admission import Admission
 

@@ -36,9 +36,7 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
 
     Raises InvalidInput for a script that is no regular file or leads out of the workspace.
     """
-    if plan.notify or any(
-        step.scripts or step.mentions or not is_literal(step) for step in plan.everything()
-    ):
+    if plan.notify or any(step.scripts or step.mentions or not is_literal(step) for step in plan.reviewed()):
         from planrun.approval.scripts import collect  # few plans name scripts
 
         found = collect(plan, params, workspace)

@@ -17,6 +17,7 @@ from planrun.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.groups import chain
 from planrun.model.job import Passage
+from planrun.model.policy import REVIEWED
 from planrun.model.progress import LEFT_OUT
 from planrun.plan.kinds.question import question_of
 from planrun.reports.escape import line
@@ -267,7 +268,7 @@ class PolicyGates:
         """Return whether a step may start `job`; None: it starts no process."""
         passage = self._judged(step, state, job)
         if (
-            step.origin == "file"
+            step.origin in REVIEWED
             or job is None
             or passage.answer != "allow"
             or self._place.confinement is None

@@ -7,7 +7,7 @@ every other character itself.
 
 from __future__ import annotations
 
-from planrun.model.policy import TOPICS, Policy, fits_topic
+from planrun.model.policy import REVIEWED, TOPICS, Policy, fits_topic
 from planrun.model.record import Record
 from planrun.reports.policies import NO_POLICY
 
@@ -275,7 +275,7 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
                 return Decision(
                     answer=answer, rule=f"{name}:{rule.name}", reason=_reason_text(rule, facts, place)
                 )
-    written = facts.step.origin == "file"
+    written = facts.step.origin in REVIEWED
     level = policy.auto_approve if written else policy.llm_auto_approve
     key = "auto_approve" if written else "llm_auto_approve"
     source = "option" if option and written else name

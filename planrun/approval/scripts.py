@@ -49,7 +49,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    steps = [each for written in plan.everything() for each in (written, *written.verify_steps)]
+    steps = [each for written in plan.reviewed() for each in (written, *written.verify_steps)]
     for step in (*steps, *[step_of(target) for target in plan.notify if target.argv]):
         named = _named(step, params, workspace, later)
         asked.update(named)
@@ -73,7 +73,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
 def _made(plan: Plan) -> set[str]:
     """Return the files that the plan writes from its own text: their content was reviewed with the plan."""
     result: set[str] = set()
-    for step in plan.everything():
+    for step in plan.reviewed():
         if not step.action.is_script or not isinstance(step.action.script, str):
             continue
         words = step.action.script.replace(">", " > ").split()

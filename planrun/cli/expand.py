@@ -12,6 +12,7 @@ from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cliutil.printing import say, say_bytes, say_json
+from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
 from planrun.diff.approvals import Terms
 from planrun.diff.cli import rows_of
 from planrun.diff.data import as_data
@@ -56,6 +57,8 @@ _OWN = (
         help="Call no model: use planrun's own patterns, and skip steps that none matches.",
         scope=_SCOPE,
     ),
+    SEARCH.but(help="Call no model: search parts of the plan that provide what a step is to provide."),
+    *LIMITS,
     Option(
         flags=("--step",),
         name="steps",
@@ -93,9 +96,11 @@ _HELP = """Expand the abstract steps of PLAN, for review.
 def _expand(words: list[str]) -> int:
     file, values = parse(words, EXPAND, "plan file")
     own = {option.name: values.pop(option.name, None) for option in _OWN}
+    limits = limits_in(own, without=("offline", "dry_run"))
     order = Order(
         file=file,
-        settings=Settings(**values),
+        settings=Settings(**values, **limits),
+        search=bool(own["search"]),
         steps=tuple(own["steps"] or ()),
         target=str(own["output"] or ""),
         offline=bool(own["offline"]),

@@ -15,12 +15,14 @@ from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
+from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data as faults_data
 from planrun.llm.offline import LEVELS, THRESHOLD
 from planrun.llm.offline import classify as classify_text
 from planrun.model.planning import Llm
 from planrun.plan.schema.forms import as_duration
+from planrun.planner.compose import compose
 from planrun.planner.generate import Order, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
@@ -113,6 +115,17 @@ _OWN = (
         kind="flag",
         help="Call no model: use planrun's own pattern for the goal.",
     ),
+    SEARCH.but(help="Call no model: compose the plan for the facts in GOAL of steps of this project."),
+    Option(
+        flags=("--parts",),
+        name="parts",
+        kind="list",
+        section="Search",
+        metavar="FILE",
+        help="With --search: plans whose steps may be used; repeatable. Default: those here and in plans/.",
+        scope=_SCOPE,
+    ),
+    *LIMITS,
     Option(
         flags=("--fallback",),
         name="fallback",
@@ -202,7 +215,8 @@ _HELP = f"""Write a plan for a goal, for review.
 def _generate(words: list[str]) -> int:
     operands, values = parse_all(words, GENERATE)
     own = {option.name: values.pop(option.name, None) for option in (*_OWN, *_LLM)}
-    settings = settings_of({**values, "expand": bool(own["expand"])})
+    limits = limits_in(own, without=("offline", "fallback", "dry_run"))
+    settings = settings_of({**values, **limits, "expand": bool(own["expand"])})
     target = own["target"] or FILE
     if own["expand"] and (own["offline"] or not own["execute"]):
         raise InvalidInput("--expand is for --execute, and asks a model: it does not go with --offline")
@@ -213,7 +227,8 @@ def _generate(words: list[str]) -> int:
     order = _order(operands, own, settings, target)
     if own["dry_run"]:
         return _show_request(order)
-    return _made(order, target, forced=bool(own["force"]), at_once=bool(own["execute"]))
+    files = tuple(own["parts"] or ()) if own["search"] else None
+    return _made(order, target, files, forced=bool(own["force"]), at_once=bool(own["execute"]))
 
 
 def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:
@@ -238,14 +253,15 @@ def _llm(own: dict[str, Any]) -> Llm:
     return Llm(**fields)
 
 
-def _made(order: Order, target: str, *, forced: bool, at_once: bool) -> int:
+def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: bool, at_once: bool) -> int:
+    """Write a plan and show it; `files`: where a search takes steps from, None: a model or a pattern writes it."""
     activities: list[dict[str, str]] = []
 
     def tell(activity: str, message: str) -> None:
         activities.append({"activity": activity, "message": message})
         written.tell(message)
 
-    generated = write_plan(order, tell)
+    generated = write_plan(order, tell) if files is None else compose(order, files)
     result = None
     if generated.outcome == "accepted":
         _warn(generated, order)

@@ -110,6 +110,13 @@ TABLE = (
     Verb("lock", "[PLAN]", "review", "write a lockfile, for run --locked", "cli.approve:lock"),
     Verb("generate", "GOAL", "model", "write a plan for a goal, for review", "cli.generate:generate"),
     Verb("expand", "PLAN", "model", "expand its abstract steps, for review", "cli.expand:expand"),
+    Verb(
+        "tree",
+        "PLAN|RUN",
+        "model",
+        "show a search for a plan: nodes, scores, why others lost",
+        "cli.tree:tree",
+    ),
     Verb("replan", "RUN", "model", "ask a model for a recovery plan", "cli.replan:replan"),
     Verb(
         "classify",
@@ -165,7 +172,9 @@ SPELLED = {
         "plan": "review",
         **{name: name for name in ("diff", "risk", "approve", "reject", "decide", "lock")},
     },
-    "model": {name: name for name in ("generate", "expand", "replan", "classify", "memory", "errors")},
+    "model": {
+        name: name for name in ("generate", "expand", "replan", "tree", "classify", "memory", "errors")
+    },
 }
 """`planrun GROUP WORD`: the verb that it means. `cache` and `queue` have verbs of their own."""
 

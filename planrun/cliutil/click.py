@@ -47,7 +47,9 @@ _FIRST = (
     *("--strict", "--auto-approve", "--json", "--quiet"),
 )
 """The options that are used most, in the order of help."""
-_SECTIONS = (*("Selection", "Output and reports", "Approval and answers", "Models", "Cache and machine"),)
+_SECTIONS = (
+    *("Selection", "Output and reports", "Approval and answers", "Models", "Search", "Cache and machine"),
+)
 _COMPLETERS = {
     "STEP": complete_steps,
     "TAG": complete_tags,

@@ -279,6 +279,8 @@ def _inside(step: Node, path: str) -> Iterator[tuple[tuple[int, int], str]]:
 
 # Written by the model, or by the rules below.
 _OURS = ("id", "title", "description", "depends_on", "recovers", "replaces", "outputs", "estimated_tokens")
+AT_THE_END = ("requires", "provides", "deletes", "estimated_time", "estimated_success")
+"""Keys of the whole that its last piece keeps, and no other one has: facts hold when all of it has completed."""
 
 
 class Whole(Record):
@@ -329,8 +331,8 @@ def whole_of(plan: Plan, step: str) -> Whole:
         outputs=tuple(known.outputs),
         shell=" ".join(known.shell),
         followers=tuple([each.id for each in plan.steps if any(edge.on == step for edge in each.edges)]),
-        copied={name: text for name, text in texts.items() if name not in _OURS},
-        last=[texts[name][0] for name in ("recovers", "outputs") if name in texts],
+        copied={name: text for name, text in texts.items() if name not in (*_OURS, *AT_THE_END)},
+        last=[texts[name][0] for name in ("recovers", "outputs", *AT_THE_END) if name in texts],
         taken=frozenset([each.id for each in plan.steps]) - {step},
     )
 

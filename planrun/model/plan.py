@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.notify import Target
     from planrun.model.planning import Llm
     from planrun.model.policy import Origin, Policy
+    from planrun.model.search import Search
 
     Kind = str  # a key of `planrun.plan.kinds.KINDS`, "abstract" or "group"
     Section = Literal["steps", "finally", "rollback"]
@@ -320,6 +321,11 @@ class Step(Record):
     notes: str = ""
     tags: tuple[str, ...] = ()
     estimated_tokens: int = 0
+    requires: tuple[str, ...] = ()  # facts that must hold before it starts; these five are for the search
+    provides: tuple[str, ...] = ()  # that hold when it has completed
+    deletes: tuple[str, ...] = ()  # that do not hold any more then
+    estimated_time: float | None = None  # seconds, as long as no run shows it
+    estimated_success: float | None = None  # of an attempt, likewise
     edges: tuple[Edge, ...] = ()
     condition: Tree | None = None
     condition_text: str = ""
@@ -480,6 +486,7 @@ class Plan(Record):
     llm: Llm | None = None
     notify: tuple[Target, ...] = ()  # who is notified of a run
     mcp: tuple[Server, ...] = ()  # whose tools agents may call
+    search: Search | None = None  # how a way to a goal is searched
     source: bytes = b""  # the exact bytes of the file; a run keeps them
     files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
 
@@ -504,3 +511,8 @@ class Plan(Record):
     def everything(self) -> tuple[Step, ...]:
         """The steps, and what undoes them."""
         return (*self.steps, *[step.rollback.undo for step in self.steps if step.rollback])
+
+    def reviewed(self) -> tuple[Step, ...]:
+        """Everything that may run once the plan is reviewed: also what a search may take, and what undoes that."""
+        parts = self.search.parts if self.search else ()
+        return (*self.everything(), *parts, *[step.rollback.undo for step in parts if step.rollback])

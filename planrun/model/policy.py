@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from planrun.model.plan import Sandbox
 
     Level = Literal["none", "read-only", "low", "medium", "high"]
-    Origin = Literal["file", "expanded", "replanned", "agent"]
+    Origin = Literal["file", "searched", "expanded", "replanned", "agent"]
+
+
+REVIEWED = ("file", "searched")
+"""Origins of steps whose actions a person reviewed as they are."""
 
 
 class Match(Record):

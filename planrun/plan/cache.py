@@ -31,12 +31,12 @@ _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
     "plan/keys": "agents checked checks collaboration containers files formulas fragments gates instances mcp notify "
-    "outline params policy rollback sandbox services table tools top uses",
+    "outline params policy rollback sandbox search services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",
     "expressions": "grammar parse",
-    "model": "agenttypes collaboration globs groups mcp notify plan planning policy",
+    "model": "agenttypes collaboration globs groups mcp notify plan planning policy search",
     "risk": "actions classifier",
 }
 _DIGEST = 32  # bytes of a sha256

@@ -115,6 +115,7 @@ CODES: dict[str, str] = {
     "E299": "invalid variable of a template",
     "E300": "invalid target of notifications",
     "E301": "invalid sandbox",
+    "E302": "invalid facts or parts of a search",
     "E305": "invalid MCP server",
     "W301": "interpolations are not evaluated here",
     "W302": "quoting that may not protect",

@@ -23,6 +23,7 @@ from planrun.plan.load import load_bytes
 from planrun.plan.problems import name_hint
 from planrun.plan.yaml.file import read_source
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
+from planrun.planner.decompose import decomposed
 from planrun.planner.generate import masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
@@ -187,6 +188,7 @@ class Order(Record):
     steps: tuple[str, ...] = ()
     target: str = ""  # the file to write; empty: none
     offline: bool = False  # by planrun's own patterns, without a model
+    search: bool = False  # by parts of the plan, without a model
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -231,7 +233,7 @@ def finish(order: Order, on_progress: Callable[[str], None]) -> Finished:
     before, steps, expansion = _prepared(order)
     if not steps:
         return Finished(outcome="accepted", before=before, after=before)
-    if order.offline:
+    if order.offline or order.search:
         return _by_pattern(order, before, steps, expansion, on_progress)
     if why := why_no_model(order.settings, before.llm):
         raise InvalidInput(why)
@@ -263,16 +265,11 @@ def _by_pattern(
     order: Order, before: Plan, steps: list[str], expansion: Expansion, on_progress: Callable[[str], None]
 ) -> Finished:
     """Expand the steps for which no model is needed; report the others and leave them unchanged."""
-    repository = read_repository(without=[path for path in order.own if path])
-    known = {step.id: step for step in before.steps}
+    draft_of = _searching(order) if order.search else _matching(order, before)
     for name in steps:
-        step = known[name]
-        about = f"{before.goal} {step.title} {step.description}"
-        draft = expanded_of(name, step.title, about, repository)
-        if draft is None:
-            on_progress(
-                f'"{name}" stays without an action: no built-in pattern fits; write it, or expand it with a model'
-            )
+        draft = draft_of(expansion.plan, name)
+        if isinstance(draft, str):
+            on_progress(f'"{name}" stays without an action: {draft}; write it, or expand it with a model')
         elif (found := expansion.take(draft, name)) is not None:
             faults = tuple(found) if isinstance(found, list) else ()
             refusals = () if isinstance(found, list) else found.refusals
@@ -280,7 +277,8 @@ def _by_pattern(
             outcome: Any = "invalid" if faults else "denied"
             return Finished(outcome=outcome, before=before, faults=faults, refusals=refusals, message=message)
     if not expansion.pieces:
-        message = "no built-in pattern fits its abstract steps; write them, or expand them with a model"
+        what = "no part provides what its abstract steps are for" if order.search else _NO_PATTERN
+        message = f"{what}; write them, or expand them with a model"
         return Finished(outcome="invalid", before=before, message=message)
     return Finished(
         outcome="accepted",
@@ -290,6 +288,26 @@ def _by_pattern(
         pieces=expansion.pieces,
         analyses=expansion.analyses,
     )
+
+
+_NO_PATTERN = "no built-in pattern fits its abstract steps"
+
+
+def _matching(order: Order, before: Plan) -> Callable[[Plan, str], Draft | str]:
+    """Return what makes a draft of a step by planrun's own patterns."""
+    repository = read_repository(without=[path for path in order.own if path])
+
+    def draft_of(plan: Plan, name: str) -> Draft | str:
+        step = next(each for each in plan.steps if each.id == name)
+        about = f"{before.goal} {step.title} {step.description}"
+        return expanded_of(name, step.title, about, repository) or "no built-in pattern fits"
+
+    return draft_of
+
+
+def _searching(order: Order) -> Callable[[Plan, str], Draft | str]:
+    """Return what makes a draft of a step by search."""
+    return lambda plan, name: decomposed(plan, name, order.settings)
 
 
 def _asked(

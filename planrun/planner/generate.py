@@ -210,12 +210,12 @@ class Order(Record):
 class Generated(Record):
     """The result of an order; `text` and `plan` are set for `accepted`, `faults` and `refusals` say why not.
 
-    `source`: model, or template for planrun's own patterns; `cost`: usd of all calls, None if unknown;
-    `estimate`: the range of costs of the steps that a model still has to do.
+    `source`: model, template for planrun's own patterns, or search for the project's own steps; `cost`: usd of all
+    calls, None if unknown; `estimate`: the range of costs of the steps that a model still has to do.
     """
 
     outcome: Literal["accepted", "denied", "invalid", "infeasible", "failed", "budget", "stopped"]
-    source: Literal["model", "template"]
+    source: Literal["model", "template", "search"]
     complexity: Complexity
     text: str = ""
     plan: Plan | None = None

@@ -14,9 +14,11 @@ from planrun.approval.rules import decide
 from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError, spelled
 from planrun.llm.drafts import Fault
+from planrun.llm.plantext import AT_THE_END
 from planrun.model import graph
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
+from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import MAPPING, SCALAR
 from planrun.planner.conversation import Refused
@@ -65,6 +67,20 @@ class Bounds(Record):
     pending: frozenset[str] = frozenset()
     made_of: Mapping[str, str] = {}
     inherited: tuple[str, ...] = ()
+    # Parts of the reviewed plan, as plain data, by the id of the new step that each became.
+    parts: Mapping[str, Mapping[str, Any]] = {}
+
+
+def inspect_parts(plan: Plan, new: Sequence[str], bounds: Bounds) -> tuple[dict[str, str], ...]:
+    """Return the refusals for a plan to which a search added the parts `new`: nothing else may change."""
+    changed = tuple(_changes(plan, new, bounds))
+    if changed:
+        return changed
+    faults = [*_misplaced(plan, new, bounds), *_unguarded(plan, new, bounds)]
+    if faults:
+        at = int(faults[0].path[6:-1].partition("]")[0]) if faults[0].path.startswith("steps[") else 0
+        return (_refusal(new[at], f"bounds:{faults[0].rule}", faults[0].message),)
+    return (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
 
 
 def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fault] | None:
@@ -103,8 +119,26 @@ def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[st
             yield _refusal(name, "bounds:reviewed", "a step that was reviewed would change")
     for name in steps.keys() - steps_before.keys() - fresh:
         yield _refusal(name, "bounds:new", "a step that nobody wrote would be added")
+    if bounds.parts:
+        yield from _copied(plan, bounds)
+        return
     for name in new:
         yield from _added(name, steps.get(name), steps_before, bounds)
+
+
+def _copied(plan: Plan, bounds: Bounds) -> Iterator[dict[str, str]]:
+    """Yield a refusal for each new step that is not the reviewed part with edges alone."""
+    root, _ = parse(plan.source, plan.file)
+    assert root is not None  # it has been loaded
+    written = {raw.id: raw for raw in Outline(root, plan.file, plan.source).steps}
+    for name, part in bounds.parts.items():
+        keys = {key: to_data(node) for key, node in written[name].keys.items()} if name in written else {}
+        ours = {key: value for key, value in keys.items() if key not in ("id", "depends_on", "replaces")}
+        if (
+            ours != {key: value for key, value in part.items() if key != "id"}
+            or written[name].section != "steps"
+        ):
+            yield _refusal(name, "bounds:part", "it would differ from the part that was reviewed")
 
 
 def _added(
@@ -119,9 +153,9 @@ def _added(
     extra = [key for key, value in new.items() if key not in WRITTEN and given.get(key) != value]
     missing = [key for key in given if key not in WRITTEN and key not in new]
     if (
-        name != origin and "recovers" in missing
-    ):  # only the last of them completes the recovery of another step
-        missing.remove("recovers")
+        name != origin
+    ):  # only the last of them completes the recovery of another step, and what the whole provides
+        missing = [key for key in missing if key not in ("recovers", *AT_THE_END)]
     if "condition" in given and given["condition"] not in (new.get("condition"), _inner(new, given)):
         missing.append("condition")
     if extra or missing:

@@ -18,12 +18,15 @@ from planrun.app.copies import stored_plan
 from planrun.app.run import has_agents
 from planrun.app.session import NotStarted
 from planrun.engine.failures import is_typed
-from planrun.errors import EXIT_WAITING, Denied, InvalidInput, PlanrunError
+from planrun.errors import EXIT_WAITING, Denied, InternalError, InvalidInput, PlanrunError
+from planrun.llm.budget import Budget
 from planrun.model import events as ev
 from planrun.plan.problems import name_hint
 from planrun.planner import models
+from planrun.planner.bysearch import SearchReplanner, by_search
 from planrun.planner.conversation import Conversation, Result
 from planrun.planner.expand import Expansion, ExpansionContext, abstract_steps
+from planrun.planner.facts import limits_of
 from planrun.planner.generate import masker
 from planrun.planner.models import (
     RecordingOptions,
@@ -36,6 +39,9 @@ from planrun.planner.models import (
 )
 from planrun.planner.replan import Adoption, ReplanContext, Replanner, left_over
 from planrun.planner.repository import read_repository
+from planrun.records.history import path_of
+from planrun.records.history import read as read_history
+from planrun.records.rundir import home as records_home
 from planrun.reports.console import console
 from planrun.reports.escape import line
 
@@ -315,7 +321,7 @@ def failures_to_replan(state: RunState, wanted: tuple[str, ...], settings: Setti
     Raises InvalidInput for steps that did not fail and when no model may be asked, Denied after a refusal.
     """
     if why := why_no_replan(state.plan, settings):
-        raise InvalidInput(f"no model can replan: {why}")
+        raise InvalidInput(f"{_who(state.plan, settings)} can replan: {why}")
     if state.planning and state.planning.is_denied:
         run = state.started.run if state.started else "RUN"
         raise Denied(
@@ -412,6 +418,9 @@ def replan_option(
     line for the user).
     """
     llm = plan.llm
+    if searches(plan, settings):
+        wanting = [step.id for step in plan.main() if step.replan == "any"]
+        return _search_option(plan, settings, [*failed] or wanting) if failed or wanting else {}
     named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
     by_class = llm.replan_on_failure if llm and llm.enabled else "never"
     if not named and by_class == "never":
@@ -432,7 +441,27 @@ def why_no_replan(plan: Plan, settings: Settings, environ: Mapping[str, str] = o
         return "limits.max_replans is 0"
     if settings.locked:
         return "under --locked nothing but the locked plan runs"
-    return why_no_model(settings, plan.llm, environ)
+    return "" if searches(plan, settings) else why_no_model(settings, plan.llm, environ)
+
+
+def searches(plan: Plan, settings: Settings) -> bool:
+    """Return whether failures of a plan are replanned by search, and no model is asked."""
+    return settings.search or (plan.search is not None and plan.search.replan_on_failure)
+
+
+def _who(plan: Plan, settings: Settings) -> str:
+    return "no search" if searches(plan, settings) else "no model"
+
+
+def _search_option(plan: Plan, settings: Settings, named: list[str]) -> dict[str, Any]:
+    """Return the option `replan` of a run whose failures are replanned by search."""
+    if why := why_no_replan(plan, settings):
+        return {"replan": {"model": "", "most": 0, "told": f"no search can replan: {why}"}}
+    most = plan.limits.max_replans
+    llm = by_search(limits_of(plan, settings).algorithm)
+    times = "once" if most == 1 else f"up to {most} times"
+    text = f"a search may replan {times}, {_when('never', named)}; it takes steps and parts of the plan alone"
+    return {"replan": {"model": llm.model, "most": most, "told": text}}
 
 
 def _when(by_class: str, named: list[str]) -> str:
@@ -467,6 +496,8 @@ def replanner(
     """Return the replanner of a run that starts or resumes with the event whose fields `opening` has."""
     if not opening["options"].get("replan", {}).get("model") or session.admission is None:
         return None
+    if searches(state.plan, session.settings):
+        return _search_replanner(session, state, (steps, gates), opening)
     settings, llm = session.settings, llm_of(session.settings, state.plan.llm)
     mask = session.secrets.redactor.mask_text if session.secrets and session.secrets.redactor else None
 
@@ -480,6 +511,24 @@ def replanner(
     spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
     adoption = Adoption(session, steps, gates)
     return Replanner(context, steps.place, adoption, lambda state: spent.budget(state.planning))
+
+
+def _search_replanner(
+    session: Session, state: RunState, going: tuple[Steps, PolicyGates | None], opening: Mapping[str, Any]
+) -> Replanner:
+    def opened() -> Model:
+        raise InternalError("a search asks no model")
+
+    assert session.admission is not None
+    steps, gates = going
+    llm = by_search(limits_of(state.plan, session.settings).algorithm)
+    context = ReplanContext(llm, session.admission.layers, opened, session.clock)
+    context.context = opening["context"]
+    adoption = Adoption(session, steps, gates)
+    found = SearchReplanner(context, steps.place, adoption, lambda _: Budget("run", {}, {}))
+    found.settings = session.settings
+    found.history = read_history(path_of(records_home(session.workspace), state.plan))
+    return found
 
 
 def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:

@@ -167,7 +167,7 @@ class Revision:
             return list(self._faults_of(error, new))
         except InvalidInput as error:
             return [Fault(path="steps", rule="plan", message=str(error))]
-        return adoption.next_version(data, self._state, "replanned", self._later(plan, new)), new
+        return adoption.next_version(data, self._state, "replanned", self.later(plan, new)), new
 
     @property
     def _file(self) -> str:
@@ -271,7 +271,7 @@ class Revision:
             steps[-1] = steps[-1].but(replaces=(*steps[-1].replaces, *left))
         return steps
 
-    def _later(self, plan: Plan, new: Iterable[str]) -> set[str]:
+    def later(self, plan: Plan, new: Iterable[str]) -> set[str]:
         """Return the new steps and all after them, which were reviewed in another order."""
         found, waits = set(new), graph.waits(plan.main())
         left = set(self.pending) - {name for step in plan.steps for name in step.replaces}
@@ -472,7 +472,7 @@ class Replanner:
             return found
         plan, new = found
         bounds = Bounds(
-            before=_as_written(state, revision.text, self._adoption),
+            before=as_written(state, revision.text, self._adoption),
             layers=self._context.layers,
             context=self._context.context,
             failed=frozenset(revision.failed),
@@ -580,7 +580,7 @@ def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
     }
 
 
-def _as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:
+def as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:
     """Return the run's plan with the exact text of its file, which the state may hold masked."""
     plan = adoption.next_version(text, state, "file")
     return plan.but(version=state.plan.version)

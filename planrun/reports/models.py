@@ -9,7 +9,7 @@ from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.escape import code, inline, line
 from planrun.reports.facts import amount_of, limits_of
-from planrun.reports.versions import OUTCOMES
+from planrun.reports.versions import outcome_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -226,6 +226,9 @@ def event_line(
 ) -> tuple[str, str]:
     """Return the status whose icon fits, `partial` for a warning, and one clean line."""
     if isinstance(event, PlanningStarted):
+        if event.model.startswith("search: "):
+            algorithm = event.model.removeprefix("search: ")
+            return "running", line(f"searching another way ({algorithm}): {facts.names(event.steps)}")
         purpose = "a new plan" if event.purpose == "replan" else "concrete steps"
         return "running", line(f"asking {event.model} for {purpose}: {facts.names(event.steps)}")
     if isinstance(event, ModelRepeated):
@@ -236,7 +239,7 @@ def event_line(
         return "partial", crossing_line(event)
     if event.outcome == "revised":
         return "completed", f"the run continues with version {event.plan.get('version', '')} of its plan"
-    why = OUTCOMES.get(event.outcome, event.outcome)
+    why = outcome_words(state, event)
     if event.outcome == "budget":  # the event of the budget itself shows what is used up
         return "partial", why
     return "partial", line(f"{why}: {event.message}" if event.message else why)

@@ -33,6 +33,24 @@ OUTCOMES = {
 }
 
 
+_OF_SEARCH = {
+    **OUTCOMES,
+    "denied": "a policy denies the way that was found",
+    "invalid": "the way that was found does not fit into the plan",
+    "infeasible": "the search found no other way",
+    "failed": "the search failed",
+    "stopped": "the search was stopped",
+}
+
+
+def outcome_words(state: RunState, ended: PlanningEnded) -> str:
+    """Return in words how a planning ended, of a model or of a search."""
+    planning = state.planning
+    begun = [each.model for each in (planning.started if planning else ()) if each.steps == ended.steps]
+    known = _OF_SEARCH if begun and begun[-1].startswith("search: ") else OUTCOMES
+    return known.get(ended.outcome, ended.outcome)
+
+
 def versions(state: RunState) -> list[dict[str, Any]]:
     """Return every plan that a run went by, the first one first, as plain data.
 
@@ -118,7 +136,7 @@ def rows(state: RunState) -> Iterator[str]:
         for row in _changes(state, version):
             yield f"      {line(row)}"
     for ended in _fruitless(state):
-        yield f"  {line(_planning_row(ended))}"
+        yield f"  {line(_planning_row(state, ended))}"
         for row in _refusals(ended):
             yield f"      {line(row)}"
 
@@ -134,7 +152,7 @@ def page_sections(state: RunState) -> Iterator[str]:
             rows.append(f"  - {inline(version['message'], 1000)}\n")
         rows += [f"  - {inline(row, 500)}\n" for row in _changes(state, version)]
     for ended in _fruitless(state):
-        rows.append(f"- {inline(_planning_row(ended), 1500)}\n")
+        rows.append(f"- {inline(_planning_row(state, ended), 1500)}\n")
         rows += [f"  - {inline(row, 1000)}\n" for row in _refusals(ended)]
     yield "".join(rows)
 
@@ -162,7 +180,8 @@ def _tables(state: RunState) -> Iterator[Table]:
             note=". ".join(filter(None, notes)) + ".",
         )
     fruitless = [
-        (line(_planning_row(ended)), "\n".join(map(line, _refusals(ended)))) for ended in _fruitless(state)
+        (line(_planning_row(state, ended)), "\n".join(map(line, _refusals(ended))))
+        for ended in _fruitless(state)
     ]
     if fruitless:
         yield Table(
@@ -238,9 +257,9 @@ def _fruitless(state: RunState) -> list[PlanningEnded]:
     return [event for event in ended if event.outcome != "revised"][:_MOST]
 
 
-def _planning_row(ended: PlanningEnded) -> str:
+def _planning_row(state: RunState, ended: PlanningEnded) -> str:
     what = "replanning" if ended.purpose == "replan" else "expanding"
-    why = OUTCOMES.get(ended.outcome, ended.outcome)
+    why = outcome_words(state, ended)
     message = f": {ended.message}" if ended.message and not ended.refusals else ""
     return f"{what} {', '.join(ended.steps[:_MOST])}: {why}{message}"
 

@@ -19,7 +19,7 @@ BUILT = (
     "Plan", "Step", "Defaults", "Limits", "RetryPolicy", "RetryRule", "Backoff", "Check", "JsonSchemaCheck", "Param",
     "Value", "Matrix", "ForEach", "Ask", "Decide", "Option", "Policy", "Rule", "Matcher", "FailureRules", "Llm",
     "Cache", "Notification", "Webhook", "Slack", "Delegation", "Memory", "Messenger", "Reflection",
-    "Sandbox", "SandboxNetwork",
+    "Sandbox", "SandboxNetwork", "Search",
     "Reports",
     "Produced",
     "Rollback",

@@ -62,6 +62,10 @@ def validated(outline: Outline, included: Included) -> Checked:
     _check_actions(outline)
     _check_texts(outline)
     _check_limits(outline)
+    if "search" in modules:
+        from planrun.plan.check.parts import check_parts  # few plans have parts
+
+        check_parts(checked, included, validated)
     included.schemas, included.matching, included.parsed = outline.schemas, outline.matching, formulas.parsed
     checked.problems = in_order(outline.problems)
     return checked
@@ -84,6 +88,7 @@ _CHECKED = (
     "mcp",
     "collaboration",
     "sandbox",
+    "search",
 )
 
 

@@ -49,6 +49,8 @@ class Compiler(StepCompiler):
             fields["notify"] = module("notify").of_plan(self.outline, root["notify"])
         if "mcp" in root:
             fields["mcp"] = module("mcp").servers_of(self.root)
+        if "search" in root:
+            self._search(root, fields)
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
         if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419
@@ -59,6 +61,22 @@ class Compiler(StepCompiler):
             **{name: value for name, value in fields.items() if value not in ((), {}) or name == "steps"}
         )
         return plan.but(digest=digest(plan))
+
+    def _search(self, root: dict[str, Any], fields: dict[str, Any]) -> None:
+        """Fill in the search, with its parts as steps, and the replans that its thoroughness allows."""
+        from planrun.model.search import PRESETS  # few plans search
+        from planrun.plan.keys.search import parts_of
+
+        search = module("search").search_of(root["search"])
+        if self.checked.parts is not None:
+            ids = {id(part) for part in parts_of(self.root)}
+            inner = StepCompiler(self.checked.parts)
+            parts = [inner.step(raw) for raw in self.checked.parts.outline.steps if id(raw.node) in ids]
+            search = search.but(parts=tuple(parts))
+        fields["search"] = search
+        limits = root.get("limits")
+        if "thoroughness" in root["search"].value and (limits is None or limits.get("max_replans") is None):
+            fields["limits"] = fields["limits"].but(max_replans=PRESETS[search.thoroughness]["max_replans"])
 
     def steps(self) -> list[Step]:
         """Return every step, with all that those become which have instances, or use a plan."""

@@ -31,6 +31,8 @@ def pack(plan: Plan) -> dict[str, Any]:
         fields["policy"] = _pack_policy(plan.policy)
     if plan.llm is not None:
         fields["llm"] = vars(plan.llm)
+    if plan.search is not None:
+        fields["search"] = {**vars(plan.search), "parts": [_pack_step(step) for step in plan.search.parts]}
     if plan.notify:
         fields["notify"] = [vars(target) for target in plan.notify]
     if plan.mcp:
@@ -96,6 +98,11 @@ def unpack(data: dict[str, Any], file: str, source: bytes, files: dict[str, byte
         data["policy"] = _unpack_policy(data["policy"])
     if "llm" in data:
         data["llm"] = Llm(**data["llm"])
+    if "search" in data:
+        from planrun.model.search import Search  # few plans search
+
+        parts = tuple([steps.unpacked(fields) for fields in data["search"].pop("parts")])
+        data["search"] = Search(**{**data["search"], **({"parts": parts} if parts else {})})
     if "notify" in data:
         from planrun.model.notify import Target  # few plans notify
 

@@ -43,6 +43,8 @@ class StepCompiler:
         policy, llm = self.root.get("policy"), self.root.get("llm")
         self.policy = None if policy is None or around else self._policy(policy)
         self.llm = None if llm is None or around else llm_of(llm)
+        search = None if around else self.root.get("search")
+        self.searches = search is not None and module("search").search_of(search).replan_on_failure
         defaults = self.root.get("defaults")
         self.defaults: dict[str, Node] = (
             defaults.value if defaults is not None and defaults.kind == MAPPING else {}
@@ -255,6 +257,7 @@ READ: dict[str, Callable[[StepCompiler, RawStep | None, Node], Any]] = {
     "word": lambda _compiler, _step, node: node.value,
     "number": lambda _compiler, _step, node: as_int(node),
     "flag": lambda _compiler, _step, node: as_bool(node),
+    "amount": lambda _compiler, _step, node: float(as_number(node)),
     "seconds": lambda _compiler, _step, node: as_duration(node.value),
     "words": _words,
     "names": _words,
@@ -325,7 +328,9 @@ def meaning_of_failure(compiler: StepCompiler, fields: dict[str, Any]) -> None:
         fields["on_failure"] = "block"
     if fields.get("section") == "finally" or fields["action"].asks or compiler.around is not None:
         return
-    if fields.get("on_failure") == "replan":
+    if fields.get("on_failure") == "replan" or (
+        compiler.searches and "on_failure" not in fields and "provides" in fields
+    ):
         fields["replan"] = "any"
     elif (
         compiler.llm is not None and "on_failure" not in fields and compiler.llm.replan_on_failure != "never"

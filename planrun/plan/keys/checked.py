@@ -16,7 +16,8 @@ class Checked:
     """A plan after validation: all problems in file order, and the input of the compiler."""
 
     __slots__ = (
-        "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "problems", "services",
+        "formulas", "gates", "gives", "groups", "outline", "outputs", "params", "parts", "problems",
+        "services",
     )  # fmt: skip
 
     def __init__(
@@ -36,6 +37,7 @@ class Checked:
         self.gives: dict[str, Type] = {}  # the types of the plan's own outputs, as far as they are known
         self.services: frozenset[str] = frozenset()
         self.problems: list[Problem] = []
+        self.parts: Checked | None = None  # the plan with the steps that a search may take
 
     @property
     def count(self) -> int:

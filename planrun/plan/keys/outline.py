@@ -166,6 +166,12 @@ class Outline:
             for raw in self.steps:
                 self.stands_like(raw.node, raw.at)
 
+    def of_tree(self, root: Node) -> Outline:
+        """Return the outline of a tree made of nodes of this one; places in it are those of this file."""
+        found = Outline(root, self.file, b"", sound=self.sound, origins=self.origins)
+        found._lines |= self._lines
+        return found
+
     @property
     def is_full(self) -> bool:
         """Whether the limit of errors is reached, so that nothing more needs to be checked."""

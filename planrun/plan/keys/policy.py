@@ -105,7 +105,7 @@ def check(checked: Checked) -> None:
     if policy is None or policy.kind != MAPPING:
         return
     check_rules(outline, policy)
-    known: dict[str, Collection[str]] = {"step": outline.by_id, "secret": declared_secrets(outline.root)}
+    known: dict[str, Collection[str]] = {"step": _ids(outline), "secret": declared_secrets(outline.root)}
     for field, word in _words(policy):
         if field in known and "*" not in word.value and word.value not in known[field]:
             code = "E202" if field == "step" else "E232"
@@ -174,6 +174,16 @@ def _says_nothing(policy: Node, matcher: Node) -> bool:
     risks = [node.value for node in entries(matcher.get("risk"))]
     highest = max((LEVELS.index(risk) for risk in risks if risk in LEVELS), default=len(LEVELS) - 1)
     return bool(levels) and min(levels) >= highest
+
+
+def _ids(outline: Outline) -> Collection[str]:
+    """Return the ids of the steps, and of the parts that a search may make steps of."""
+    if outline.root.get("search") is None:
+        return outline.by_id
+    from planrun.plan.keys.search import parts_of  # few plans search
+
+    names = [part.get("id") for part in parts_of(outline.root) if part.kind == MAPPING]
+    return {*outline.by_id, *[node.value for node in names if node is not None and node.kind == SCALAR]}
 
 
 def _level(policy: Node, key: str, otherwise: str) -> int:

@@ -4,8 +4,8 @@ A row says which field of the record `Step` or `Plan` the key becomes, and in wh
 that read it (`compile.compile`), make it canonical (`compile.canonical`), pack it (`compile.packed`) and show it
 (`diff.plain`, `reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
 
-Forms: word, seconds, number, flag: plain values. words: texts that are taken as they are; names: the same, in any
-order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
+Forms: word, seconds, number, amount, flag: plain values. words: texts that are taken as they are; names: the same,
+in any order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
 expression. command: words of a shell. steps: ids. fragments: JSON Schemas by name. record: a record of plain data,
 of class `record`; records and checks: a list of such. All others stand for one field each.
 """
@@ -131,6 +131,11 @@ _STEP = (
     _key("owner", holds="literal", role="people", shown="owner", grouped=True, undone=True, masked=True),
     _key("notes", role="people", grouped=True, masked=True),
     _key("estimated_tokens", form="number", role="people", shown="estimated_tokens"),
+    _key("requires", form="names", module="search", role="flow", shown="requires"),
+    _key("provides", form="names", module="search", role="flow", shown="provides"),
+    _key("deletes", form="names", module="search", role="flow", shown="deletes"),
+    _key("estimated_time", form="seconds", role="people", shown="estimated_time_s"),
+    _key("estimated_success", form="amount", role="people", shown="estimated_success"),
     _key("lock", form="names", role="flow"),
     _key("idempotent", form="flag", role="flow"),
     _key("track_files", form="flag", general=True),
@@ -172,6 +177,7 @@ _PLAN = (
     _key("policy", form="policy", module="policy", diff=False),
     _key("llm", form="llm", module="collaboration", merged=True),
     _key("notify", form="notify", module="notify"),
+    _key("search", form="search", module="search"),
     _key("containers", form="", field="", merged=True),
     _key("agents", form="", field="", module="agents", merged=True),
     _key("mcp", form="mcp", module="mcp", merged=True),

@@ -37,7 +37,7 @@ _MEANINGLESS = {
     "rollback": "add one to each step of that plan that can be undone",
 }
 # Keys at the top of a plan that count for the plan that is run, and not for those that it uses.
-_INEFFECTIVE = ("policy", "llm", "schedule", "concurrency", "notify", "mcp")
+_INEFFECTIVE = ("policy", "llm", "schedule", "concurrency", "notify", "mcp", "search")
 _LIMITS_THAT_COUNT = ("max_parallel", "max_steps", "max_items")
 
 

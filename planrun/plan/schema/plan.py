@@ -33,6 +33,7 @@ from planrun.plan.schema.fields import (
 )
 from planrun.plan.schema.mcp import Mcp
 from planrun.plan.schema.notify import Notifications
+from planrun.plan.schema.search import Search
 from planrun.plan.schema.step import (
     AgentType,
     Decide,
@@ -81,7 +82,7 @@ class Llm(Written):
 
 
 Level = Literal["none", "read-only", "low", "medium", "high"]
-Origin = Literal["file", "expanded", "replanned", "agent"]
+Origin = Literal["file", "searched", "expanded", "replanned", "agent"]
 FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
 Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
 
@@ -110,7 +111,8 @@ class Matcher(Written):
         "Deny and require: this risk and higher ones; allow: up to this one; a list: exactly these.", "high"
     )
     origin: Origin | Annotated[list[Origin], Field(min_length=1)] | None = key(
-        "Who wrote the step: the file, or a model.", ["expanded", "replanned", "agent"]
+        "Who wrote the step: the file, or a model; searched: the file, and planrun chose or moved it.",
+        ["expanded", "replanned", "agent"],
     )
     ref: Patterns | None = key("The branch or tag that CI works on.", "release/*")
     event: Patterns | None = key("Why CI works on it.", "pull_request")
@@ -262,6 +264,10 @@ class Plan(Written):
     notify: Notifications | None = key(
         "Who is notified when a run fails, recovers or waits.",
         [{"slack": {"url_secret": "SLACK_URL"}, "on": ["failed", "recovered"]}],
+    )
+    search: Search | None = key(
+        "How planrun searches a way to a goal by itself, and what it may use besides the steps.",
+        {"goal": "published", "algorithm": "astar"},
     )
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}

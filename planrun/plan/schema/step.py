@@ -467,6 +467,15 @@ class Step(Written):
     owner: Line | None = key("The owner: who is responsible for it.", "team-core")
     notes: Text | None = key("Anything else worth knowing.", "Slow on the first run.")
     estimated_tokens: Count | None = key("How many tokens a model is expected to use.", 3000)
+    requires: Lines | None = key("Facts that must hold before it starts, for the search.", ["tested"])
+    provides: Lines | None = key("Facts that hold when it has completed, for the search.", ["published"])
+    deletes: Lines | None = key("Facts that do not hold any more when it has completed.", ["staged"])
+    estimated_time: Duration | None = key(
+        "How long it is expected to take, as long as no run shows it.", "3m"
+    )
+    estimated_success: Annotated[float, Field(ge=0.01, le=1)] | None = key(
+        "How likely an attempt succeeds, as long as no run shows it.", 0.8
+    )
     idempotent: bool | None = key("false: never run again when it is unknown how it ended.", example=False)
 
     secrets: EnvNames | None = key(

@@ -133,7 +133,8 @@ class Pages:
         if step.status not in ("completed", "running", "pending"):
             yield "Reason", reason(step) if step.status == "failed" else facts.sentence(step)
         if step.step.origin != "file":
-            yield "Written by", f"a model ({step.step.origin})"
+            author = "the plan; chosen or moved by a search" if step.step.origin == "searched" else "a model"
+            yield "Written by", f"{author} ({step.step.origin})"
         if not self.is_large or step.status != "completed":
             yield from self._about(step)
         if decided := decision(step):

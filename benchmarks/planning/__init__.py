@@ -1,0 +1,1 @@
+"""Searches measured against optimal planners: validity, cost, replans, expected cost, growth."""
