@@ -22,6 +22,9 @@ class Settings(Record):
     until: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
+    shard: str = ""  # N/M: the part of the steps that this machine runs
+    legs: tuple[str, ...] = ()  # groups whose instances are split into shards
+    timings: str = ""  # durations for the split into shards
     skip_abstract: bool = False  # leave out steps without an action
     jobs: int | None = None
     strict: bool = False

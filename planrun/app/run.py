@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
 from planrun.engine import Options
+from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
@@ -153,12 +154,26 @@ def selection_of(
     abstract = [step.id for step in plan.steps if step.kind == "abstract"]
     if abstract and settings.skip_abstract:
         wanted["skip"] = [*wanted.get("skip", ()), *abstract]
+    if settings.shard:
+        wanted |= _shard_of(plan, settings)
     if not wanted:
         return wanted, None, abstract
     from planrun.app.selection import select  # few runs select steps
 
     selected = select(plan, wanted)
     return wanted, selected, [name for name in abstract if selected is None or name in selected]
+
+
+def _shard_of(plan: Plan, settings: Settings) -> dict[str, list[str]]:
+    """Return a shard as a selection; `--skip` leaves steps out of every shard."""
+    import os
+
+    from planrun.app.sharding import request, selection  # few runs are one of several
+
+    if settings.only or settings.start or settings.until or settings.tag:
+        raise InvalidInput("--shard selects the steps itself: without --only, --from, --until and --tag")
+    wanted = request(settings.shard, settings.legs, settings.timings, os.environ)
+    return selection(plan, wanted, os.path.join(current_folder(), records.HOME))
 
 
 def replan_option(

@@ -83,6 +83,8 @@ TABLE = (
     Verb("pause", "RUN", "runs", "pause a run until it is resumed", "cli.stop:pause"),
     Verb("cancel", "RUN", "runs", "cancel a run from another shell", "cli.stop:cancel"),
     Verb("finalize", "RUN", "runs", "roll back and clean up a run that was interrupted", "cli.stop:finalize"),
+    Verb("shard", "N/M|M [PLAN]", "runs", "split a plan over several machines", "shards.cli:shard"),
+    Verb("merge", "DIR...", "runs", "merge the reports of shards into one verdict", "shards.cli:merge"),
     Verb("stats", "", "runs", "show durations and failures over many runs", "stats.cli:stats"),
     Verb("replay", "[RUN]", "runs", "replay its records, also under another plan", "replays.cli:replay"),
     Verb("verify", "[RUN]", "runs", "check that the ledger of a run is unchanged", "runs.cli:verify"),
@@ -148,7 +150,7 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{name: name for name in ("finalize", "stats", "replay", "verify", "prune")},
+        **{name: name for name in ("finalize", "shard", "merge", "stats", "replay", "verify", "prune")},
     },
     "review": {
         "plan": "review",
