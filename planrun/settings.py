@@ -45,6 +45,7 @@ class Settings(Record):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     verbose: bool = False  # show details that few runs need
     in_program: bool = False  # a Python program runs the plan, and stdout belongs to it
+    ci_masks: bool = False  # the CI system is told to mask the plan's secrets
     no_input: bool = False  # ask nothing on the terminal
     cache: bool = True  # use compiled plans and cached step results
     cache_store: str = ""  # a shared folder of step results

@@ -97,6 +97,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     if plan.llm or model or has_agents(plan):
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
+        mask_in_ci(settings, secrets)
         session.secrets, session.admission = secrets, admission
         session.confine(plan)
         run = settings.run or records.new_run_id()
@@ -218,6 +219,14 @@ def _keep(
 
     kept = add_scripts(rundir, scripts) if scripts else ()
     return kept + (add_files(rundir, plan.files) if plan.files else ())
+
+
+def mask_in_ci(settings: Settings, secrets: RunSecrets | None) -> None:
+    """Have the CI system mask the secrets of a run where the caller wants it, before anything is printed."""
+    if settings.ci_masks:
+        from planrun.app.cimasks import announce  # few callers want it
+
+        announce(secrets, on_stderr=settings.json or settings.in_program)
 
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:

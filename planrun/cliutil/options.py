@@ -257,6 +257,13 @@ RUNNING = (
         help="Print the run's ledger.json on stdout.",
     ),
     Option(
+        flags=("--ci-masks",),
+        name="ci_masks",
+        section="Output and reports",
+        kind="flag",
+        help="Have the CI system mask the plan's secrets in the whole job. The commands in the log contain the values.",
+    ),
+    Option(
         flags=("--no-input",),
         name="no_input",
         section="Approval and answers",
