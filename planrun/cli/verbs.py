@@ -91,6 +91,13 @@ TABLE = (
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
     Verb("review", "[PLAN]", "review", "review a change of a plan, for pull requests", "diff.cli:review"),
     Verb("diff", "[OLD] [NEW]", "review", "show what changed in the meaning of a plan", "diff.cli:diff"),
+    Verb(
+        "comment",
+        "[REVIEW.JSON]",
+        "review",
+        "write a review as one comment of a pull request",
+        "pullrequests.cli:comment",
+    ),
     Verb("risk", "COMMAND", "review", "show the class of risk of a command, and why", "cli.risk:risk"),
     Verb(
         "approve",
@@ -154,7 +161,7 @@ SPELLED = {
     },
     "review": {
         "plan": "review",
-        **{name: name for name in ("diff", "risk", "approve", "reject", "decide", "lock")},
+        **{name: name for name in ("diff", "comment", "risk", "approve", "reject", "decide", "lock")},
     },
     "model": {name: name for name in ("generate", "expand", "replan", "classify", "memory", "errors")},
 }
