@@ -244,4 +244,4 @@ def test_an_invalid_plan_is_told_with_its_places(project: Command) -> None:
     done = project("comment", "bad/review.json", "--dry-run")
     assert done.returncode == 0
     assert "### Plan `bad.yml` is not valid" in done.stdout
-    assert "- `bad.yml:3:12` E" in done.stdout
+    assert "- `bad.yml:3:13` E104 unknown key" in done.stdout
