@@ -110,10 +110,21 @@ def _approving(inputs: Inputs, origin: Origin) -> list[str]:
     if origin.proposed or origin.doubtful:
         raise RefusedError("an approval is taken for merged plans only, not in pull requests")
     words = [f"--param={value}" for value in inputs.values("params")]
-    words += [f"--{name}={value}" for name in ("digest", "environment", "pull-request") if (value := inputs.text(name))]
+    words += [
+        f"--{name}={value}"
+        for name in ("digest", "environment", "pull-request")
+        if (value := inputs.text(name))
+    ]
     if len(words) == len([word for word in words if word.startswith(("--param=", "--digest="))]):
-        raise UnusableInputError("mode approve needs the input pull-request or environment: it says who approves")
-    return [*words, f"--output={inputs.text('approval-file') or 'planrun-approval.json'}", "--", inputs.text("plan")]
+        raise UnusableInputError(
+            "mode approve needs the input pull-request or environment: it says who approves"
+        )
+    return [
+        *words,
+        f"--output={inputs.text('approval-file') or 'planrun-approval.json'}",
+        "--",
+        inputs.text("plan"),
+    ]
 
 
 def _sharding(inputs: Inputs, _origin: Origin) -> list[str]:

@@ -11,7 +11,7 @@ import sys
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.reports.ci import vendor
-from planrun.reports.published import vso
+from planrun.reports.logcommands import vso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,12 @@ def announce(secrets: RunSecrets | None, *, on_stderr: bool) -> None:
             "--ci-masks: GitHub, Gitea, Forgejo, Azure and Buildkite can be told what to mask, and this is none of them"
         )
     values = list(secrets.declared.values()) if secrets else []
-    rows = [row for value in values for row in dict.fromkeys([value, *value.splitlines()]) if len(row) >= _SHORTEST]
+    rows = [
+        row
+        for value in values
+        for row in dict.fromkeys([value, *value.splitlines()])
+        if len(row) >= _SHORTEST
+    ]
     if system == "buildkite":
         _redact(rows)
         return

@@ -142,7 +142,7 @@ def split(plan: Plan, wanted: Request, seconds: Mapping[str, float]) -> Split:
 
 
 def _legs(plan: Plan, groups: Iterable[str]) -> list[list[str]]:
-    """Return the instances of these groups, each with the steps inside of it; raises InvalidInput where there are none."""
+    """Return the instances of these groups, each with the steps inside of it; raises InvalidInput without any."""
     by_id = {step.id: step for step in plan.main()}
     found: dict[str, list[str]] = {}
     for name in groups:
@@ -214,7 +214,9 @@ def seconds_of(plan: Plan, timings: str, home: str) -> dict[str, float]:
             raise InvalidInput(f"--timings: {timings} is too large for a ledger.json")
         with open(timings, "rb") as file:
             steps = json.loads(file.read())["steps"]
-        return {step["id"]: _spent(step) for step in steps if step["status"] == "completed" and step["attempts"]}
+        return {
+            step["id"]: _spent(step) for step in steps if step["status"] == "completed" and step["attempts"]
+        }
     except OSError as error:
         raise InvalidInput(f"--timings: cannot read {timings}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):

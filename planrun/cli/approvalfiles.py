@@ -94,11 +94,17 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
 def _refuse_mixed(given: dict[str, Any]) -> None:
     """Raise InvalidInput for options that exclude each other."""
     if given["pull"] and (given["steps"] or given["approver"]):
-        raise InvalidInput("--pull-request: the comment names the steps and the approver; leave out --step and --approver")
+        raise InvalidInput(
+            "--pull-request: the comment names the steps and the approver; leave out --step and --approver"
+        )
     if given["environment"] and (given["pull"] or given["approver"]):
-        raise InvalidInput("--environment: GitHub names the approver; leave out --approver and --pull-request")
+        raise InvalidInput(
+            "--environment: GitHub names the approver; leave out --approver and --pull-request"
+        )
     if given["environment"] and not given["digest"]:
-        raise InvalidInput("--environment needs --digest: that of the review which the approver of the environment saw")
+        raise InvalidInput(
+            "--environment needs --digest: that of the review which the approver of the environment saw"
+        )
     if not given["pull"] and (given["level"] or given["own"]):
         raise InvalidInput("--permission and --allow-author belong to --pull-request")
 
@@ -109,7 +115,9 @@ def _refuse_other_digest(file: str, wanted: str, digest: str) -> None:
     if wanted and (short or set(wanted) - set("0123456789abcdef")):
         raise InvalidInput(f"--digest takes at least {SHORTEST_DIGEST} characters of a digest, 0-9 and a-f")
     if wanted and not digest.startswith(wanted):
-        raise Denied(f"{file} has the digest {digest[:12]}, and what was reviewed is {wanted[:12]}: review it again")
+        raise Denied(
+            f"{file} has the digest {digest[:12]}, and what was reviewed is {wanted[:12]}: review it again"
+        )
 
 
 def write_lock_file(

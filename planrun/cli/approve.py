@@ -97,11 +97,21 @@ _FOR_PLANS = (
         metavar="NAME",
         help="Of a plan: the approver is who approved this job of GitHub for a protected environment; with --digest.",
     ),
-    click.Option(
-        ["--repo"], metavar="OWNER/NAME", help="With the two before. Default: that of the job."
-    ),
+    click.Option(["--repo"], metavar="OWNER/NAME", help="With the two before. Default: that of the job."),
 )
-_PLAN_OPTIONS = ("named", "params", "expires", "uses", "approver", "out", "pull", "level", "own", "environment", "repo")
+_PLAN_OPTIONS = (
+    "named",
+    "params",
+    "expires",
+    "uses",
+    "approver",
+    "out",
+    "pull",
+    "level",
+    "own",
+    "environment",
+    "repo",
+)
 
 
 def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **given: Any) -> int:

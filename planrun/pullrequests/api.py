@@ -80,7 +80,9 @@ class Client:
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
         context = ssl.create_default_context()
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect())
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPSHandler(context=context), _NoRedirect()
+        )
         self._until = time.monotonic() + _PATIENCE
 
     def get(self, path: str) -> Any:
@@ -122,7 +124,9 @@ class Client:
                     wait = _limited(error)
                     if wait is None and error.code >= 500 and method != "POST":
                         wait = pause
-                    refusal = ApiError(error.code, f"{method} {urlsplit(url).path}: HTTP {error.code}{_why(error)}")
+                    refusal = ApiError(
+                        error.code, f"{method} {urlsplit(url).path}: HTTP {error.code}{_why(error)}"
+                    )
             except (OSError, http.client.HTTPException) as error:
                 wait = None if method == "POST" or isinstance(error, ssl.SSLError) else pause
                 reason = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -1,4 +1,4 @@
-"""Approvals that people give in comments of a pull request: `/planrun approve DIGEST [STEP]…`, `/planrun reject DIGEST`.
+"""Approvals in comments of a pull request: `/planrun approve DIGEST [STEP]…`, `/planrun reject DIGEST`.
 
 A comment counts when it names the digest of exactly this plan, was never edited, and is of a person who may write to
 the repository and did not open the pull request. A later rejection of such a person ends it.

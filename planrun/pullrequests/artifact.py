@@ -39,13 +39,12 @@ def read_review(path: str) -> dict[str, Any]:
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(file.fileno())
         if not S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
-            raise InvalidInput(f"{path} is no review: it is no regular file of at most {_MAX_BYTES >> 20} MiB")
+            raise InvalidInput(
+                f"{path} is no review: it is no regular file of at most {_MAX_BYTES >> 20} MiB"
+            )
         data = file.read(_MAX_BYTES)
     try:
-        found = json.loads(data)
-        if not isinstance(found, dict):
-            raise TypeError("it is no mapping")
-        return _checked(found)
+        return _checked(_mapping(json.loads(data), "it"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(f"{path} is no review of planrun: {line(str(error), 200)}") from None
 
@@ -90,7 +89,10 @@ def _difference(found: Mapping[str, Any]) -> dict[str, Any]:
         "risk": {name: _risk(risk[name]) for name in ("old", "new", "highest_changed")},
         "laxer": [_text(each, "allows_more", _TEXT) for each in _list(policy["allows_more"], "allows_more")],
         "steps": [_step(_mapping(each, "step")) for each in _list(found["steps"], "steps")],
-        "scripts": [_text(_mapping(each, "script")["path"], "path", _TEXT) for each in _list(found["scripts"], "scripts")],
+        "scripts": [
+            _text(_mapping(each, "script")["path"], "path", _TEXT)
+            for each in _list(found["scripts"], "scripts")
+        ],
         "approvals": None if approvals is None else _approvals(_mapping(approvals, "approvals")),
     }
 
@@ -177,10 +179,14 @@ def comment(review: Mapping[str, Any], target: Target) -> str:
     if found["risk"]["highest_changed"]:
         before = f"{found['risk']['old']} → " if found["risk"]["old"] else ""
         of_plan = f"{before}{found['risk']['new'] or 'none'}"
-        parts.append(f"\nHighest risk of the changes: **{found['risk']['highest_changed']}** · of the plan: {of_plan}\n")
+        parts.append(
+            f"\nHighest risk of the changes: **{found['risk']['highest_changed']}** · of the plan: {of_plan}\n"
+        )
     if found["laxer"]:
         rows = [f"> - {inline(text)}\n" for text in found["laxer"]]
-        parts.append(f"\n> **The policy allows more:**\n>\n{fitting(rows, _BYTES, '> - and {} more' + chr(10))}")
+        parts.append(
+            f"\n> **The policy allows more:**\n>\n{fitting(rows, _BYTES, '> - and {} more' + chr(10))}"
+        )
     parts.append(_needed(found["approvals"]) if found["approvals"] else "")
     if found["steps"]:
         rows = [_step_row(each) for each in found["steps"]]
@@ -204,7 +210,9 @@ def _title(review: Mapping[str, Any]) -> str:
 def _origin(review: Mapping[str, Any], target: Target) -> str:
     head = f"commit {code(target.head[:12])}" if target.head else "this pull request"
     compared = f", compared with {code(review['base'][:12])}" if review["base"] else ""
-    where = f"a job of the fork {code(target.fork)}" if target.fork else "a job that the pull request can change"
+    where = (
+        f"a job of the fork {code(target.fork)}" if target.fork else "a job that the pull request can change"
+    )
     return (
         f"> Review of {head}{compared}. It was made by {where}: before you approve, check it by\n"
         "> `planrun review` in a checkout of your own.\n\n"
@@ -223,7 +231,9 @@ def _short(digest: str) -> str:
 def _needed(found: Mapping[str, Any]) -> str:
     rows = ["- the plan as a whole, before anything starts\n"] * found["whole"]
     for gate in found["needed"]:
-        state = {"deny": "**denied**", "ask": "approval needed"}.get(gate["answer"], inline(gate["answer"], 40))
+        state = {"deny": "**denied**", "ask": "approval needed"}.get(
+            gate["answer"], inline(gate["answer"], 40)
+        )
         state = "approved" if gate["approved"] else state
         rows.append(f"- {code(gate['step'])}: {state}: {inline(gate['reason'], 400)}\n")
     text = f"\nPolicy in force: {inline(found['policy'])}\n"

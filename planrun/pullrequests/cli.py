@@ -28,17 +28,22 @@ _MAX_BYTES = 1 << 20
 @click.option(
     "--pull-request", "number", type=click.IntRange(min=1), metavar="N", help="Default: that of the event."
 )
-@click.option("--repo", default="", metavar="OWNER/NAME", help="Default: that of the job.  [GITHUB_REPOSITORY]")
-@click.option("--author", default=BOT, show_default=True, metavar="LOGIN", help="Whose comments this token writes.")
+@click.option(
+    "--repo", default="", metavar="OWNER/NAME", help="Default: that of the job.  [GITHUB_REPOSITORY]"
+)
+@click.option(
+    "--author", default=BOT, show_default=True, metavar="LOGIN", help="Whose comments this token writes."
+)
 @click.option("--dry-run", is_flag=True, help="Print the comment, and post nothing.")
-def comment(
+def comment(  # noqa: PLR0913 - click gives each option as an argument
     review: str | None, markdown: str | None, number: int | None, repo: str, author: str, *, dry_run: bool
 ) -> int:
     """Show a review in a comment of its pull request: made once, then updated, never repeated.
 
     REVIEW.JSON is what `planrun review` wrote in the job of the pull request. That job runs without secrets, and a
-    stranger may have changed it, so its artifact is data: checked, escaped, and never run. Which pull request it is comes
-    from the event `workflow_run` and from GitHub, never from the artifact; a review of an older commit is not posted.
+    stranger may have changed it, so its artifact is data: checked, escaped, and never run. Which pull request it is
+    comes from the event `workflow_run` and from GitHub, never from the artifact; a review of an older commit is not
+    posted.
 
     The token stands in GITHUB_TOKEN and needs `pull-requests: write`.
 

@@ -25,7 +25,9 @@ def put(client: Client, number: int, body: str, author: str) -> Done:
     """
     marker = body.partition("\n")[0]
     if not (marker.startswith("<!-- planrun-") and marker.endswith(" -->")):
-        raise InvalidInput("the comment does not begin with a hidden line of planrun, by which it is found again")
+        raise InvalidInput(
+            "the comment does not begin with a hidden line of planrun, by which it is found again"
+        )
     if len(body) > MOST_CHARS:
         raise InvalidInput(f"the comment has {len(body)} characters, and GitHub takes {MOST_CHARS}")
     found = _ours(client, number, marker, author)
@@ -61,7 +63,12 @@ def _ours(client: Client, number: int, marker: str, author: str) -> list[dict[st
     for comment in client.pages(f"issues/{number}/comments"):
         user, body = comment.get("user"), comment.get("body")
         is_ours = isinstance(user, dict) and user.get("login") == author
-        if is_ours and isinstance(body, str) and body.partition("\n")[0].rstrip("\r") == marker and comment.get("id"):
+        if (
+            is_ours
+            and isinstance(body, str)
+            and body.partition("\n")[0].rstrip("\r") == marker
+            and comment.get("id")
+        ):
             found.append(comment)
     return found
 

@@ -20,7 +20,7 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 
 
 class Target(Record):
-    """A pull request: its number, the commit that was reviewed ("": unknown), and the other repository, if it is a fork."""
+    """A pull request: its number, the commit that was reviewed ("": unknown), and the repository of a fork."""
 
     number: int
     head: str = ""
@@ -33,7 +33,9 @@ def event_of(environ: Mapping[str, str]) -> dict[str, Any]:
         with open(environ.get("GITHUB_EVENT_PATH", ""), "rb") as file:
             found = json.load(file)
     except (OSError, ValueError, RecursionError):
-        raise InvalidInput("no event: GITHUB_EVENT_PATH names no file of an event; give --pull-request N") from None
+        raise InvalidInput(
+            "no event: GITHUB_EVENT_PATH names no file of an event; give --pull-request N"
+        ) from None
     if not isinstance(found, dict):
         raise InvalidInput("the event is no mapping; give --pull-request N")
     return found
@@ -51,7 +53,9 @@ def of_workflow_run(client: Client, event: Mapping[str, Any]) -> Target | None:
     source = run.get("head_repository")
     other = str(source.get("full_name", "")) if isinstance(source, dict) else ""
     if not _SHA.fullmatch(head) or not branch or "/" not in other:
-        raise InvalidInput("the event does not say which commit of which branch was reviewed; give --pull-request N")
+        raise InvalidInput(
+            "the event does not say which commit of which branch was reviewed; give --pull-request N"
+        )
     owner = other.partition("/")[0]
     wanted = f"pulls?state=open&head={quote(f'{owner}:{branch}', safe='')}"
     for pull in client.pages(wanted):

@@ -316,7 +316,7 @@ class Azure:
 
 
 def _issue(kind: str, file: str, line: int, title: str, message: str) -> str:
-    from planrun.reports.published import vso  # only failures need it
+    from planrun.reports.logcommands import vso  # only failures need it
 
     place = f"type={kind};sourcepath={vso(file)};linenumber={line}"
     return f"##vso[task.logissue {place}]{vso(f'{title}: {message}'[:MESSAGE_CHARS])}\n"
@@ -332,20 +332,20 @@ class TeamCity:
 
     def begin(self, title: str, *, live: bool = False) -> str:  # noqa: ARG002 - as GitLab
         """Return what opens a block."""
-        from planrun.reports.published import service_message
+        from planrun.reports.logcommands import service_message
 
         self._title = title
         return service_message("blockOpened", name=title)
 
     def end(self) -> str:
         """Return what closes the block."""
-        from planrun.reports.published import service_message
+        from planrun.reports.logcommands import service_message
 
         return service_message("blockClosed", name=self._title)
 
     def problem(self, file: str, line: int, title: str, message: str) -> str:
         """Return a problem of the build with its place in the plan."""
-        from planrun.reports.published import service_message
+        from planrun.reports.logcommands import service_message
 
         place = f"{file}:{line}: " if line else ""
         return service_message("buildProblem", description=f"{place}{title}: {message}"[:MESSAGE_CHARS])
@@ -359,7 +359,7 @@ class TeamCity:
         return self._message("NORMAL", f"{file}:{line}: {title}: {message}")
 
     def _message(self, status: str, text: str) -> str:
-        from planrun.reports.published import service_message
+        from planrun.reports.logcommands import service_message
 
         return service_message("message", text=text[:MESSAGE_CHARS], status=status)
 

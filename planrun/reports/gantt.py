@@ -20,14 +20,17 @@ _LONGEST = 20
 _LABEL = 60
 _TAGS = {"completed": "done, ", "failed": "crit, ", "cancelled": "crit, ", "running": "active, "}
 # What ends the name of a task, a line or a statement.
-_REFUSED = dict.fromkeys(map(ord, ":;#,%{}<>`\"\\\n\t"), " ")
+_REFUSED = dict.fromkeys(map(ord, ':;#,%{}<>`"\\\n\t'), " ")
 
 
 def bars(state: RunState) -> list[Bar]:
     """Return the attempts of all steps that ran, in the order in which they started."""
     now = epoch(state.ended.at) if state.ended else 0.0
     found: list[Bar] = []
-    for name, step in (*state.steps.items(), *[(f"undo {name}", step) for name, step in state.undoing.items()]):
+    for name, step in (
+        *state.steps.items(),
+        *[(f"undo {name}", step) for name, step in state.undoing.items()],
+    ):
         for attempt in step.tries:
             begin = epoch(attempt.started.at)
             end = begin + attempt.ended.duration if attempt.ended else max(now, begin)
@@ -60,7 +63,10 @@ def _page(state: RunState) -> Iterator[str]:
     start = rows[0][2]
     longest = sorted(rows, key=lambda bar: bar[2] - bar[3])[:_LONGEST]
     table = "".join(
-        [f"| {code(name)} | {status} | {seconds(begin - start)} | {seconds(end - begin)} |\n" for name, status, begin, end in longest]
+        [
+            f"| {code(name)} | {status} | {seconds(begin - start)} | {seconds(end - begin)} |\n"
+            for name, status, begin, end in longest
+        ]
     )
     yield (
         f"\n## Timeline\n\n{len(rows)} attempts are more than a chart can show. The {len(longest)} longest:\n\n"

@@ -12,6 +12,7 @@ import os
 from planrun.model.jsontext import dumps
 from planrun.reports.escape import line
 from planrun.reports.facts import status_of
+from planrun.reports.logcommands import service_message, vso
 from planrun.reports.markdown import write_markdown
 from planrun.reports.write import write_texts
 
@@ -52,7 +53,8 @@ def variables(state: RunState) -> dict[str, str]:
     }
     outputs = state.ended.outputs if state.ended else {}
     return found | {
-        f"planrun.output.{name}": value if isinstance(value, str) else dumps(value) for name, value in outputs.items()
+        f"planrun.output.{name}": value if isinstance(value, str) else dumps(value)
+        for name, value in outputs.items()
     }
 
 
@@ -107,13 +109,6 @@ def _azure(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
         yield f"##vso[task.uploadsummary]{vso(os.path.abspath(paths['markdown']))}\n"
 
 
-def vso(text: str) -> str:
-    """Return text for a property or the message of a logging command of Azure."""
-    for char, escape in (("%", "%AZP25"), (";", "%3B"), ("]", "%5D"), ("\r", "%0D"), ("\n", "%0A")):
-        text = text.replace(char, escape)
-    return text
-
-
 # TeamCity.
 
 
@@ -125,19 +120,6 @@ def _teamcity(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
             yield service_message("setParameter", name=name, value=value)
     if "junit" in paths:
         yield service_message("importData", type="junit", path=os.path.abspath(paths["junit"]))
-
-
-def service_message(kind: str, **fields: str) -> str:
-    """Return a service message of TeamCity, in one line."""
-    text = " ".join([f"{name}='{piped(value)}'" for name, value in fields.items()])
-    return f"##teamcity[{kind} {text}]\n"
-
-
-def piped(text: str) -> str:
-    """Return text for a value of a service message: nothing in it can end the value, the message or the line."""
-    for char, escape in (("|", "||"), ("'", "|'"), ("[", "|["), ("]", "|]"), ("\n", "|n"), ("\r", "|r")):
-        text = text.replace(char, escape)
-    return "".join([char if char.isascii() or char.isalnum() else f"|0x{ord(char):04x}" if ord(char) < 65536 else "?" for char in text])
 
 
 # Buildkite.
@@ -158,7 +140,13 @@ def _buildkite(state: RunState, rundir: str) -> Iterator[str]:
             return  # the others would have the same trouble, and each may take its time
     page = io.BytesIO()
     write_markdown(state, rundir, page, budget=PAGE_BYTES)
-    words = ["annotate", "--style", _COLOURS.get(status_of(state), "warning"), "--context", f"planrun {state.plan.name}"]
+    words = [
+        "annotate",
+        "--style",
+        _COLOURS.get(status_of(state), "warning"),
+        "--context",
+        f"planrun {state.plan.name}",
+    ]
     why = _call(agent, words, page.getvalue().decode("utf-8", "replace"))
     if why:
         yield _warning("the report", why)

@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from planrun.shards.merging import Merged
 
 
-
 @click.command(short_help="Split a plan over several machines.")
 @click.argument("shard", metavar="N/M|M")
 @click.argument("plan", required=False, type=click.Path(readable=False), shell_complete=complete_plans)
-@click.option(
-    "--legs", multiple=True, metavar="STEP", help="Split the instances of this step; repeatable."
-)
+@click.option("--legs", multiple=True, metavar="STEP", help="Split the instances of this step; repeatable.")
 @click.option(
     "--timings",
     default="",
@@ -42,7 +39,9 @@ if TYPE_CHECKING:
     envvar="PLANRUN_TIMINGS",
     help="Durations: a ledger.json of an earlier run, or `history` for those of this folder. Default: all steps alike.",
 )
-@click.option("--matrix", is_flag=True, help="Print the shards as a matrix of GitHub, and set the output `matrix`.")
+@click.option(
+    "--matrix", is_flag=True, help="Print the shards as a matrix of GitHub, and set the output `matrix`."
+)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def shard(  # noqa: PLR0913 - click gives each option as an argument
     shard: str, plan: str | None, legs: tuple[str, ...], timings: str, *, matrix: bool, as_json: bool
@@ -65,7 +64,9 @@ def shard(  # noqa: PLR0913 - click gives each option as an argument
     chosen = given(plan)
     loaded = load(chosen.file)
     whole = bool(fullmatch(r"\d{1,4}", shard)) and 1 <= int(shard) <= MOST
-    wanted = Request(number=0, of=int(shard), legs=legs) if whole else request(shard, legs, timings, os.environ)
+    wanted = (
+        Request(number=0, of=int(shard), legs=legs) if whole else request(shard, legs, timings, os.environ)
+    )
     timings = timings if timings == "history" else chosen.path(timings)
     found = split(loaded, wanted, seconds_of(loaded, timings, HOME))
     if matrix:
@@ -184,6 +185,10 @@ def _tell(found: Merged, page: str, paths: list[str]) -> None:
         append_summary(page, os.environ["GITHUB_STEP_SUMMARY"])
     if os.environ.get("GITHUB_OUTPUT"):
         failed = [step["id"] for step in found.ledger["steps"] if step["status"] == "failed"]
-        values = {"result": found.verdict, "failed-steps": dumps(failed), "missing-shards": dumps(list(found.missing))}
+        values = {
+            "result": found.verdict,
+            "failed-steps": dumps(failed),
+            "missing-shards": dumps(list(found.missing)),
+        }
         places = dict(zip(("ledger-path", "junit-path", "report-path"), paths, strict=True))
         write_outputs(values | places, os.environ["GITHUB_OUTPUT"])

@@ -128,7 +128,9 @@ def _check(data: Any) -> None:
 
 def merge(ledgers: Sequence[Ledger]) -> Merged:
     """Merge the ledgers of one split; raises InvalidInput where they do not belong together."""
-    shards = sorted([ledger for ledger in ledgers if ledger.shard], key=lambda each: each.data["shard"]["number"])
+    shards = sorted(
+        [ledger for ledger in ledgers if ledger.shard], key=lambda each: each.data["shard"]["number"]
+    )
     rest = [ledger for ledger in ledgers if not ledger.shard]
     if not shards:
         raise InvalidInput("none of these runs is a shard: `planrun execute --shard N/M` makes one")
@@ -178,7 +180,9 @@ def _steps(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> Iterator[dict[st
             continue
         yield max(
             [found[name] for found in rows.values() if name in found],
-            key=lambda step: (_STATUSES.index(step["status"]) if step["status"] in _STATUSES else len(_STATUSES)),
+            key=lambda step: (
+                _STATUSES.index(step["status"]) if step["status"] in _STATUSES else len(_STATUSES)
+            ),
         )
 
 
@@ -227,18 +231,24 @@ def _ledger(found: Merged, steps: list[dict[str, Any]]) -> dict[str, Any]:
         "ended_at": ended,
         "duration_s": round(epoch(ended) - epoch(begun), 3) if begun and ended else None,
         "lifecycle": worst.data["lifecycle"],
-        "usage": {name: sum([part.data["usage"].get(name, 0) for part in found.parts]) for name in first["usage"]},
+        "usage": {
+            name: sum([part.data["usage"].get(name, 0) for part in found.parts]) for name in first["usage"]
+        },
         "outputs": found.parts[-1].data["outputs"] if found.parts[-1].shard is None else {},
         "summary": {"total": sum(summary.values()), **summary},
         "shard": None,
         "shards": [_row(part) for part in found.parts],
         "missing_shards": list(found.missing),
     }
-    return merged | {name: [row for part in found.parts for row in part.data[name]] for name in _JOINED} | {"steps": steps}
+    return (
+        merged
+        | {name: [row for part in found.parts for row in part.data[name]] for name in _JOINED}
+        | {"steps": steps}
+    )
 
 
 def _counts(step: dict[str, Any], status: str) -> bool:
-    return step["status"] == status and step["kind"] != "group" and step["section"] != "rollback"
+    return bool(step["status"] == status and step["kind"] != "group" and step["section"] != "rollback")
 
 
 def _worst(found: Merged) -> Ledger:

@@ -49,9 +49,7 @@ def not_run(found: Merged) -> list[str]:
 
 
 def _bad(found: Merged) -> list[dict[str, Any]]:
-    return [
-        step for step in found.ledger["steps"] if step["status"] in _SHOWN and not step["members"]
-    ]
+    return [step for step in found.ledger["steps"] if step["status"] in _SHOWN and not step["members"]]
 
 
 def markdown(found: Merged) -> str:
@@ -62,9 +60,19 @@ def markdown(found: Merged) -> str:
     for part in found.parts:
         took = seconds(part.data["duration_s"]) if part.data["duration_s"] else ""
         ended = part.data["exit_code"]
-        page += f"| {part.label} | {inline(part.became)} | {'' if ended is None else ended} | {took} | {code(part.data['run_id'])} |\n"
+        cells = (
+            part.label,
+            inline(part.became),
+            "" if ended is None else str(ended),
+            took,
+            code(part.data["run_id"]),
+        )
+        page += f"| {' | '.join(cells)} |\n"
     if bad := _bad(found):
-        lines = [f"- {ICONS[step['status']]} {code(step['id'])}: {step['status']} ({inline(step['reason'])})\n" for step in bad]
+        lines = [
+            f"- {ICONS[step['status']]} {code(step['id'])}: {step['status']} ({inline(step['reason'])})\n"
+            for step in bad
+        ]
         page += f"\n## What failed\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
     if left := not_run(found):
         lines = [f"- {code(name)}\n" for name in left]

@@ -288,7 +288,7 @@ def test_a_plan_that_waits_fails_the_step_and_says_what_it_waits_for(ran: Ran) -
 
 
 def test_a_cancelled_run_is_cleaned_up_by_the_step_behind_it(ran: Ran) -> None:
-    """The signal that the runner sends ends the run; rollback and `finally` ran, in the run or in the step behind it."""
+    """The signal that the runner sends ends the run; rollback and `finally` ran, there or in the step behind it."""
     outputs = ran.outputs("stopped")
     assert (ran.steps["stopped"]["outcome"], outputs["result"]) == ("failure", "cancelled")
     assert sorted((ran.notes / "order").read_text("utf-8").split()) == ["ended", "undone"]

@@ -105,7 +105,10 @@ def test_args_expand_nothing() -> None:
         ({"strict": "yes"}, "input strict must be true or false, not 'yes'"),
         ({"llm": "yes"}, "input llm must be true or false, not 'yes'"),
         ({"args": "'open"}, "input args: No closing quotation"),
-        ({"mode": "look"}, "input mode must be execute or review or comment or approve or shard or merge, not 'look'"),
+        (
+            {"mode": "look"},
+            "input mode must be execute or review or comment or approve or shard or merge, not 'look'",
+        ),
         ({"mode": "shard"}, "mode shard needs the input shard"),
         ({"mode": "merge"}, "mode merge needs the input reports"),
         ({"mode": "approve", "digest": "ab"}, "mode approve needs the input pull-request or environment"),
@@ -122,7 +125,10 @@ def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None
     [
         ({"mode": "comment", "plan": ""}, "comment -- planrun-out/review.json"),
         ({"mode": "comment", "reports": "r.json", "pull_request": "7"}, "comment --pull-request=7 -- r.json"),
-        ({"mode": "shard", "shard": "4", "legs": "test\nlint"}, "shard --matrix --legs=test --legs=lint -- 4 plan.yml"),
+        (
+            {"mode": "shard", "shard": "4", "legs": "test\nlint"},
+            "shard --matrix --legs=test --legs=lint -- 4 plan.yml",
+        ),
         ({"mode": "merge", "reports": "a\nb", "report_dir": "out"}, "merge --report-dir=out -- a b"),
         (
             {"mode": "approve", "environment": "release", "digest": "ab"},
@@ -132,7 +138,10 @@ def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None
             {"mode": "approve", "pull_request": "auto", "params": "a=1", "approval_file": "x.json"},
             "approve --param=a=1 --pull-request=auto --output=x.json -- plan.yml",
         ),
-        ({"shard": "2/4", "legs": "test", "timings": "t.json"}, "execute --shard=2/4 --timings=t.json --legs=test -- plan.yml"),
+        (
+            {"shard": "2/4", "legs": "test", "timings": "t.json"},
+            "execute --shard=2/4 --timings=t.json --legs=test -- plan.yml",
+        ),
     ],
 )
 def test_the_other_modes(inputs: dict[str, str], expected: str) -> None:
@@ -140,10 +149,16 @@ def test_the_other_modes(inputs: dict[str, str], expected: str) -> None:
     assert words(**inputs) == expected.split(" ")
 
 
-@pytest.mark.parametrize("origin", [Origin(proposed=True), Origin(doubtful="a comment"), Origin(fork="m/a", proposed=True)])
+@pytest.mark.parametrize(
+    "origin", [Origin(proposed=True), Origin(doubtful="a comment"), Origin(fork="m/a", proposed=True)]
+)
 def test_no_approval_is_taken_in_a_pull_request(origin: Origin) -> None:
     """A pull request does not approve itself, whatever its comments say."""
-    given = {"PLANRUN_INPUT_PLAN": "plan.yml", "PLANRUN_INPUT_MODE": "approve", "PLANRUN_INPUT_PULL_REQUEST": "7"}
+    given = {
+        "PLANRUN_INPUT_PLAN": "plan.yml",
+        "PLANRUN_INPUT_MODE": "approve",
+        "PLANRUN_INPUT_PULL_REQUEST": "7",
+    }
     with pytest.raises(RefusedError, match="merged plans only"):
         command(Inputs(given), origin)
 

@@ -67,7 +67,8 @@ def test_no_expression_stands_in_a_script(path: Path) -> None:
 @pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
 def test_every_action_is_pinned_with_its_version(path: Path) -> None:
     """Each use names a commit and says which version that is; only our own action is used by path, in a
-    reusable workflow by that of its own commit."""
+    reusable workflow by that of its own commit.
+    """
     uses = re.findall(r"^[^#\n]*\buses: (.*)", path.read_text("utf-8"), re.MULTILINE)
     pinned = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
     assert [use for use in uses if not pinned.fullmatch(use) and not use.startswith(("./ ", "$/ "))] == []

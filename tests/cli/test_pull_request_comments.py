@@ -90,7 +90,9 @@ def bodies(github: FakeGitHub, number: int = 7) -> list[str]:
     return [comment["body"] for comment in github.comments[number]]
 
 
-def test_the_comment_is_made_once_then_updated_and_never_repeated(reviewed: Command, github: FakeGitHub) -> None:
+def test_the_comment_is_made_once_then_updated_and_never_repeated(
+    reviewed: Command, github: FakeGitHub
+) -> None:
     """It is found behind pages of others, and nobody else's comment is touched, though it begins with the same line."""
     for number in range(130):
         github.say(7, f"remark {number}", person("ann"))
@@ -98,7 +100,9 @@ def test_the_comment_is_made_once_then_updated_and_never_repeated(reviewed: Comm
     made = bodies(github)[-1]
     marker = made.partition("\n")[0]
     assert marker == "<!-- planrun-diff plan.yml -->"
-    github.comments[7].insert(0, {**github.comments[7][0], "id": 1, "body": f"{marker}\nforged", "user": person("mallory")})
+    github.comments[7].insert(
+        0, {**github.comments[7][0], "id": 1, "body": f"{marker}\nforged", "user": person("mallory")}
+    )
     assert post(reviewed, github) == (0, "comment on pull request 7: unchanged\n")
     artifact = reviewed.folder / "planrun-out" / "review.json"
     artifact.write_text(artifact.read_text().replace("HEAD:released", "HEAD:elsewhere"))
@@ -112,7 +116,9 @@ def test_what_the_comment_says(reviewed: Command, github: FakeGitHub) -> None:
     """Difference, risk, the approvals needed, the digest, and where it comes from."""
     assert post(reviewed, github)[0] == 0
     (text,) = bodies(github)
-    digest = json.loads((reviewed.folder / "planrun-out" / "review.json").read_bytes())["diff"]["approvals"]["digest"]
+    digest = json.loads((reviewed.folder / "planrun-out" / "review.json").read_bytes())["diff"]["approvals"][
+        "digest"
+    ]
     for part in (
         f"> Review of commit `{HEAD[:12]}`",
         "It was made by a job of the fork `mallory/app`",
@@ -147,7 +153,10 @@ def test_a_token_without_the_permission(reviewed: Command, github: FakeGitHub) -
     github.writes = False
     code, said = post(reviewed, github)
     assert code == 1
-    assert "HTTP 403: Resource not accessible by integration; the token of the job needs `pull-requests: write`" in said
+    assert (
+        "HTTP 403: Resource not accessible by integration; the token of the job needs `pull-requests: write`"
+        in said
+    )
     assert TOKEN not in said
 
 
@@ -176,7 +185,13 @@ def review_with(**fields: Any) -> dict[str, Any]:
         "risk": {"old": None, "new": {"class": "high", "reason": EVIL}},
         "changes": [change] * 7,
     }
-    approvals = {"policy": EVIL, "whole_plan": True, "needed": [gate], "digest": "d" * 64, "command": f"rm -rf / # {EVIL}"}
+    approvals = {
+        "policy": EVIL,
+        "whole_plan": True,
+        "needed": [gate],
+        "digest": "d" * 64,
+        "command": f"rm -rf / # {EVIL}",
+    }
     diff = {
         "summary": EVIL,
         "old": side,

@@ -115,7 +115,14 @@ def test_the_shards_of_a_run_are_merged_into_one_verdict(planrun: Command) -> No
     ledger = json.loads((planrun.folder / "planrun-out" / "ledger.json").read_bytes())
     jsonschema.validate(ledger, SCHEMA)
     assert ledger["verdict"] == "failed"
-    assert ledger["summary"] == {"total": 10, "completed": 8, "failed": 1, "skipped": 1, "blocked": 0, "cancelled": 0}
+    assert ledger["summary"] == {
+        "total": 10,
+        "completed": 8,
+        "failed": 1,
+        "skipped": 1,
+        "blocked": 0,
+        "cancelled": 0,
+    }
     cases = list(ET.parse(planrun.folder / "planrun-out" / "junit.xml").getroot().iter("testcase"))
     assert len({case.get("name") for case in cases}) == len(cases) == 10
     assert [case.get("name") for case in cases if case.find("failure") is not None] == ["test[part=c]"]
@@ -138,7 +145,10 @@ def test_a_missing_shard_and_shards_of_another_split_are_no_success(planrun: Com
     assert (twice.returncode, "is there twice" in twice.stderr) == (2, True)
     planrun("execute", "--shard", "2/2", "--report-dir", "shards/2")
     strange = planrun("merge", "shards", "--report-dir", "out")
-    assert (strange.returncode, "give every shard the same --legs and --timings" in strange.stderr) == (2, True)
+    assert (strange.returncode, "give every shard the same --legs and --timings" in strange.stderr) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +178,10 @@ def test_auto_on_the_command_line(planrun: Command) -> None:
     [
         (("shard", "0/2"), "--shard takes N/M with N from 1 to M"),
         (("shard", "auto"), "no variable says which of several jobs this is"),
-        (("shard", "2", "--legs", "lint"), 'step "lint" has no instances that are known before it runs; steps that have: test'),
+        (
+            ("shard", "2", "--legs", "lint"),
+            'step "lint" has no instances that are known before it runs; steps that have: test',
+        ),
         (("shard", "2", "--legs", "tes"), 'no step "tes" in the plan; did you mean "test"'),
         (("shard", "2", "--timings", "plan.yml"), "plan.yml is no ledger.json of a run"),
         (("execute", "--shard", "1/2", "--only", "lint"), "--shard selects the steps itself"),
@@ -188,7 +201,14 @@ def test_the_matrix_of_github(planrun: Command) -> None:
     """The output `matrix` has a value that fromJSON reads, with one entry for each shard."""
     lay(planrun)
     output = planrun.folder / "output"
-    done = planrun("shard", "2", "--legs", "test", "--matrix", env={"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)})
+    done = planrun(
+        "shard",
+        "2",
+        "--legs",
+        "test",
+        "--matrix",
+        env={"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)},
+    )
     assert json.loads(done.stdout) == {"shard": ["1/2", "2/2"]}
     assert output.read_text() == f"matrix={done.stdout}"
 

@@ -1,8 +1,8 @@
 """GitHub's REST API as far as planrun uses it: a real HTTP server on loopback that behaves as the documentation says.
 
-Pages of 30 entries with a `Link` header, at most 100; 401 without the token; 403 where the token lacks a permission, with
-GitHub's words; 404 for what is not there; 422 for a comment that is empty or too long; a secondary limit is 403 with
-`Retry-After`, a primary one 403 with `X-RateLimit-Remaining: 0`. `script` holds refusals for the next requests.
+Pages of 30 entries with a `Link` header, at most 100; 401 without the token; 403 where the token lacks a permission,
+with GitHub's words; 404 for what is not there; 422 for a comment that is empty or too long; a secondary limit is 403
+with `Retry-After`, a primary one 403 with `X-RateLimit-Remaining: 0`. `script` holds refusals for the next changes.
 """
 
 from __future__ import annotations
@@ -43,24 +43,46 @@ class FakeGitHub:
         self.url = ""
         self._ids = iter(range(1001, 10_000))
 
-    def pull(self, number: int, *, head: str, branch: str, source: str = REPOSITORY, opener: str = "ann") -> None:
+    def pull(
+        self, number: int, *, head: str, branch: str, source: str = REPOSITORY, opener: str = "ann"
+    ) -> None:
         """Add an open pull request."""
         self.pulls[number] = {
             "number": number,
             "state": "open",
             "merged_at": None,
             "user": person(opener),
-            "head": {"sha": head, "ref": branch, "repo": {"full_name": source}, "label": f"{source.split('/')[0]}:{branch}"},
+            "head": {
+                "sha": head,
+                "ref": branch,
+                "repo": {"full_name": source},
+                "label": f"{source.split('/', maxsplit=1)[0]}:{branch}",
+            },
             "base": {"ref": "main", "repo": {"full_name": REPOSITORY}},
         }
         self.comments.setdefault(number, [])
         self.remarks.setdefault(number, [])
 
-    def say(self, number: int, body: str, user: dict[str, str], *, at: str = "", edited: bool = False, line: bool = False) -> int:
+    def say(  # noqa: PLR0913 - as answers have them
+        self,
+        number: int,
+        body: str,
+        user: dict[str, str],
+        *,
+        at: str = "",
+        edited: bool = False,
+        line: bool = False,
+    ) -> int:
         """Add a comment, on a line of the diff or below all; returns its id."""
         name = next(self._ids)
         moment = at or f"2026-01-31T10:{name % 60:02d}:00Z"
-        entry = {"id": name, "body": body, "user": user, "created_at": moment, "updated_at": "2026-02-01T00:00:00Z" if edited else moment}
+        entry = {
+            "id": name,
+            "body": body,
+            "user": user,
+            "created_at": moment,
+            "updated_at": "2026-02-01T00:00:00Z" if edited else moment,
+        }
         (self.remarks if line else self.comments)[number].append(entry)
         return name
 
@@ -85,21 +107,30 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         self.fake.journal.append(f"{self.command} {self.path}")
         try:
-            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                raise _Refused(401, "Bad credentials")
-            if not self.headers.get("User-Agent"):
-                raise _Refused(403, "Request forbidden by administrative rules.")
-            prefix = f"/repos/{REPOSITORY}/"
-            if not parts.path.startswith(prefix):
-                raise _Refused(404, "Not Found")
-            words = parts.path.removeprefix(prefix).split("/")
+            words = self._words(parts.path)
             found = self._change(words, body) if self.command != "GET" else self._read(words, query)
             headers: dict[str, str] = {}
             if self.command == "GET" and isinstance(found, list):
                 found, headers = self._page(found, parts.path, query)
-            self._answer(201 if self.command == "POST" else 204 if self.command == "DELETE" else 200, found, headers)
+            self._answer(
+                201 if self.command == "POST" else 204 if self.command == "DELETE" else 200, found, headers
+            )
         except _Refused as refused:
-            self._answer(refused.code, {"message": str(refused), "documentation_url": "https://docs.github.com/rest"}, refused.headers)
+            self._answer(
+                refused.code,
+                {"message": str(refused), "documentation_url": "https://docs.github.com/rest"},
+                refused.headers,
+            )
+
+    def _words(self, path: str) -> list[str]:
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            raise _Refused(401, "Bad credentials")
+        if not self.headers.get("User-Agent"):
+            raise _Refused(403, "Request forbidden by administrative rules.")
+        prefix = f"/repos/{REPOSITORY}/"
+        if not path.startswith(prefix):
+            raise _Refused(404, "Not Found")
+        return path.removeprefix(prefix).split("/")
 
     do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 - the names of the base class
 
@@ -126,7 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.fake
         if words == ["pulls"]:
             wanted = query.get("head", "")
-            found = [pull for pull in fake.pulls.values() if query.get("state", "open") in (pull["state"], "all")]
+            found = [
+                pull for pull in fake.pulls.values() if query.get("state", "open") in (pull["state"], "all")
+            ]
             return [pull for pull in found if wanted in ("", pull["head"]["label"])]
         if words[0] == "pulls" and len(words) == 2:
             return self._known(fake.pulls, int(words[1]))
@@ -151,7 +184,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _change(self, words: list[str], body: dict[str, Any]) -> Any:
         trouble = self.fake.script.pop(0) if self.fake.script else ""
         if trouble == "secondary":
-            raise _Refused(403, "You have exceeded a secondary rate limit. Please wait a few minutes.", {"Retry-After": "1"})
+            raise _Refused(
+                403,
+                "You have exceeded a secondary rate limit. Please wait a few minutes.",
+                {"Retry-After": "1"},
+            )
         if trouble == "primary":
             headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()))}
             raise _Refused(403, "API rate limit exceeded for installation.", headers)

@@ -30,7 +30,8 @@ SYSTEMS = {
     "circleci": {"CI": "true", "CIRCLECI": "true", "CIRCLE_WORKING_DIRECTORY": "{}"},
     "jenkins": {"JENKINS_URL": "https://ci.example.com/", "BUILD_ID": "7", "WORKSPACE": "{}"},
 }
-# Beside a step that runs the whole time, sections are written when their steps end. A step that prints what each of these systems takes for a command, and outputs that need escapes.
+# Beside a step that runs the whole time, sections are written when their steps end. One step prints what each of these
+# systems takes for a command; the outputs need escapes.
 HOSTILE = r"""version: 1
 name: "it's [hostile]; | %"
 outputs: {text: "${{ steps.forger.outputs.text }}", number: "${{ steps.forger.outputs.number }}"}
@@ -99,7 +100,9 @@ def test_the_log_of_each_system(system: str, tmp_path: Path, golden: Golden) -> 
     (tmp_path / "plan.yml").write_text(HOSTILE)
     code, out = start(tmp_path, SYSTEMS[system])
     assert code == 0
-    obeyed = re.findall(r"^\s*::(?:set-output|add-mask|error::forged).*|##(?:vso|teamcity)\[[^\n]*forged", out, re.MULTILINE)
+    obeyed = re.findall(
+        r"^\s*::(?:set-output|add-mask|error::forged).*|##(?:vso|teamcity)\[[^\n]*forged", out, re.MULTILINE
+    )
     assert obeyed == []
     golden(GOLDEN / f"{system}.txt", settled(out, tmp_path))
 
@@ -107,12 +110,17 @@ def test_the_log_of_each_system(system: str, tmp_path: Path, golden: Golden) -> 
 def test_gitlab_gets_a_dotenv_report_of_what_it_can_carry(tmp_path: Path) -> None:
     """Blanks, quotes, line breaks, too many and too long values are left out by name; the others are as they were."""
     names = [f"v{number:02d}" for number in range(20)]
-    rows = "".join([f"      echo {name}={name * 2} >> \"$PLANRUN_OUTPUT\"\n" for name in names])
-    outputs = ", ".join([f'{name}: "${{{{ steps.a.outputs.{name} }}}}"' for name in ["lines", "blank", "quote", "long", "ok", *names]])
+    rows = "".join([f'      echo {name}={name * 2} >> "$PLANRUN_OUTPUT"\n' for name in names])
+    outputs = ", ".join(
+        [
+            f'{name}: "${{{{ steps.a.outputs.{name} }}}}"'
+            for name in ["lines", "blank", "quote", "long", "ok", *names]
+        ]
+    )
     declared = ", ".join([f"{name}: string" for name in ["lines", "blank", "quote", "long", "ok", *names]])
     (tmp_path / "plan.yml").write_text(
         f"version: 1\nname: big\noutputs: {{{outputs}}}\nsteps:\n  - id: a\n    outputs: {{{declared}}}\n    run: |\n"
-        "      printf 'lines<<E\\none\\ntwo\\nE\\nblank=a b\\nquote=\"q\"\\nok=50%%\\n' >> \"$PLANRUN_OUTPUT\"\n"
+        '      printf \'lines<<E\\none\\ntwo\\nE\\nblank=a b\\nquote="q"\\nok=50%%\\n\' >> "$PLANRUN_OUTPUT"\n'
         f"      printf 'long=%05000d\\n' 0 >> \"$PLANRUN_OUTPUT\"\n{rows}"
     )
     code, out = start(tmp_path, SYSTEMS["gitlab"])
@@ -123,7 +131,10 @@ def test_gitlab_gets_a_dotenv_report_of_what_it_can_carry(tmp_path: Path) -> Non
     assert len(found) == DOTENV_VARIABLES
     assert (found["PLANRUN_RESULT"], found["PLANRUN_OUTPUT_OK"]) == ("completed", "50%")
     assert all(found[f"PLANRUN_OUTPUT_{name.upper()}"] == name * 2 for name in names[:16])
-    assert "planrun.output.lines is not passed on: a dotenv report cannot carry line breaks and control characters" in out
+    assert (
+        "planrun.output.lines is not passed on: a dotenv report cannot carry line breaks and control characters"
+        in out
+    )
     assert "planrun.output.blank is not passed on: a dotenv report cannot carry blanks" in out
     assert "planrun.output.quote is not passed on: a dotenv report cannot carry quotes" in out
     assert "planrun.output.long is not passed on: GitLab takes 5120 bytes of variables" in out
@@ -172,7 +183,9 @@ def test_masks_are_told_first_and_only_on_request(system: str, tmp_path: Path) -
 def test_buildkite_masks_through_its_agent(tmp_path: Path) -> None:
     """The values stand on the agent's input: in no argument, and not in the log."""
     (tmp_path / "plan.yml").write_text(SECRET)
-    code, out = start(tmp_path, {**SYSTEMS["buildkite"], "TOKEN": TOKEN, "PATH": agent(tmp_path)}, "--ci-masks")
+    code, out = start(
+        tmp_path, {**SYSTEMS["buildkite"], "TOKEN": TOKEN, "PATH": agent(tmp_path)}, "--ci-masks"
+    )
     assert (code, "line-two" in out) == (0, False)
     words, values = (tmp_path / "told").read_text().split("\n")[:2]
     assert words == "$ redactor add --format json"
