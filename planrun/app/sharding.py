@@ -20,6 +20,7 @@ from planrun.sha256 import sha256
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from planrun.model.plan import Plan, Step
 
@@ -219,11 +220,10 @@ def seconds_of(plan: Plan, timings: str, home: str) -> dict[str, float]:
         }
     except OSError as error:
         raise InvalidInput(f"--timings: cannot read {timings}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidInput(f"--timings: {timings} is no ledger.json of a run") from None
 
 
-def _spent(step: Mapping[str, object]) -> float:
+def _spent(step: Mapping[str, Any]) -> float:
     attempts = step["attempts"]
-    assert isinstance(attempts, list)
     return round(sum([float(attempt["duration_s"] or 0) for attempt in attempts]), 3)

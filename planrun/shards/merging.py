@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from types import NoneType
 
+from planrun.app.sharding import MOST
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.reports.facts import epoch
@@ -101,28 +103,44 @@ def read_ledger(file: str) -> Ledger:
         _check(data)
     except OSError as error:
         raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidInput(f"{file} is no {LEDGER} of this version of planrun") from None
     return Ledger(file=file, data=data)
 
 
 def _check(data: Any) -> None:
-    """Raise ValueError, KeyError or TypeError for data that is no ledger."""
-    if data["schema_version"] != 1 or data["verdict"] not in (*_SEVERITY, None):
+    """Raise ValueError, KeyError or TypeError for data that is no ledger, as far as merging reads it."""
+    _expect(dict, data, data["plan"], data["usage"], data["outputs"])
+    if data["schema_version"] != 1 or data["verdict"] not in (
+        "completed",
+        "partial",
+        "cancelled",
+        "failed",
+        None,
+    ):
         raise ValueError
-    texts = [data["run_id"], data["plan"]["digest"], data["plan"]["name"], data["status"]]
-    texts += [step[name] for step in data["steps"] for name in ("id", "status", "reason", "section", "kind")]
-    groups = [step["group"] for step in data["steps"]]
-    if not all(group is None or isinstance(group, str) for group in groups):
-        raise TypeError
+    _expect(str, data["run_id"], data["plan"]["digest"], data["plan"]["name"], data["status"])
+    _expect((str, NoneType), data["started_at"], data["ended_at"])
+    _expect((int, float, NoneType), data["exit_code"], data["duration_s"], *data["usage"].values())
+    _expect(list, data["steps"], data["lifecycle"], *[data[name] for name in _JOINED])
+    for step in data["steps"]:
+        _expect(dict, step)
+        _expect(str, *[step[name] for name in ("id", "status", "reason", "section", "kind")])
+        _expect((str, NoneType), step["group"])
+        _expect(list, step["attempts"], step["members"])
+        _expect((int, float, NoneType), *[attempt["duration_s"] for attempt in step["attempts"]])
     shard = data.get("shard")
     if shard is not None:
-        texts += [shard["split"], *shard["steps"], *shard["each"], *shard["after"]]
-        if not 1 <= shard["number"] <= shard["of"] <= 1000:
+        _expect(str, shard["split"], *shard["steps"], *shard["each"], *shard["after"])
+        _expect(list, shard["steps"], shard["each"], shard["after"])
+        _expect(int, shard["number"], shard["of"])
+        if not 1 <= shard["number"] <= shard["of"] <= MOST:
             raise ValueError
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError
-    if any(not isinstance(data[name], list) for name in _JOINED) or not isinstance(data["usage"], dict):
+
+
+def _expect(kind: type | tuple[type, ...], *values: Any) -> None:
+    """Raise TypeError for a value of another type."""
+    if not all(isinstance(value, kind) for value in values):
         raise TypeError
 
 

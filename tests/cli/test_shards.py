@@ -14,6 +14,7 @@ import pytest
 from planrun.app.sharding import request
 from planrun.errors import InvalidInput
 from planrun.shards.junit import merge_junit
+from planrun.shards.merging import read_ledger
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -149,6 +150,35 @@ def test_a_missing_shard_and_shards_of_another_split_are_no_success(planrun: Com
         2,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"duration_s":', '"duration_s":"x","was":'),
+        ('"verdict":"completed"', '"verdict":"great"'),
+        ('"steps":[', '"steps":[5,'),
+        ('"shard":{"number":1', '"shard":{"number":"1"'),
+        ('"members":[', '"members":0,"was":['),
+        ('"schema_version":1', '"schema_version":2'),
+    ],
+)
+def test_a_ledger_of_another_form_is_refused(planrun: Command, old: str, new: str) -> None:
+    """It comes from another machine: whatever it holds, the message names the file, and there is no traceback."""
+    ledger = planrun.folder / "ledger.json"
+    step = dict.fromkeys(("id", "status", "reason", "section", "kind"), "steps")
+    whole: dict[str, Any] = dict.fromkeys(("gates", "approvals", "agents", "notifications", "lifecycle"), ())
+    whole |= {"schema_version": 1, "run_id": "r", "plan": {"digest": "d", "name": "n"}, "status": "completed"}
+    whole |= {"verdict": "completed", "exit_code": 0, "started_at": None, "ended_at": None, "duration_s": 1}
+    whole |= {"shard": {"number": 1, "of": 1, "split": "x", "steps": [], "each": [], "after": []}}
+    whole |= {"usage": {}, "outputs": {}, "steps": [{**step, "group": None, "attempts": [], "members": []}]}
+    text = json.dumps(whole, separators=(",", ":"))
+    ledger.write_text(text)
+    assert read_ledger(str(ledger)).label == "1/1"
+    assert text.count(old)
+    ledger.write_text(text.replace(old, new))
+    with pytest.raises(InvalidInput, match=r"ledger\.json is no ledger\.json"):
+        read_ledger(str(ledger))
 
 
 @pytest.mark.parametrize(
