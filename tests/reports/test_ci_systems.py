@@ -94,6 +94,7 @@ def agent(folder: Path, code: int = 0) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
+@pytest.mark.shows("D-11", "V-77")
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_the_log_of_each_system(system: str, tmp_path: Path, golden: Golden) -> None:
     """Sections, annotations and variables in the system's own form; text of steps commands none of them."""
