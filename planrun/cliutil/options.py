@@ -104,7 +104,7 @@ CHOOSING = (
         section="Selection",
         kind="text",
         metavar="N/M",
-        help="Run shard N of M, as `planrun shard` splits the plan; auto: from the variables of parallel jobs.",
+        help="Run shard N of M, as the verb shard splits the plan; auto: from the variables of parallel jobs.",
     ),
     Option(
         flags=("--legs",),

@@ -53,7 +53,7 @@ def shard(  # noqa: PLR0913 - click gives each option as an argument
     what depends on that step in none, since it needs all of them. The longest parts are dealt first, each to the shard
     with least to do. The same plan and timings give the same split on every machine.
 
-    `planrun execute --shard N/M` runs a shard, `planrun merge` checks that all shards are there and gives one verdict.
+    The option --shard of execute runs a shard; the verb merge checks that all are there and gives one verdict.
 
     \b
     Examples:
@@ -101,8 +101,8 @@ def _as_data(found: Split, plan: str) -> dict[str, object]:
 
 def _print_matrix(found: Split) -> None:
     """Print the shards as GitHub's `strategy.matrix`, which a job reads by fromJSON."""
-    labels = [_label(number, found) for number in range(1, len(found.shards) + 1)]
-    text = dumps({"shard": labels})
+    rows = [{"shard": _label(number, found), "number": number} for number in range(1, len(found.shards) + 1)]
+    text = dumps({"include": rows})
     if vendor(os.environ) in ("github", "gitea") and os.environ.get("GITHUB_OUTPUT"):
         write_outputs({"matrix": text}, os.environ["GITHUB_OUTPUT"])
     say(text)

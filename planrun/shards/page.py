@@ -20,7 +20,8 @@ def sentence(found: Merged) -> str:
     """Return the verdict in one line."""
     counts = found.ledger["summary"]
     parts = [f"{counts[name]} {name}" for name in ("completed", *_SHOWN, "skipped") if counts[name]]
-    shards = f"{sum([part.shard is not None for part in found.parts])} shards"
+    number = sum([part.shard is not None for part in found.parts])
+    shards = f"{number} shard{'' if number == 1 else 's'}"
     text = f"{found.verdict}: {shards}, {counts['total']} steps: {', '.join(parts) or 'none'}"
     if not found.missing:
         return text

@@ -296,7 +296,8 @@ def test_a_cancelled_run_is_cleaned_up_by_the_step_behind_it(ran: Ran) -> None:
 
 def test_the_shards_of_a_plan_are_an_output(ran: Ran) -> None:
     """The output is what `strategy.matrix` reads by fromJSON, and it needs no second installation."""
-    assert json.loads(ran.outputs("split")["matrix"]) == {"shard": ["1/2", "2/2"]}
+    rows = [{"shard": "1/2", "number": 1}, {"shard": "2/2", "number": 2}]
+    assert json.loads(ran.outputs("split")["matrix"]) == {"include": rows}
 
 
 def test_output_of_a_step_is_no_workflow_command(ran: Ran) -> None:

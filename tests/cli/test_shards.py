@@ -239,7 +239,8 @@ def test_the_matrix_of_github(planrun: Command) -> None:
         "--matrix",
         env={"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": str(output)},
     )
-    assert json.loads(done.stdout) == {"shard": ["1/2", "2/2"]}
+    rows = [{"shard": "1/2", "number": 1}, {"shard": "2/2", "number": 2}]
+    assert json.loads(done.stdout) == {"include": rows}
     assert output.read_text() == f"matrix={done.stdout}"
 
 
