@@ -1,4 +1,4 @@
-"""Convert the inputs of action.yml to `planrun execute …` or `planrun review …` and replace this process by it.
+"""Convert the inputs of action.yml to the words of one planrun command and replace this process by it.
 
 The inputs are environment variables, never text inside a script, so an input is at most one word of the command.
 Exit code 2 for an input that cannot be used, 3 for a plan of a fork that is to run.
@@ -30,7 +30,8 @@ NO = frozenset({"", "false", "False", "FALSE"})
 """The booleans of GitHub's own toolkit, and the empty text for an input that was left out."""
 
 
-MODES = ("execute", "review")
+MODES = ("execute", "review", "comment", "approve", "shard", "merge")
+WITHOUT_PLAN = ("comment", "merge")
 RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 NO_RUN = "-"  # sorts before every run
 
@@ -82,20 +83,66 @@ def command(inputs: Inputs, origin: Origin) -> list[str]:
 
     Raises UnusableInputError; RefusedError when the plan of a fork is to run.
     """
-    plan = inputs.text("plan")
-    if not plan:
-        raise UnusableInputError("input plan is empty: it names the plan to run")
-    inputs.flag("llm")  # read when planrun is installed, where nothing can be refused
-    mode = inputs.text("mode") or "execute"
+    plan, mode = inputs.text("plan"), inputs.text("mode") or "execute"
     if mode not in MODES:
         raise UnusableInputError(f"input mode must be {' or '.join(MODES)}, not {mode!r}")
+    if not plan and mode not in WITHOUT_PLAN:
+        raise UnusableInputError("input plan is empty: it names the plan to run")
+    inputs.flag("llm")  # read when planrun is installed, where nothing can be refused
     if mode == "execute" and origin.fork:
         raise RefusedError(
             f"this pull request comes from {origin.fork}, and plans of other repositories are not run; "
             "`mode: review` works"
         )
+    if mode in _OTHERS:
+        return [mode, *_OTHERS[mode](inputs, origin)]
     words = [mode, *shared(inputs, origin), *(_running if mode == "execute" else _reviewing)(inputs, origin)]
     return [*words, "--", plan]
+
+
+def _commenting(inputs: Inputs, _origin: Origin) -> list[str]:
+    number = inputs.text("pull-request")
+    chosen = [] if number in ("", "auto") else [f"--pull-request={number}"]
+    return [*chosen, "--", inputs.text("reports") or "planrun-out/review.json"]
+
+
+def _approving(inputs: Inputs, origin: Origin) -> list[str]:
+    if origin.proposed or origin.doubtful:
+        raise RefusedError("an approval is taken for merged plans only, not in pull requests")
+    words = [f"--param={value}" for value in inputs.values("params")]
+    words += [
+        f"--{name}={value}"
+        for name in ("digest", "environment", "pull-request")
+        if (value := inputs.text(name))
+    ]
+    if len(words) == len([word for word in words if word.startswith(("--param=", "--digest="))]):
+        raise UnusableInputError(
+            "mode approve needs the input pull-request or environment: it says who approves"
+        )
+    return [
+        *words,
+        f"--output={inputs.text('approval-file') or 'planrun-approval.json'}",
+        "--",
+        inputs.text("plan"),
+    ]
+
+
+def _sharding(inputs: Inputs, _origin: Origin) -> list[str]:
+    if not inputs.text("shard"):
+        raise UnusableInputError("mode shard needs the input shard: how many shards there are")
+    words = [f"--legs={line}" for line in inputs.lines("legs")]
+    words += [f"--timings={value}" for value in [inputs.text("timings")] if value]
+    return ["--matrix", *words, "--", inputs.text("shard"), inputs.text("plan")]
+
+
+def _merging(inputs: Inputs, _origin: Origin) -> list[str]:
+    places = inputs.lines("reports")
+    if not places:
+        raise UnusableInputError("mode merge needs the input reports: folders with the reports of the shards")
+    return [f"--report-dir={inputs.text('report-dir') or 'planrun-out'}", "--", *places]
+
+
+_OTHERS = {"comment": _commenting, "approve": _approving, "shard": _sharding, "merge": _merging}
 
 
 def shared(inputs: Inputs, origin: Origin) -> list[str]:
@@ -140,8 +187,9 @@ def _in_commit(path: str, commit: str) -> str:
 
 
 def _running(inputs: Inputs, _origin: Origin) -> list[str]:
-    words = [f"--{name}={value}" for name in ("jobs", "junit-dialect") if (value := inputs.text(name))]
-    for name in ("only", "skip"):
+    names = ("jobs", "junit-dialect", "shard", "timings")
+    words = [f"--{name}={value}" for name in names if (value := inputs.text(name))]
+    for name in ("only", "skip", "legs"):
         words += [f"--{name}={line}" for line in inputs.lines(name)]
     words += [f"--decide={value}" for value in inputs.values("decide")]
     words += [f"--{name}" for name in ("strict", "locked") if inputs.flag(name)]

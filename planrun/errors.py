@@ -4,6 +4,7 @@ PlanrunError
 ├── InvalidInput          2    a plan, an option or a value that cannot be accepted
 │   ├── InvalidPlan       2    a plan file with problems, all of them listed
 │   └── EvaluationError   2    an expression that has no value in this run
+├── RemoteError           1    a service that refused or did not answer
 ├── Denied                3    policy, approval or digest says no
 ├── InternalError         4    a bug in planrun
 ├── Interrupted     128 + n    signal n came before anything ran
@@ -57,6 +58,12 @@ class EvaluationError(InvalidInput):
 
 class AbsentError(EvaluationError):
     """A name, output, key or index that has no value; `default` takes this error and no other."""
+
+
+class RemoteError(PlanrunError):
+    """A service that a verb needs refused, or did not answer."""
+
+    exit_code = EXIT_FAILED
 
 
 class Denied(PlanrunError):

@@ -28,6 +28,9 @@ class Settings(Record):
     until: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()
+    shard: str = ""  # N/M: the part of the steps that this machine runs
+    legs: tuple[str, ...] = ()  # groups whose instances are split into shards
+    timings: str = ""  # durations for the split into shards
     skip_abstract: bool = False  # leave out steps without an action
     jobs: int | None = None
     strict: bool = False
@@ -50,6 +53,7 @@ class Settings(Record):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     verbose: bool = False  # show details that few runs need
     in_program: bool = False  # a Python program runs the plan, and stdout belongs to it
+    ci_masks: bool = False  # the CI system is told to mask the plan's secrets
     no_input: bool = False  # ask nothing on the terminal
     cache: bool = True  # use compiled plans and cached step results
     cache_store: str = ""  # a shared folder of step results

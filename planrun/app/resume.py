@@ -14,6 +14,7 @@ from planrun.app.run import (
     admission_of,
     budget_option,
     has_agents,
+    mask_in_ci,
     replan_option,
     scheduler_options,
     secrets_of,
@@ -149,6 +150,7 @@ def reopen(session: Session, run: str, plan: Plan | None = None) -> tuple[str, R
     state = state_of(rundir, reading)
     if secrets := secrets_of(plan or state.plan, session.settings.llm_model):
         session.secrets = secrets
+        mask_in_ci(session.settings, secrets)
         state = state_of(rundir, reading, secrets.masked)
         forget_all_outputs(os.path.join(rundir, records.OUTPUTS))
     return rundir, reading, state

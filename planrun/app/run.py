@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
 from planrun.engine import Options
+from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.model.state import RunState
@@ -96,6 +97,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     if plan.llm or model or has_agents(plan):
         options |= budget_option(planner, admission, plan, settings)
     with Session(settings, request.workspace or current_folder()) as session:
+        mask_in_ci(settings, secrets)
         session.secrets, session.admission = secrets, admission
         session.confine(plan)
         run = settings.run or records.new_run_id()
@@ -157,12 +159,26 @@ def selection_of(
     abstract = [step.id for step in plan.steps if step.kind == "abstract"]
     if abstract and settings.skip_abstract:
         wanted["skip"] = [*wanted.get("skip", ()), *abstract]
+    if settings.shard:
+        wanted |= _shard_of(plan, settings)
     if not wanted:
         return wanted, None, abstract
     from planrun.app.selection import select  # few runs select steps
 
     selected = select(plan, wanted)
     return wanted, selected, [name for name in abstract if selected is None or name in selected]
+
+
+def _shard_of(plan: Plan, settings: Settings) -> dict[str, list[str]]:
+    """Return a shard as a selection; `--skip` leaves steps out of every shard."""
+    import os
+
+    from planrun.app.sharding import request, selection  # few runs are one of several
+
+    if settings.only or settings.start or settings.until or settings.tag:
+        raise InvalidInput("--shard selects the steps itself: without --only, --from, --until and --tag")
+    wanted = request(settings.shard, settings.legs, settings.timings, os.environ)
+    return selection(plan, wanted, os.path.join(current_folder(), records.HOME))
 
 
 def replan_option(
@@ -207,6 +223,14 @@ def _keep(
 
     kept = add_scripts(rundir, scripts) if scripts else ()
     return kept + (add_files(rundir, plan.files) if plan.files else ())
+
+
+def mask_in_ci(settings: Settings, secrets: RunSecrets | None) -> None:
+    """Have the CI system mask the secrets of a run where the caller wants it, before anything is printed."""
+    if settings.ci_masks:
+        from planrun.app.cimasks import announce  # few callers want it
+
+        announce(secrets, on_stderr=settings.json or settings.in_program)
 
 
 def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Policies = ()) -> Admission | None:

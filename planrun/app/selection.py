@@ -36,7 +36,7 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
     by_id = {step.id: step for step in plan.steps}
     skipped = {each for name in wanted.get("skip", ()) for each in (name, *members(by_id[name]))}
     chosen = set(with_groups(plan, chosen))
-    if not chosen - skipped:
+    if not chosen - skipped and not wanted.get("shard"):  # a shard of a small plan may have nothing to do
         raise InvalidInput("nothing is selected: every step that was chosen is skipped")
     chosen |= {step.id for step in plan.cleanup()}
     selected = frozenset(chosen - skipped)
@@ -91,7 +91,7 @@ def _members(by_id: Mapping[str, Step], name: str) -> tuple[str, ...]:
 
 def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[str] | None:
     """Return the steps that the adding options name together, or None when none is given."""
-    if not any(wanted.get(option) for option in ("only", "from", "until", "tag")):
+    if not any(wanted.get(option) for option in ("only", "from", "until", "tag", "shard")):
         return None
     by_id = {step.id: step for step in main}
     named = {

@@ -11,11 +11,14 @@ from planrun.approval.preview import PolicyPreview
 from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import complain, printable
 from planrun.cliutil.printing import say
-from planrun.errors import InvalidInput
+from planrun.errors import EXIT_WAITING, Denied, InvalidInput
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
 from planrun.settings import Settings, current_folder
 from planrun.templates.cli import known
+
+SHORTEST_DIGEST = 12
+"""Characters: as many as reviews show."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +48,24 @@ def _refuse_template(name: str) -> None:
 
 def approve_plan(file: str, given: dict[str, Any]) -> int:
     """Write an approval of a plan; `given` are the options of `approve`."""
+    _refuse_mixed(given)
+    plan, _, reviewed = review_plan(file, given["params"])
+    _refuse_other_digest(file, given["digest"], reviewed.digest)
+    said = None
+    if given["pull"]:
+        from planrun.cli.pullapprovals import approval_in_comments
+
+        said = approval_in_comments(reviewed.digest, given)
+        if said is None:
+            return EXIT_WAITING
+        given = {**given, "steps": said.steps, "approver": said.by}
+    if given["environment"]:
+        from planrun.cli.pullapprovals import approver_in_environment
+
+        approver = approver_in_environment(given)
+        if not approver:
+            return EXIT_WAITING
+        given = {**given, "approver": approver}
     grant = Grant(
         **{
             name: given[name]
@@ -52,8 +73,9 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
             if given.get(name) not in (None, ())
         }
     )
-    plan, _, reviewed = review_plan(file, given["params"])
     approval = approval_of(plan, reviewed, grant)
+    if said is not None:
+        approval["id"] = said.approval_id
     # The approver reads the risk with these parameters, not with the worst possible ones.
     ahead = PolicyPreview(plan, Settings(params=given["params"]))
     judged = plan.but(steps=tuple([preview.step for preview in ahead.steps()]))
@@ -67,6 +89,35 @@ def approve_plan(file: str, given: dict[str, Any]) -> int:
     say("\n".join(lines))
     say(f"wrote {printable(path)}; planrun execute {printable(file)} --approval {printable(path)} uses it")
     return 0
+
+
+def _refuse_mixed(given: dict[str, Any]) -> None:
+    """Raise InvalidInput for options that exclude each other."""
+    if given["pull"] and (given["steps"] or given["approver"]):
+        raise InvalidInput(
+            "--pull-request: the comment names the steps and the approver; leave out --step and --approver"
+        )
+    if given["environment"] and (given["pull"] or given["approver"]):
+        raise InvalidInput(
+            "--environment: GitHub names the approver; leave out --approver and --pull-request"
+        )
+    if given["environment"] and not given["digest"]:
+        raise InvalidInput(
+            "--environment needs --digest: that of the review which the approver of the environment saw"
+        )
+    if not given["pull"] and (given["level"] or given["own"]):
+        raise InvalidInput("--permission and --allow-author belong to --pull-request")
+
+
+def _refuse_other_digest(file: str, wanted: str, digest: str) -> None:
+    """Raise Denied for a plan that is not the one that was reviewed."""
+    short = len(wanted) < SHORTEST_DIGEST
+    if wanted and (short or set(wanted) - set("0123456789abcdef")):
+        raise InvalidInput(f"--digest takes at least {SHORTEST_DIGEST} characters of a digest, 0-9 and a-f")
+    if wanted and not digest.startswith(wanted):
+        raise Denied(
+            f"{file} has the digest {digest[:12]}, and what was reviewed is {wanted[:12]}: review it again"
+        )
 
 
 def write_lock_file(

@@ -37,7 +37,10 @@ _BY = click.Option(
 )
 _REASON = click.Option(["--reason"], metavar="TEXT", default="", help="Why, for the record.")
 _DIGEST = click.Option(
-    ["--digest"], metavar="HEX", default="", help="The reviewed digest; refused when the run has another one."
+    ["--digest"],
+    metavar="HEX",
+    default="",
+    help="The reviewed digest; refused when the run or the plan has another one.",
 )
 _RESUME = click.Option(["--resume"], is_flag=True, help="Resume the run at once; the exit code is the run's.")
 _REPORTS = click.Option(
@@ -71,27 +74,65 @@ _FOR_PLANS = (
         metavar="FILE",
         help="Of a plan: where it goes, - for stdout. Default: PLAN with .approval.json as its ending.",
     ),
+    click.Option(
+        ["--pull-request", "pull"],
+        metavar="N|auto",
+        help="Of a plan: take the approval from a comment `/planrun approve DIGEST` of this pull request of GitHub; "
+        "auto: of the one that was merged as this commit.",
+    ),
+    click.Option(
+        ["--permission", "level"],
+        type=click.Choice(("write", "maintain", "admin")),
+        default=None,
+        help="With --pull-request: what its author must be allowed in the repository. Default: write",
+    ),
+    click.Option(
+        ["--allow-author", "own"],
+        is_flag=True,
+        default=None,
+        help="With --pull-request: who opened it may approve it.",
+    ),
+    click.Option(
+        ["--environment"],
+        metavar="NAME",
+        help="Of a plan: the approver is who approved this job of GitHub for a protected environment; with --digest.",
+    ),
+    click.Option(["--repo"], metavar="OWNER/NAME", help="With the two before. Default: that of the job."),
+)
+_PLAN_OPTIONS = (
+    "named",
+    "params",
+    "expires",
+    "uses",
+    "approver",
+    "out",
+    "pull",
+    "level",
+    "own",
+    "environment",
+    "repo",
 )
 
 
 def _approve(run: str, step: tuple[str, ...], skip: tuple[str, ...] = (), **given: Any) -> int:
 
-    for_plan = {name: given.pop(name) for name in ("named", "params", "expires", "uses", "approver", "out")}
+    for_plan = {name: given.pop(name) for name in _PLAN_OPTIONS}
     steps = (*step, *for_plan.pop("named"))
     if is_plan(run):
         # A variable that is set for a whole job is not meant for this plan.
         asked = click.get_current_context().get_parameter_source
+        digest = given.pop("digest")
         if skip or any(asked(name) is ParameterSource.COMMANDLINE for name in given):
             raise InvalidInput(
-                f"{run} is a plan: --skip, --digest, --by, --reason, --resume, --report-dir and --json are for runs; "
+                f"{run} is a plan: --skip, --by, --reason, --resume, --report-dir and --json are for runs; "
                 "--approver names who approves a plan"
             )
         from planrun.cli.approvalfiles import approve_plan
 
-        return approve_plan(run, {"steps": steps, **for_plan})
+        return approve_plan(run, {"steps": steps, "digest": digest, **for_plan})
     if any(value not in (None, ()) for value in for_plan.values()):
         raise InvalidInput(
-            f'"{run}" is not a plan file: --param, --expires, --uses, --approver, -o are for plans'
+            f'"{run}" is not a plan file: --param, --expires, --uses, --approver, --pull-request, -o are for plans'
         )
     step = steps
     from planrun.cli.respond import respond
@@ -147,6 +188,7 @@ approve = _command(
     Examples:
       planrun approve last
       planrun approve plan.yml --step publish --expires 24h -o approvals/publish.json
+      planrun approve plan.yml --pull-request auto -o approval.json
       planrun approve last publish --by release-team --resume
       planrun approve last --skip load-test
     """,

@@ -87,6 +87,8 @@ TABLE = (
     Verb("pause", "RUN", "runs", "pause a run until it is resumed", "cli.stop:pause"),
     Verb("cancel", "RUN", "runs", "cancel a run from another shell", "cli.stop:cancel"),
     Verb("finalize", "RUN", "runs", "roll back and clean up a run that was interrupted", "cli.stop:finalize"),
+    Verb("shard", "N/M|M [PLAN]", "runs", "split a plan over several machines", "shards.cli:shard"),
+    Verb("merge", "DIR...", "runs", "merge the reports of shards into one verdict", "shards.cli:merge"),
     Verb("stats", "", "runs", "show durations and failures over many runs", "stats.cli:stats"),
     Verb(
         "trace", "[RUN]", "runs", "write the spans of a run, or send them to a collector", "trace.cli:trace"
@@ -97,6 +99,13 @@ TABLE = (
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
     Verb("review", "[PLAN]", "review", "review a change of a plan, for pull requests", "diff.cli:review"),
     Verb("diff", "[OLD] [NEW]", "review", "show what changed in the meaning of a plan", "diff.cli:diff"),
+    Verb(
+        "comment",
+        "[REVIEW.JSON]",
+        "review",
+        "write a review as one comment of a pull request",
+        "pullrequests.cli:comment",
+    ),
     Verb("risk", "COMMAND", "review", "show the class of risk of a command, and why", "cli.risk:risk"),
     Verb(
         "approve",
@@ -163,14 +172,12 @@ SPELLED = {
         "list": "runs",
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
-        **{
-            name: name
-            for name in ("finalize", "stats", "trace", "attest", "replay", "verify", "prune", "watch", "serve")
-        },
+        **{name: name for name in ("finalize", "shard", "merge", "stats", "trace", "attest", "replay")},
+        **{name: name for name in ("verify", "prune", "watch", "serve")},
     },
     "review": {
         "plan": "review",
-        **{name: name for name in ("diff", "risk", "approve", "reject", "decide", "lock")},
+        **{name: name for name in ("diff", "comment", "risk", "approve", "reject", "decide", "lock")},
     },
     "model": {
         name: name for name in ("generate", "expand", "replan", "tree", "classify", "memory", "errors")

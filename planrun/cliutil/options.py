@@ -98,6 +98,30 @@ CHOOSING = (
         kind="flag",
         help="Skip all steps without an action, as --skip does.",
     ),
+    Option(
+        flags=("--shard",),
+        name="shard",
+        section="Selection",
+        kind="text",
+        metavar="N/M",
+        help="Run shard N of M, as the verb shard splits the plan; auto: from the variables of parallel jobs.",
+    ),
+    Option(
+        flags=("--legs",),
+        name="legs",
+        section="Selection",
+        kind="lines",
+        metavar="STEP",
+        help="With --shard: split the instances of this step; repeatable. The variable holds one step a line.",
+    ),
+    Option(
+        flags=("--timings",),
+        name="timings",
+        section="Selection",
+        kind="text",
+        metavar="FILE",
+        help="With --shard: durations for the split: a ledger.json, or `history` for those of this folder.",
+    ),
 )
 OUTPUT = Option(
     flags=("--output",),
@@ -238,6 +262,13 @@ RUNNING = (
         section="Output and reports",
         kind="flag",
         help="Print the run's ledger.json on stdout.",
+    ),
+    Option(
+        flags=("--ci-masks",),
+        name="ci_masks",
+        section="Output and reports",
+        kind="flag",
+        help="Have the CI system mask the plan's secrets in the whole job. The commands in the log contain the values.",
     ),
     Option(
         flags=("--no-input",),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.reports.ci import Sections
 
-MAX_PROBLEMS = 9  # GitHub shows ten errors of a step
+MAX_PROBLEMS = 9  # GitHub shows ten errors and ten warnings of a step
 
 
 class Annotations:
@@ -25,26 +25,29 @@ class Annotations:
     def __init__(self, sections: Sections, rundir: str) -> None:
         self._sections = sections
         self._rundir = rundir
-        self._failed: list[str] = []
+        self._unmarked: list[str] = []
+        self._left = {"problem": MAX_PROBLEMS, "warning": MAX_PROBLEMS}
 
     def failed(self, state: RunState, step: StepState) -> str:
-        """Return the annotations of a failed step and of its test cases; "" once there are enough."""
+        """Return the annotations of a failed step and of its test cases; "" once there are enough of a kind."""
         name = facts.name(step)
-        self._failed.append(name)
-        if len(self._failed) > MAX_PROBLEMS:
-            return ""
-        title = f"{name} {facts.details(step)}"
         tolerated = not facts.option(state, "strict") and state.tolerance(step.step.id) is not None
-        say = self._sections.warning if tolerated else self._sections.problem
+        kind, say = ("warning", self._sections.warning) if tolerated else ("problem", self._sections.problem)
+        if not self._left[kind]:
+            self._unmarked.append(name)
+            return ""
+        self._left[kind] -= 1
+        title = f"{name} {facts.details(step)}"
         shown = say(file_of(state, step), step.step.line, title, failure(self._rundir, step))
         if not step.step.reports:
             return shown
-        places = part("testcases:TEST_CASES")["places"](step)
-        return shown + "".join([self._sections.problem(*place) for place in places])
+        places = list(part("testcases:TEST_CASES")["places"](step))[: self._left[kind]]
+        self._left[kind] -= len(places)
+        return shown + "".join([say(*place) for place in places])
 
     def rest(self, state: RunState) -> str:
         """Return an annotation that names the failed steps that have none of their own; "" without such steps."""
-        more = self._failed[MAX_PROBLEMS:]
+        more = self._unmarked
         if not more:
             return ""
         return self._sections.problem(file_of(state), 0, f"and {len(more)} more failed", ", ".join(more))

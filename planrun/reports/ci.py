@@ -71,7 +71,10 @@ _CHECKOUTS = {
     "buildkite": "BUILDKITE_BUILD_CHECKOUT_PATH",
     "circleci": "CIRCLE_WORKING_DIRECTORY",
     "jenkins": "WORKSPACE",
+    "teamcity": "TEAMCITY_BUILD_CHECKOUTDIR",
 }
+SECTIONED = ("github", "gitea", "gitlab", "azure", "buildkite", "teamcity")
+"""The systems whose logs have sections."""
 
 
 def vendor(environ: Mapping[str, str]) -> str:
@@ -129,7 +132,7 @@ def coloured(environ: Mapping[str, str], choice: str = "auto", *, terminal: bool
 def style(environ: Mapping[str, str], *, terminal: bool) -> Literal["live", "plain", "groups"]:
     """Return how progress is shown: animated on a terminal of a person only, in groups where CI has them."""
     system = vendor(environ)
-    if system in ("github", "gitea", "gitlab", "azure", "buildkite"):
+    if system in SECTIONED:
         return "groups"
     return "live" if terminal and not system and environ.get("TERM", "dumb") != "dumb" else "plain"
 
@@ -313,14 +316,52 @@ class Azure:
 
 
 def _issue(kind: str, file: str, line: int, title: str, message: str) -> str:
-    place = f"type={kind};sourcepath={_vso(file)};linenumber={line}"
-    return f"##vso[task.logissue {place}]{_vso(f'{title}: {message}'[:MESSAGE_CHARS])}\n"
+    from planrun.reports.logcommands import vso  # only failures need it
+
+    place = f"type={kind};sourcepath={vso(file)};linenumber={line}"
+    return f"##vso[task.logissue {place}]{vso(f'{title}: {message}'[:MESSAGE_CHARS])}\n"
 
 
-def _vso(text: str) -> str:
-    for char, escape in (("%", "%AZP25"), (";", "%3B"), ("]", "%5D"), ("\r", "%0D"), ("\n", "%0A")):
-        text = text.replace(char, escape)
-    return text
+class TeamCity:
+    """Blocks, build problems and messages; every value is escaped."""
+
+    indent = b""
+
+    def __init__(self) -> None:
+        self._title = ""
+
+    def begin(self, title: str, *, live: bool = False) -> str:  # noqa: ARG002 - as GitLab
+        """Return what opens a block."""
+        from planrun.reports.logcommands import service_message
+
+        self._title = title
+        return service_message("blockOpened", name=title)
+
+    def end(self) -> str:
+        """Return what closes the block."""
+        from planrun.reports.logcommands import service_message
+
+        return service_message("blockClosed", name=self._title)
+
+    def problem(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a problem of the build with its place in the plan."""
+        from planrun.reports.logcommands import service_message
+
+        place = f"{file}:{line}: " if line else ""
+        return service_message("buildProblem", description=f"{place}{title}: {message}"[:MESSAGE_CHARS])
+
+    def warning(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a warning in the log of the build."""
+        return self._message("WARNING", f"{file}:{line}: {title}: {message}")
+
+    def notice(self, file: str, line: int, title: str, message: str) -> str:
+        """Return a message in the log of the build."""
+        return self._message("NORMAL", f"{file}:{line}: {title}: {message}")
+
+    def _message(self, status: str, text: str) -> str:
+        from planrun.reports.logcommands import service_message
+
+        return service_message("message", text=text[:MESSAGE_CHARS], status=status)
 
 
 class Buildkite:
@@ -349,4 +390,6 @@ def sections_of(vendor: str) -> Sections:
         return GitLab()
     if vendor == "azure":
         return Azure()
+    if vendor == "teamcity":
+        return TeamCity()
     return Buildkite() if vendor == "buildkite" else GitHub()

@@ -160,8 +160,11 @@ class Console:
                 self._flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._give_up(error)
-        if vendor(os.environ) in ("github", "gitea"):
+        system = vendor(os.environ)
+        if system in ("github", "gitea"):
             load("github").write_files(state, self.rundir, paths, head)
+        elif system in ("gitlab", "azure", "buildkite", "teamcity"):
+            self._screen.write("".join(load("published").publish(system, state, self.rundir, paths)))
 
     def _give_up(self, error: Exception) -> None:
         """Write why, once, and nothing from now on; a screen never raises."""

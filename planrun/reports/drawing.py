@@ -151,6 +151,11 @@ def label(text: str) -> str:
 def _page_sections(state: RunState) -> Iterator[str]:
     if chart := flowchart(state):
         yield f"\n## Graph\n\n```mermaid\n{chart}```\n"
+    elif edges := len(drawn(state.plan.steps)):
+        yield (
+            f"\n## Graph\n\n{len(state.steps)} steps and {edges} edges are more than a diagram can show. The table "
+            f"below has what each step depends on, `planrun show --graph text` the tree.\n"
+        )
 
 
 GRAPH: Part = {"page_middle": _page_sections}

@@ -211,6 +211,12 @@ def option(state: RunState, name: str) -> object:
     return state.options.get(name)
 
 
+def shard_of(state: RunState) -> dict[str, Any]:
+    """Return the selection of a run that is one of several shards; empty for any other run."""
+    selection = state.started.options.get("selection") if state.started else None
+    return selection if isinstance(selection, dict) and selection.get("shard") else {}
+
+
 def has_secret_in_plan(state: RunState) -> bool:
     """Whether the plan itself holds the value of a secret, so that what it has written must not be shown."""
     about: Any = option(state, "secrets")

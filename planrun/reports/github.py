@@ -42,14 +42,23 @@ def write_summary(state: RunState, rundir: str, path: str, *, head: str = "") ->
         raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
 
 
+_CUT = b"\n\nThe rest is left out: the step summary ends at its size limit.\n"
 OUTPUTS_BYTES = 512 * 1024  # of the plan's outputs: all outputs of a job together may have 1 MB
 
 
 def append_summary(text: str, path: str) -> None:
-    """Append markdown to the step summary at `path`; raises RecordsLost naming the file that cannot be written."""
+    """Append markdown to the step summary at `path`, as far as it fits into what GitHub shows of one step.
+
+    Raises RecordsLost naming the file that cannot be written.
+    """
+    data = text.encode("utf-8", "replace")
     try:
         with open(path, "ab") as out:
-            out.write(text.encode("utf-8", "replace"))
+            left = SUMMARY_BYTES - out.tell()
+            if len(data) > left:
+                kept = data[: max(0, left - len(_CUT))].rpartition(b"\n\n")[0]
+                data = kept + _CUT if kept else b""
+            out.write(data)
     except OSError as error:
         raise RecordsLost(f"cannot write the step summary {path}: {error.strerror}") from None
 

@@ -147,6 +147,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "duration_s": ended.duration if ended else None,
         "policy": policy_of(state),
         "risk": risk_totals(state),
+        "shard": None,
         "sandboxes": {},
         "gates": [],
         "approvals": [],

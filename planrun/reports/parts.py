@@ -77,8 +77,10 @@ def _is_generated(state: RunState) -> bool:
 # Which runs have a part, and where it is. Every form shows its parts in this order.
 _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: facts.option(state, "secrets"), "extras:SECRETS"),
+    (facts.shard_of, "shards:SHARD"),
     (lambda state: state.undoing or state.cut_short, "extras:ROLLBACK"),
     (lambda state: any([step.step.edges for step in state.steps.values()]), "drawing:GRAPH"),  # noqa: C419 - half the time
+    (lambda state: state.ended and state.ended.duration >= 1 and len(state.steps) > 1, "gantt:TIMELINE"),
     (lambda state: any([step.step.makes for step in state.steps.values()]), "extras:PRODUCED"),  # noqa: C419 - as above
     (lambda state: state.plan.outputs, "extras:OUTPUTS"),
     (facts.is_revised, "versions:VERSIONS"),

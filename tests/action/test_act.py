@@ -52,6 +52,32 @@ jobs:
           plan: plans/here/bad.yml
           python-path: {python}
           report-dir: reports
+      - id: waiting
+        if: always()
+        continue-on-error: true
+        uses: ./
+        with:
+          plan: plans/here/good.yml
+          params: who=nobody
+          policy: plans/here/policy.yml
+          python-path: {python}
+          report-dir: waiting
+      - id: stopped
+        if: always()
+        continue-on-error: true
+        uses: ./
+        with:
+          plan: plans/here/stopped.yml
+          python-path: {python}
+          report-dir: stopped
+      - id: split
+        if: always()
+        uses: ./
+        with:
+          mode: shard
+          plan: plans/here/bad.yml
+          shard: "2"
+          python-path: {python}
       - if: always()
         run: printf '%s' "$STEPS" > "$NOTES/steps.json"
         env:
@@ -84,6 +110,16 @@ steps:
   - id: after
     depends_on: [broken]
     run: echo never
+"""
+
+STOPPED = """
+version: 1
+name: stopped
+steps:
+  - {id: made, run: 'true', rollback: {run: echo undone >> "$NOTES/order"}}
+  - {id: long, depends_on: [made], run: kill -INT $PPID; sleep 600}
+finally:
+  - {id: end, run: echo ended >> "$NOTES/order"}
 """
 
 SETUP_PYTHON = """
@@ -145,6 +181,8 @@ class Ran:
         lay(self.repository / ".github" / "workflows" / "try.yml", workflow)
         lay(self.repository / "plans" / "here" / "good.yml", GOOD)
         lay(self.repository / "plans" / "here" / "bad.yml", BAD)
+        lay(self.repository / "plans" / "here" / "stopped.yml", STOPPED)
+        lay(self.repository / "plans" / "here" / "policy.yml", "auto_approve: none\nask_for: plan\n")
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "A tree for act"]):
             subprocess.run(["git", *self._identity(), *words], cwd=self.repository, check=True)
         stubs = {
@@ -201,7 +239,7 @@ def test_a_good_plan_passes_and_tells_its_outputs(ran: Ran) -> None:
     assert ran.steps["good"]["outcome"] == "success"
     assert outputs["result"] == "completed"
     assert set(outputs) == set(declared)
-    of_reviews = {"changed", "approvals-needed", "denied-steps", "highest-risk"}
+    of_reviews = {"changed", "approvals-needed", "denied-steps", "highest-risk", "matrix", "missing-shards"}
     assert {name for name, value in outputs.items() if not value} - {"failed-steps"} == of_reviews
 
 
@@ -241,6 +279,27 @@ def test_the_failure_is_annotated_at_its_line(ran: Ran) -> None:
     assert re.search(rf"file=plans/here/bad\.yml.*line={line}\b", ran.said), ran.said
 
 
+def test_a_plan_that_waits_fails_the_step_and_says_what_it_waits_for(ran: Ran) -> None:
+    """Nothing ran, the output is `waiting`, and a notice has the command that answers."""
+    outputs = ran.outputs("waiting")
+    assert (ran.steps["waiting"]["outcome"], outputs["result"]) == ("failure", "waiting")
+    assert (ran.notes / "who").read_text("utf-8") != "nobody"
+    assert "planrun approve" in ran.said
+
+
+def test_a_cancelled_run_is_cleaned_up_by_the_step_behind_it(ran: Ran) -> None:
+    """The signal that the runner sends ends the run; rollback and `finally` ran, there or in the step behind it."""
+    outputs = ran.outputs("stopped")
+    assert (ran.steps["stopped"]["outcome"], outputs["result"]) == ("failure", "cancelled")
+    assert sorted((ran.notes / "order").read_text("utf-8").split()) == ["ended", "undone"]
+
+
+def test_the_shards_of_a_plan_are_an_output(ran: Ran) -> None:
+    """The output is what `strategy.matrix` reads by fromJSON, and it needs no second installation."""
+    rows = [{"shard": "1/2", "number": 1}, {"shard": "2/2", "number": 2}]
+    assert json.loads(ran.outputs("split")["matrix"]) == {"include": rows}
+
+
 def test_output_of_a_step_is_no_workflow_command(ran: Ran) -> None:
     """Workflow commands in a step's output are shown and not obeyed."""
     assert "forged" in ran.said
@@ -251,5 +310,5 @@ def test_output_of_a_step_is_no_workflow_command(ran: Ran) -> None:
 def test_each_use_leaves_its_summary(ran: Ran) -> None:
     """Each use leaves a step summary of its own, which act prints, and the failed step is named."""
     headings = {text.partition("\n")[0] for text in ran.said.split("Summary - ")[1:]}
-    assert headings == {'# ✓ Plan v1: "good" [Completed]', '# ✗ Plan v1: "bad" [Failed]'}
+    assert {'# ✓ Plan v1: "good" [Completed]', '# ✗ Plan v1: "bad" [Failed]'} < headings
     assert "### ✗ Step broken (failed: exit 3)" in ran.said

@@ -105,13 +105,62 @@ def test_args_expand_nothing() -> None:
         ({"strict": "yes"}, "input strict must be true or false, not 'yes'"),
         ({"llm": "yes"}, "input llm must be true or false, not 'yes'"),
         ({"args": "'open"}, "input args: No closing quotation"),
-        ({"mode": "look"}, "input mode must be execute or review, not 'look'"),
+        (
+            {"mode": "look"},
+            "input mode must be execute or review or comment or approve or shard or merge, not 'look'",
+        ),
+        ({"mode": "shard"}, "mode shard needs the input shard"),
+        ({"mode": "merge"}, "mode merge needs the input reports"),
+        ({"mode": "approve", "digest": "ab"}, "mode approve needs the input pull-request or environment"),
     ],
 )
 def test_an_unusable_input_is_named(inputs: dict[str, str], reason: str) -> None:
     """What cannot become part of the command is refused with the input's name."""
     with pytest.raises(UnusableInputError, match=reason):
         words(**inputs)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ({"mode": "comment", "plan": ""}, "comment -- planrun-out/review.json"),
+        ({"mode": "comment", "reports": "r.json", "pull_request": "7"}, "comment --pull-request=7 -- r.json"),
+        (
+            {"mode": "shard", "shard": "4", "legs": "test\nlint"},
+            "shard --matrix --legs=test --legs=lint -- 4 plan.yml",
+        ),
+        ({"mode": "merge", "reports": "a\nb", "report_dir": "out"}, "merge --report-dir=out -- a b"),
+        (
+            {"mode": "approve", "environment": "release", "digest": "ab"},
+            "approve --digest=ab --environment=release --output=planrun-approval.json -- plan.yml",
+        ),
+        (
+            {"mode": "approve", "pull_request": "auto", "params": "a=1", "approval_file": "x.json"},
+            "approve --param=a=1 --pull-request=auto --output=x.json -- plan.yml",
+        ),
+        (
+            {"shard": "2/4", "legs": "test", "timings": "t.json"},
+            "execute --shard=2/4 --timings=t.json --legs=test -- plan.yml",
+        ),
+    ],
+)
+def test_the_other_modes(inputs: dict[str, str], expected: str) -> None:
+    """Each mode becomes the words of one command."""
+    assert words(**inputs) == expected.split(" ")
+
+
+@pytest.mark.parametrize(
+    "origin", [Origin(proposed=True), Origin(doubtful="a comment"), Origin(fork="m/a", proposed=True)]
+)
+def test_no_approval_is_taken_in_a_pull_request(origin: Origin) -> None:
+    """A pull request does not approve itself, whatever its comments say."""
+    given = {
+        "PLANRUN_INPUT_PLAN": "plan.yml",
+        "PLANRUN_INPUT_MODE": "approve",
+        "PLANRUN_INPUT_PULL_REQUEST": "7",
+    }
+    with pytest.raises(RefusedError, match="merged plans only"):
+        command(Inputs(given), origin)
 
 
 def test_a_plan_of_a_fork_does_not_run() -> None:

@@ -98,6 +98,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
             "unknown": [],
         },
         "notifications": [],
+        "shard": None,
         "sandboxes": {},
         "gates": [],
         "approvals": [],

@@ -1,0 +1,291 @@
+"""Merge the `ledger.json` of shards into one: every step once, from the shard that it belongs to, and one verdict.
+
+What is merged comes from other machines and is checked first: it must be the same plan, the same split, and each shard
+once. A shard that is missing makes the verdict `failed`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from types import NoneType
+
+from planrun.app.sharding import MOST
+from planrun.errors import InvalidInput
+from planrun.model.record import Record
+from planrun.reports.facts import epoch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+LEDGER = "ledger.json"
+_MAX_BYTES = 256 << 20  # of one ledger
+_DEPTH = 3  # folders below an argument in which ledgers are searched
+_SEVERITY = ("completed", "partial", "cancelled", "waiting", "failed")
+_STATUSES = ("skipped", "completed", "cancelled", "blocked", "failed")  # of a step that ran in several shards
+_COUNTED = ("completed", "failed", "skipped", "blocked", "cancelled")
+_JOINED = ("gates", "approvals", "agents", "notifications")
+
+
+class Ledger(Record):
+    """One ledger: its file, its data, and the shard in it (None: a run of what all shards left for after them)."""
+
+    file: str
+    data: dict[str, Any]
+
+    @property
+    def shard(self) -> dict[str, Any] | None:
+        """What the ledger says of its shard."""
+        found: dict[str, Any] | None = self.data.get("shard")
+        return found
+
+    @property
+    def label(self) -> str:
+        """`2/4`, or `after`."""
+        return f"{self.shard['number']}/{self.shard['of']}" if self.shard else "after"
+
+    @property
+    def became(self) -> str:
+        """The verdict; `waiting` for a run that is paused, `failed` for one that was killed."""
+        if self.data["verdict"]:
+            return str(self.data["verdict"])
+        return "waiting" if self.data["exit_code"] == 5 else "failed"
+
+
+class Merged(Record):
+    """The result: one ledger, and the numbers of the shards that are missing."""
+
+    ledger: dict[str, Any]
+    parts: tuple[Ledger, ...]
+    missing: tuple[int, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of all shards together."""
+        return "failed" if self.missing else max([part.became for part in self.parts], key=_SEVERITY.index)
+
+
+def find_ledgers(places: Iterable[str]) -> list[str]:
+    """Return the ledgers at these places: files, or folders with ledgers in them or up to three folders below."""
+    found: dict[str, None] = {}
+    for place in places:
+        if os.path.isdir(place):
+            inside = sorted(_below(place, _DEPTH))
+            if not inside:
+                raise InvalidInput(f"no {LEDGER} in {place}")
+            found.update(dict.fromkeys(inside))
+        else:
+            found[place] = None
+    return list(found)
+
+
+def _below(folder: str, depth: int) -> Iterator[str]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InvalidInput(f"cannot read {folder}: {error.strerror}") from None
+    for entry in entries:
+        if entry.name == LEDGER and entry.is_file(follow_symlinks=False):
+            yield entry.path
+        elif depth and entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path, depth - 1)
+
+
+def read_ledger(file: str) -> Ledger:
+    """Read one ledger and check what merging relies on; raises InvalidInput."""
+    try:
+        if os.path.getsize(file) > _MAX_BYTES:
+            raise InvalidInput(f"{file} is too large for a {LEDGER}")
+        with open(file, "rb") as source:
+            data = json.loads(source.read())
+        _check(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InvalidInput(f"{file} is no {LEDGER} of this version of planrun") from None
+    return Ledger(file=file, data=data)
+
+
+def _check(data: Any) -> None:
+    """Raise ValueError, KeyError or TypeError for data that is no ledger, as far as merging reads it."""
+    _expect(dict, data, data["plan"], data["usage"], data["outputs"])
+    if data["schema_version"] != 1 or data["verdict"] not in (
+        "completed",
+        "partial",
+        "cancelled",
+        "failed",
+        None,
+    ):
+        raise ValueError
+    _expect(str, data["run_id"], data["plan"]["digest"], data["plan"]["name"], data["status"])
+    _expect((str, NoneType), data["started_at"], data["ended_at"])
+    _expect((int, float, NoneType), data["exit_code"], data["duration_s"], *data["usage"].values())
+    _expect(list, data["steps"], data["lifecycle"], *[data[name] for name in _JOINED])
+    for step in data["steps"]:
+        _expect(dict, step)
+        _expect(str, *[step[name] for name in ("id", "status", "reason", "section", "kind")])
+        _expect((str, NoneType), step["group"])
+        _expect(list, step["attempts"], step["members"])
+        _expect((int, float, NoneType), *[attempt["duration_s"] for attempt in step["attempts"]])
+    shard = data.get("shard")
+    if shard is not None:
+        _expect(str, shard["split"], *shard["steps"], *shard["each"], *shard["after"])
+        _expect(list, shard["steps"], shard["each"], shard["after"])
+        _expect(int, shard["number"], shard["of"])
+        if not 1 <= shard["number"] <= shard["of"] <= MOST:
+            raise ValueError
+
+
+def _expect(kind: type | tuple[type, ...], *values: Any) -> None:
+    """Raise TypeError for a value of another type."""
+    if not all(isinstance(value, kind) for value in values):
+        raise TypeError
+
+
+def merge(ledgers: Sequence[Ledger]) -> Merged:
+    """Merge the ledgers of one split; raises InvalidInput where they do not belong together."""
+    shards = sorted(
+        [ledger for ledger in ledgers if ledger.shard], key=lambda each: each.data["shard"]["number"]
+    )
+    rest = [ledger for ledger in ledgers if not ledger.shard]
+    if not shards:
+        raise InvalidInput("none of these runs is a shard: `planrun execute --shard N/M` makes one")
+    _refuse_strangers(shards, rest)
+    first = shards[0].data["shard"]
+    numbers = [ledger.data["shard"]["number"] for ledger in shards]
+    missing = tuple([number for number in range(1, first["of"] + 1) if number not in numbers])
+    steps = list(_steps(shards, rest))
+    _refuse_gaps(steps, shards, missing)
+    parts = (*shards, *rest)
+    found = Merged(ledger={}, parts=parts, missing=missing)
+    return found.but(ledger=_ledger(found, steps))
+
+
+def _refuse_strangers(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> None:
+    """Raise InvalidInput for ledgers of another plan or split, and for a shard that is there twice."""
+    first = shards[0]
+    seen: dict[int, str] = {}
+    for ledger in (*shards, *rest):
+        if ledger.data["plan"]["digest"] != first.data["plan"]["digest"]:
+            raise InvalidInput(
+                f"{ledger.file} is of another plan, or of other parameters or scripts, than {first.file}"
+            )
+    for ledger in shards:
+        shard, other = ledger.data["shard"], first.data["shard"]
+        if (shard["of"], shard["split"]) != (other["of"], other["split"]):
+            raise InvalidInput(
+                f"{ledger.file} (shard {ledger.label}) is of another split than {first.file} (shard {first.label}): "
+                "give every shard the same --legs and --timings"
+            )
+        if shard["number"] in seen:
+            raise InvalidInput(f"shard {ledger.label} is there twice: {seen[shard['number']]}, {ledger.file}")
+        seen[shard["number"]] = ledger.file
+
+
+def _steps(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> Iterator[dict[str, Any]]:
+    """Yield every step once, in the order of the plan: that of its shard, else the worst of those that ran it."""
+    owners = {name: ledger for ledger in shards for name in ledger.data["shard"]["steps"]}
+    rows = {id(ledger): {step["id"]: step for step in ledger.data["steps"]} for ledger in (*shards, *rest)}
+    order: dict[str, None] = {}
+    for ledger in (*shards, *rest):
+        order.update(dict.fromkeys([step["id"] for step in ledger.data["steps"]]))
+    for name in order:
+        owner = owners.get(name)
+        if owner is not None and name in rows[id(owner)]:
+            yield rows[id(owner)][name]
+            continue
+        yield max(
+            [found[name] for found in rows.values() if name in found],
+            key=lambda step: (
+                _STATUSES.index(step["status"]) if step["status"] in _STATUSES else len(_STATUSES)
+            ),
+        )
+
+
+def _refuse_gaps(steps: Sequence[dict[str, Any]], shards: Sequence[Ledger], missing: Sequence[int]) -> None:
+    """Raise InvalidInput where a step is in no shard or in two, though no shard is missing."""
+    counts: dict[str, int] = {}
+    for ledger in shards:
+        for name in ledger.data["shard"]["steps"]:
+            counts[name] = counts.get(name, 0) + 1
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise InvalidInput(f'step "{twice[0]}" is in two shards')
+    shard = shards[0].data["shard"]
+    known = {*counts, *shard["each"], *shard["after"]}
+    outer = {step["id"]: step["group"] for step in steps}
+    main = [step["id"] for step in steps if step["section"] == "steps" and step["kind"] != "group"]
+    lost = [name for name in main if not _is_known(name, outer, known)]
+    if lost and not missing:
+        raise InvalidInput(f'step "{lost[0]}" is in no shard')
+
+
+def _is_known(name: str | None, outer: dict[str, str | None], known: set[str]) -> bool:
+    """Whether a step, or a group around it, has a place in the split: members of a run's own are in no plan."""
+    seen = set()
+    while name is not None and name not in seen:
+        if name in known:
+            return True
+        seen.add(name)
+        name = outer.get(name)
+    return False
+
+
+def _ledger(found: Merged, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the merged ledger in the form of one run."""
+    first, worst = found.parts[0].data, _worst(found)
+    begun = min([part.data["started_at"] for part in found.parts if part.data["started_at"]], default=None)
+    ends = [part.data["ended_at"] for part in found.parts]
+    ended = max(ends) if all(ends) else None
+    summary = {name: sum([_counts(step, name) for step in steps]) for name in _COUNTED}
+    merged = {
+        **first,
+        "status": worst.data["status"],
+        "verdict": found.verdict if found.verdict != "waiting" else None,
+        "exit_code": exit_code(found),
+        "started_at": begun,
+        "ended_at": ended,
+        "duration_s": round(epoch(ended) - epoch(begun), 3) if begun and ended else None,
+        "lifecycle": worst.data["lifecycle"],
+        "usage": {
+            name: sum([part.data["usage"].get(name, 0) for part in found.parts]) for name in first["usage"]
+        },
+        "outputs": found.parts[-1].data["outputs"] if found.parts[-1].shard is None else {},
+        "summary": {"total": sum(summary.values()), **summary},
+        "shard": None,
+        "shards": [_row(part) for part in found.parts],
+        "missing_shards": list(found.missing),
+    }
+    return (
+        merged
+        | {name: [row for part in found.parts for row in part.data[name]] for name in _JOINED}
+        | {"steps": steps}
+    )
+
+
+def _counts(step: dict[str, Any], status: str) -> bool:
+    return bool(step["status"] == status and step["kind"] != "group" and step["section"] != "rollback")
+
+
+def _worst(found: Merged) -> Ledger:
+    return max(found.parts, key=lambda part: _SEVERITY.index(part.became))
+
+
+def exit_code(found: Merged) -> int:
+    """Return the exit code of the merged verdict: that of the shard that went worst; 1 where a shard is missing."""
+    code = _worst(found).data["exit_code"]
+    if found.missing and not code:
+        return 1
+    return code if isinstance(code, int) else 1
+
+
+def _row(part: Ledger) -> dict[str, Any]:
+    return {
+        "shard": part.label,
+        "run_id": part.data["run_id"],
+        "verdict": part.data["verdict"],
+        "exit_code": part.data["exit_code"],
+        "duration_s": part.data["duration_s"],
+    }
