@@ -401,6 +401,10 @@ class Session:
         if code is None:
             sinks = (screen, *self._streams(state), *notifiers)
             dependencies = self._dependencies(ledger, steps, sinks, state.plan)
+            if state.plan.resume:
+                from planrun.app.rounds import Rounds  # few plans have rounds
+
+                dependencies = dependencies.but(again=Rounds(steps=steps, selected=options.selected).again)
             screen.follow(dependencies.executor, self.inbox.drain)
             scheduler = self._scheduler(state, dependencies, options, gates)
             code, lost = scheduler.run(), scheduler.lost

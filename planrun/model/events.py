@@ -163,6 +163,21 @@ class RollbackStarted(Record):
     steps: tuple[str, ...]
 
 
+class RoundStarted(Record):
+    """Steps failed for passing reasons, and the run goes on by itself: those in `rerun` are pending again.
+
+    They start `delay` seconds later. `n`: which round it is, of at most `most`. `steps`: those that failed so.
+    """
+
+    at: str
+    n: int
+    most: int
+    delay: float
+    steps: tuple[str, ...]
+    rerun: tuple[str, ...]
+    why: dict[str, str]  # of the steps in `rerun`, in words
+
+
 class CleanupResumed(Record):
     """The pending cleanup of an interrupted run starts: the rest of its rollback, and its `finally` steps.
 
@@ -450,6 +465,7 @@ Event = (
     | StepOpened
     | StepRestored
     | RollbackStarted
+    | RoundStarted
     | CleanupResumed
     | GateOpened
     | GateAnswered
@@ -481,6 +497,7 @@ EVENTS: dict[str, type[Event]] = {
     "step_opened": StepOpened,
     "step_restored": StepRestored,
     "rollback_started": RollbackStarted,
+    "round_started": RoundStarted,
     "cleanup_resumed": CleanupResumed,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,

@@ -478,6 +478,7 @@ class Plan(Record):
     policy: Policy | None = None
     llm: Llm | None = None
     notify: tuple[Target, ...] = ()  # who is notified of a run
+    resume: dict[str, float] = {}  # noqa: RUF012 - rounds by which it goes on by itself: rounds, pause; empty: none
     source: bytes = b""  # the exact bytes of the file; a run keeps them
     files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
 

@@ -57,6 +57,7 @@ class RunState:
         self.moves: list[tuple[str, str]] = []  # every status of the plan, with its time
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
+        self.rounds: list[ev.RoundStarted] = []  # by which the run went on by itself, since then
         self.options: Mapping[str, Any] = {}  # the caller's options at the start or the last resume
         self.began = False  # whether it ever started steps
         self.cut_short = False  # by a signal, since the start or the last resume
@@ -223,6 +224,7 @@ class RunState:
             self.status = "awaiting_approval" if self.status in ("draft", "awaiting_approval") else "approved"
         self._note(event.at)
         self.resumed.append(event)
+        self.rounds = []
         self.options = event.options
         self.params = event.params
         if not event.finishes:
@@ -239,6 +241,13 @@ class RunState:
                 self.answers.pop(name, None)
         self.answers.update(event.options.get("answers", ()))
         self.ask_anew()
+
+    def _round_started(self, event: ev.RoundStarted) -> None:
+        self.rounds.append(event)
+        if self.ending is not None and self.ending.why == "abort":
+            self.ending = None
+        for name in event.rerun:
+            self.steps[name].reset(is_round=True)
 
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
         """Start the pending cleanup; the recorded cause of the end stays."""
@@ -451,6 +460,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.StepOpened: RunState._step_opened,
     ev.StepRestored: RunState._step_restored,
     ev.RollbackStarted: RunState._rollback_started,
+    ev.RoundStarted: RunState._round_started,
     ev.CleanupResumed: RunState._cleanup_resumed,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,

@@ -241,6 +241,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "policy": "{auto_approve: medium}",
         "llm": "{model: a-model}",
         "notify": "[{on: [failed, recovered], slack: {url_secret: SLACK_URL}}]",
+        "resume": "{auto: true}",
         "containers": "{build: {image: node:22}}",
         "agents": "{reviewer: {description: Reviews changes.}}",
         "decisions": "{store: {options: [{label: redis}], question: \"Which store?\"}}",
@@ -275,6 +276,9 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "Reports": {
         "junit": "build/junit.xml",
     },
+    "Resume": {
+        "auto": "{pause: 30s, rounds: 3}",
+    },
     "RetryPolicy": {
         "max": "2",
         "backoff": "{factor: 2, initial: 2s, max: 30s}",
@@ -295,6 +299,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "shell": "bash -eu",
         "on_failed": "true",
         "idempotent": "false",
+    },
+    "Rounds": {
+        "rounds": "3",
+        "pause": "30s",
     },
     "Rule": {
         "deny": "{event: pull_request, words: prod}",

@@ -251,6 +251,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "notify": (None, ((None, None, "Notification"), 1), None),
+        "resume": (None, None, "Resume"),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
@@ -297,6 +298,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Reports": {
         "junit": (("text",), ((("text",), None, None), 1), None),
     },
+    "Resume": {
+        "auto": (("bool",), None, "Rounds"),
+    },
     "RetryPolicy": {
         "max": (("integer", 0, 1000), None, None),
         "backoff": (None, None, "Backoff"),
@@ -317,6 +321,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "shell": (("text",), ((("text",), None, None), 1), None),
         "on_failed": (("bool",), None, None),
         "idempotent": (("bool",), None, None),
+    },
+    "Rounds": {
+        "rounds": (("integer", 1, 100), None, None),
+        "pause": (("delay",), None, None),
     },
     "Rule": {
         "deny": (None, None, "Matcher"),
@@ -476,7 +484,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection", "Resume", "Rounds")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

@@ -172,6 +172,7 @@ _PLAN = (
     _key("policy", form="policy", module="policy", diff=False),
     _key("llm", form="llm", module="collaboration", merged=True),
     _key("notify", form="notify", module="notify"),
+    _key("resume", form="resume"),
     _key("containers", form="", field="", merged=True),
     _key("agents", form="", field="", module="agents", merged=True),
     _key("decisions", form="", field="", merged=True),

@@ -55,6 +55,22 @@ def limits_of(node: Node | None) -> Limits:
     return Limits(**fields)
 
 
+ROUNDS = {"rounds": 2, "pause": 60.0}
+"""What `resume: {auto: true}` stands for."""
+
+
+def rounds_of(node: Node) -> dict[str, float]:
+    """Return how a run goes on by itself: rounds and the seconds before each; empty where it does not."""
+    auto = node.get("auto")
+    if auto is None or (auto.kind == SCALAR and not as_bool(auto)):
+        return {}
+    found: dict[str, float] = dict(ROUNDS)
+    if auto.kind == MAPPING:
+        for key, value in members(auto):
+            found[key] = as_int(value) if key == "rounds" else as_duration(value.value)
+    return found
+
+
 RESERVED = "PLANRUN_"
 
 

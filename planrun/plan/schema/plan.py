@@ -14,6 +14,7 @@ from planrun.plan.schema.fields import (
     AnyMapping,
     Anything,
     Count,
+    Delay,
     Duration,
     Env,
     FullText,
@@ -218,6 +219,26 @@ class Limits(Written):
     locks: Slots | None = key("How many steps may have a lock at the same time. Left out: one.", {"db": 2})
 
 
+class Rounds(Written):
+    """How often a run repeats what failed for passing reasons, and how long it waits before."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    rounds: Annotated[int, Field(ge=1, le=100)] | None = key("How many rounds at most. Left out: 2.", 3)
+    pause: Delay | None = key("How long to wait before each. Left out: one minute.", "30s")
+
+
+class Resume(Written):
+    """How a run goes on by itself."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    auto: bool | Rounds | None = key(
+        "Whether steps that failed for passing reasons are repeated; `true`: two rounds, a minute apart.",
+        {"rounds": 3, "pause": "30s"},
+    )
+
+
 class Plan(Written):
     """A plan: steps, what they need, and in what order they may run."""
 
@@ -261,6 +282,9 @@ class Plan(Written):
     notify: Notifications | None = key(
         "Who is notified when a run fails, recovers or waits.",
         [{"slack": {"url_secret": "SLACK_URL"}, "on": ["failed", "recovered"]}],
+    )
+    resume: Resume | None = key(
+        "How a run goes on by itself after failures for passing reasons.", {"auto": True}
     )
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}
