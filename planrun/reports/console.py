@@ -211,6 +211,10 @@ class Console:
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
+        elif isinstance(event, ev.RoundStarted):
+            self._grown(state)
+            icon, text = part("rounds:ROUNDS")["event_line"](event, state)
+            self._say(f"{self._icon(icon)} {text}\n")
         elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS, ev.AgentNoted)):
             self._about_models(event, state)
 

@@ -154,6 +154,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "usage": _total_usage(state),
         "llm": None,
         "agents": [],
+        "rounds": [],
         "outputs": ended.outputs if ended else {},
         "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],

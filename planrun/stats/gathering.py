@@ -130,7 +130,8 @@ class Trace:
 
     def _attempt_started(self, event: ev.AttemptStarted) -> None:
         step = self._step(event.step)
-        step.attempts += 1
+        if not event.fingerprint.startswith(PATCH):  # applying a patch repeats nothing
+            step.attempts += 1
         step.started = step.started or event.at
         step.status = "running"
 
