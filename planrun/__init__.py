@@ -43,6 +43,8 @@ def execute(
     steps print as it happens. All text goes to stderr. The state's `verdict()` is completed, partial, failed or
     cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
+    from os.path import join, lexists
+
     from planrun.app.run import RunRequest, secrets_of
     from planrun.app.run import execute as run
     from planrun.model.jsontext import dumps
@@ -65,12 +67,20 @@ def execute(
         "in_program": True,
     }
     settings = Settings(**chosen)
+    if lexists(join(workspace, ".planrun.yml")):
+        from planrun.app.keeping import of_project  # few folders have settings
+
+        settings = of_project(settings, workspace)
     secrets = secrets_of(plan)
     if secrets:
         secrets.refuse_given(given)
     resolved = resolve_params(plan, texts)
     request = RunRequest(planner=_planner, params=resolved, workspace=workspace, secrets=secrets)
     result = run(plan, settings, request)
+    if settings.no_persist or (settings.stored_runs and not workspace):
+        from planrun.app.keeping import tidy
+
+        tidy(result, settings)
     if result.lost:
         raise result.lost
     return result.state

@@ -66,6 +66,8 @@ class Settings(Record):
     max_tokens: int | None = None  # budget of model calls, in place of the plan's limits
     max_usd: float | None = None
     max_turns: int | None = None
+    no_persist: bool = False  # no records are kept of a run that completed
+    stored_runs: int = 0  # older ones that ended are deleted after the run; 0: none
     run: str = ""  # the id that a queue chose for the run
     adopt: bool = False  # continue a run of another folder
     discard: bool = False  # drop the broken end of a run's ledger

@@ -495,7 +495,7 @@ class Session:
 
     def remember(self, state: RunState, rundir: str) -> None:
         """Add an ended run to the history of its plan; a plan of one step has none."""
-        if len(state.plan.steps) > 1:
+        if len(state.plan.steps) > 1 and not self.settings.no_persist:
             from planrun.app.history import remember
 
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)

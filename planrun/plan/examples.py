@@ -123,6 +123,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "file": "build/result.json",
         "schema": "schemas/result.schema.json",
     },
+    "Kept": {
+        "persist": "false",
+        "stored_runs": "200",
+    },
     "Limits": {
         "max_parallel": "4",
         "deadline": "1h",
@@ -248,6 +252,16 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "steps": "[{id: test, run: pytest -q}]",
         "finally": "[{id: collect, run: tar -czf logs.tgz logs}]",
     },
+    "PlanLimits": {
+        "plan_size": "\"1MiB\"",
+        "plan_depth": "32",
+        "plan_steps": "500",
+    },
+    "Planner": {
+        "max_context_tokens": "50000",
+        "auto_detect": "false",
+        "threshold": "medium",
+    },
     "Policy": {
         "auto_approve": "medium",
         "llm_auto_approve": "low",
@@ -262,6 +276,17 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "Produced": {
         "path": "logs/**",
         "when": "failed",
+    },
+    "Project": {
+        "plan": "plans/release.yml",
+        "limits": "{plan_size: \"1MiB\", plan_steps: 500}",
+        "records": "{stored_runs: 200}",
+        "planner": "{max_context_tokens: 50000}",
+        "memory": "{plans: true}",
+    },
+    "ProjectMemory": {
+        "plans": "true",
+        "project": "docs/project.md",
     },
     "Ready": {
         "run": "curl -f localhost:8000",

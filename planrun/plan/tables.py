@@ -133,6 +133,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "file": (("text",), None, None),
         "schema": (("text",), None, "any"),
     },
+    "Kept": {
+        "persist": (("bool",), None, None),
+        "stored_runs": (("integer", 1, 1000000000), None, None),
+    },
     "Limits": {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "deadline": (("duration",), None, None),
@@ -258,6 +262,16 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "steps": (None, ((None, None, "Step"), 1), None),
         "finally": (None, ((None, None, "Step"), 1), None),
     },
+    "PlanLimits": {
+        "plan_size": (("size",), None, None),
+        "plan_depth": (("integer", 4, 128), None, None),
+        "plan_steps": (("integer", 1, 100000), None, None),
+    },
+    "Planner": {
+        "max_context_tokens": (("integer", 10000, 10000000), None, None),
+        "auto_detect": (("bool",), None, None),
+        "threshold": (("word", ("medium", "complex")), None, None),
+    },
     "Policy": {
         "auto_approve": (("word", ("none", "read-only", "low", "medium", "high")), None, None),
         "llm_auto_approve": (("word", ("none", "read-only", "low", "medium", "high")), None, None),
@@ -284,6 +298,17 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Produced": {
         "path": (("text",), ((("text",), None, None), 1), None),
         "when": (("word", ("always", "present", "failed")), None, None),
+    },
+    "Project": {
+        "plan": (("line",), None, None),
+        "limits": (None, None, "PlanLimits"),
+        "records": (None, None, "Kept"),
+        "planner": (None, None, "Planner"),
+        "memory": (None, None, "ProjectMemory"),
+    },
+    "ProjectMemory": {
+        "plans": (("bool",), None, None),
+        "project": (("line",), None, None),
     },
     "Ready": {
         "run": (("full",), None, None),
@@ -484,7 +509,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection", "Resume", "Rounds")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Kept", "Llm", "Matcher", "Memory", "Messenger", "PlanLimits", "Planner", "Policy", "PolicyFile", "ProjectMemory", "Reflection", "Resume", "Rounds")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

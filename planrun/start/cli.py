@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-SCHEMAS = ("plan", "policy", "ledger", "approval", "recording", "notification")
+SCHEMAS = ("plan", "policy", "project", "ledger", "approval", "recording", "notification")
 SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it without a network
 
 EXAMPLE = """\
