@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from planrun.agents.loop import AgentRun
     from planrun.model.job import Job
 
-_LONGEST = 20_000  # characters of a summary
 _MOST = 20  # entries of evidence
 
 
@@ -41,7 +40,7 @@ class Ending:
                     run.transcript.result(other["id"], why, failed=True)
             run.transcript.close_turn()
             return True
-        self._summary = given["summary"][:_LONGEST]
+        self._summary = given["summary"][: run.recorder.state.plan.limits.summary_chars]
         self._evidence = tuple([" ".join(text.split())[:400] for text in given.get("evidence", ())[:_MOST]])
         run.say(f"finish {given['status']}: {self._summary}")
         for text in self._evidence:

@@ -198,7 +198,8 @@ class AgentRun:
     def result_limit(self) -> int:
         """The bytes of one result: no more than a quarter of the tokens that the agent has left."""
         left = self.purse.limits["tokens"] - self.purse.used("tokens")
-        return int(min(MAX_RESULT, max(_LEAST_RESULT, left / 4 * compacting.BYTES_A_TOKEN)))
+        most = self.recorder.state.plan.limits.output_bytes or MAX_RESULT
+        return int(min(most, max(min(most, _LEAST_RESULT), left / 4 * compacting.BYTES_A_TOKEN)))
 
     def next_number(self) -> int:
         """Return the number of the next process."""

@@ -164,8 +164,10 @@ def _retries(retry: Retry) -> dict[str, Any]:
         "max": duration(retry.cap),
         "jitter": retry.jitter,
     }
+    if retry.delays:
+        pauses = {"delays": [duration(each) for each in retry.delays], "jitter": retry.jitter}
     found: dict[str, Any] = {"max": retry.max}
-    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter")):
+    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter", "delays")):
         found["backoff"] = pauses
     if "on" in vars(retry):
         found["on"] = [_rule(rule) for rule in retry.on]

@@ -261,6 +261,7 @@ class ModelAsked(Record):
     model: str
     request: str  # sha256 of what is asked, in its canonical form
     reserved: dict[str, float]  # tokens and, where the price is known, usd
+    cut: tuple[dict[str, Any], ...] = ()  # of the question, to fit into the context: name, bytes, kept
     step: str = ""  # whose agent asks
     agent: str = ""
 

@@ -56,6 +56,7 @@ class Retry(Record):
     factor: float = 2.0
     cap: float = 10.0
     jitter: float = 0.1  # share of the delay that is drawn at random
+    delays: tuple[float, ...] = ()  # one after the other, the last one again; empty: by the fields above
     # Any match retries: ("any",), ("timeout",), ("idle_timeout",), ("class", "transient"),
     # ("exit", (75, 137)) or ("match", "text in the last output")
     on: tuple[tuple[Any, ...], ...] = (("any",),)
@@ -451,6 +452,8 @@ class Limits(Record):
     max_tokens: int | None = None  # of all calls to models
     max_usd: float | None = None
     max_turns: int | None = None  # calls to models
+    output_bytes: int | None = None  # of the end of a log, or of a result, that models get; None: as much as usual
+    summary_chars: int = 20_000  # of the report of an agent
     locks: dict[str, int] = {}  # noqa: RUF012 - never written; how many steps have a lock at once, where not one
 
 

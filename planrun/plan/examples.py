@@ -44,6 +44,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "factor": "2",
         "max": "30s",
         "jitter": "0.1",
+        "delays": "[5s, 15s, 30s]",
     },
     "Cache": {
         "inputs": "[Makefile]",
@@ -137,6 +138,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_tokens": "200000",
         "max_usd": "2.5",
         "max_turns": "12",
+        "output_bytes": "8000",
+        "summary_chars": "2000",
         "locks": "{db: 2}",
     },
     "Llm": {
@@ -147,6 +150,9 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "planning_timeout": "1m",
         "timeout": "2m",
         "retries": "5",
+        "max_context_tokens": "50000",
+        "clear_context": "false",
+        "delegate_steps": "false",
         "fallback": "fail",
         "replan_on_failure": "fatal",
         "extra_body": "{service_tier: standard_only}",

@@ -54,6 +54,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "factor": (("number", 1, None), None, None),
         "max": (("delay",), None, None),
         "jitter": (("number", 0, 1), None, None),
+        "delays": (None, ((("delay",), None, None), 1), None),
     },
     "Cache": {
         "inputs": (("text",), ((("text",), None, None), 1), None),
@@ -147,6 +148,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_usd": (("number", 0, None), None, None),
         "max_turns": (("integer", 1, 1000000000), None, None),
+        "output_bytes": (("integer", 256, 1000000), None, None),
+        "summary_chars": (("integer", 100, 100000), None, None),
         "locks": (None, None, ("id", (("integer", 1, 1000000000), None, None), 0)),
     },
     "Llm": {
@@ -157,6 +160,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "planning_timeout": (("duration",), None, None),
         "timeout": (("duration",), None, None),
         "retries": (("integer", 0, 100), None, None),
+        "max_context_tokens": (("integer", 10000, 10000000), None, None),
+        "clear_context": (("bool",), None, None),
+        "delegate_steps": (("bool",), None, None),
         "fallback": (("word", ("fail", "template")), None, None),
         "replan_on_failure": (("word", ("fatal", "any", "never")), None, None),
         "extra_body": (None, None, "any"),

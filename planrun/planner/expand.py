@@ -107,7 +107,7 @@ class Expansion:
         return Question(
             purpose="expand",
             system=prompts.EXPAND_SYSTEM,
-            prompt=prompts.expand_prompt(whole, text, ground.repository, ground.most_steps, ground.mask),
+            pieces=prompts.expand_prompt(whole, text, ground.repository, ground.most_steps, ground.mask),
             check=lambda draft: self.check(draft, whole),
         )
 

@@ -277,7 +277,7 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
     return Question(
         purpose="generate",
         system=GENERATE_SYSTEM,
-        prompt=text,
+        pieces=text,
         check=lambda draft: check(draft, frame),
     )
 

@@ -458,7 +458,7 @@ class Replanner:
         question = Question(
             purpose="replan",
             system=prompts.REPLAN_SYSTEM,
-            prompt=prompts.question(self._situation(steps, state, revision)),
+            pieces=prompts.question(self._situation(steps, state, revision)),
             check=lambda draft: self._check(draft, state, revision),
         )
         try:
@@ -516,6 +516,7 @@ class Replanner:
             budget=budget,
             pending=revision.pending,
             numbers=revision.first,
+            log_bytes=_log_bytes(state),
         )
 
 
@@ -576,8 +577,13 @@ def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
     return {
         "id": name,
         "error": error,
-        "log": tail(rundir, log, prompts.LOG_BYTES) if log else "",
+        "log": tail(rundir, log, _log_bytes(state)) if log else "",
     }
+
+
+def _log_bytes(state: RunState) -> int:
+    """Return how much of the end of a log the model gets."""
+    return state.plan.limits.output_bytes or prompts.LOG_BYTES
 
 
 def _as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:

@@ -57,6 +57,9 @@ def longest_path(plan: Plan) -> tuple[list[str], float]:
 def worst(step: Step) -> float:
     """Return the seconds that a step may take at most, every attempt and every wait between them included."""
     retry = step.retries
+    if retry.delays:
+        again = sum([retry.delays[min(at, len(retry.delays) - 1)] for at in range(retry.max)])
+        return step.timeout * (retry.max + 1) + again * (1 + retry.jitter)
     waits = 0.0
     pause = retry.initial
     for done in range(retry.max):

@@ -285,9 +285,14 @@ def retry_of(node: Node, unknown: str = "fail") -> Retry:
     if node.kind != MAPPING:
         return Retry(max=as_int(node))
     fields: dict[str, Any] = {"max": as_int(node.value["max"]) if "max" in node.value else _MAX}
-    for key, value in members(node.get("backoff")):
+    backoff = node.get("backoff")
+    if backoff is not None and "delays" in backoff.value and "max" not in node.value:
+        fields["max"] = len(backoff.value["delays"].value)
+    for key, value in members(backoff):
         if key in ("initial", "max"):
             fields["cap" if key == "max" else key] = as_duration(value.value)
+        elif key == "delays":
+            fields[key] = tuple([as_duration(each.value) for each in value.value])
         else:
             fields[key] = float(as_number(value))
     if "on" in node.value:

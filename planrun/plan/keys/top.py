@@ -163,6 +163,9 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "retries": as_int,
     "extra_body": to_data,
     "enabled": as_bool,
+    "max_context_tokens": as_int,
+    "clear_context": as_bool,
+    "delegate_steps": as_bool,
     "planning_timeout": _seconds,
     "timeout": _seconds,
 }

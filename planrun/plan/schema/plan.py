@@ -61,6 +61,15 @@ class Llm(Written):
     planning_timeout: Duration | None = key("How long one planning may take, repairs included.", "1m")
     timeout: Duration | None = key("How long one call may take, repeats included.", "2m")
     retries: Annotated[int, Field(ge=0, le=100)] | None = key("How often a call is repeated.", 5)
+    max_context_tokens: Annotated[int, Field(ge=10_000, le=10_000_000)] | None = key(
+        "How many tokens all that is sent in one call may have.", 50_000
+    )
+    clear_context: bool | None = key(
+        "Whether the agent of a step begins with a conversation of its own.", example=False
+    )
+    delegate_steps: bool | None = key(
+        "Whether each step with an agent has one of its own, which works on a copy.", example=False
+    )
     fallback: Literal["fail", "template"] | None = key(
         "What happens when it gives no plan: fail, or use a plan from planrun's patterns.", "fail"
     )
@@ -216,6 +225,12 @@ class Limits(Written):
     max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
     max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
     max_turns: Positive | None = key("How often models may be asked in one run.", 12)
+    output_bytes: Annotated[int, Field(ge=256, le=1_000_000)] | None = key(
+        "How much of the output of a failed step, or of a tool, a model gets at most.", 8000
+    )
+    summary_chars: Annotated[int, Field(ge=100, le=100_000)] | None = key(
+        "How long the report of an agent may be.", 2000
+    )
     locks: Slots | None = key("How many steps may have a lock at the same time. Left out: one.", {"db": 2})
 
 

@@ -327,6 +327,10 @@ class Backoff(Written):
     jitter: Annotated[float, Field(ge=0, le=1)] | None = key(
         "The share of the wait that is drawn at random.", 0.1
     )
+    delays: Annotated[list[Delay], Field(min_length=1)] | None = key(
+        "The waits one after the other, in place of `initial`, `factor` and `max`; the last one again.",
+        ["5s", "15s", "30s"],
+    )
 
 
 class RetryPolicy(Written):
