@@ -67,6 +67,7 @@ class Settings(Record):
     max_usd: float | None = None
     max_turns: int | None = None
     no_persist: bool = False  # no records are kept of a run that completed
+    remember_plans: bool = False  # plans that completed are kept for goals alike
     stored_runs: int = 0  # older ones that ended are deleted after the run; 0: none
     run: str = ""  # the id that a queue chose for the run
     adopt: bool = False  # continue a run of another folder

@@ -75,6 +75,7 @@ class AgentRun:
         self.transcript_path = os.path.join(folder, f"{self.agent['session']}.jsonl")
         verify = tuple([" ".join(action.written().split("\n")) for action in self.step.verify])
         first = [prompts.task_of(self.agent, () if self.depth else verify)]
+        first += prompts.project_memory(models.project)
         first += [block] if not self.depth and (block := handing.for_step(self)) else []
         self.task = prompts.words_of(self.agent)
         self.transcript = Transcript(self.transcript_path, "\n\n".join(first))
@@ -233,6 +234,7 @@ class AgentRun:
             tools=self.tools,
             budget=self.purse.limits,
             workspace=agent["workspace"],
+            **({"project": models.project.sha256} if (models := self.context.models).project else {}),
             **{name: agent[name] for name in ("mode", "continues", "parent", "depth") if agent.get(name)},
         )
         mode = f", mode {agent['mode']}" if agent["mode"] else ""

@@ -21,6 +21,8 @@ def of_project(settings: Settings, folder: str = "") -> Settings:
     fields: dict[str, object] = {}
     if not found.persist:
         fields["no_persist"] = True
+    if found.remembers_plans:
+        fields["remember_plans"] = True
     if found.stored_runs:
         fields["stored_runs"] = found.stored_runs
     return settings.but(**fields) if fields else settings

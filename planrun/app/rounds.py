@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from planrun.actions.prepare import Steps
 from planrun.app.rerun import RerunPlan
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.actions.prepare import Steps
+    from planrun.engine import Dependencies, Options
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+
+
+def with_rounds(dependencies: Dependencies, options: Options) -> Dependencies:
+    """Return the dependencies of a run that goes on by itself."""
+    steps = dependencies.steps
+    assert isinstance(steps, Steps)
+    return dependencies.but(again=Rounds(steps=steps, selected=options.selected).again)
 
 
 class Rounds(Record):
@@ -34,7 +42,9 @@ class Rounds(Record):
         ]
         plan = RerunPlan(state, state, self.steps, selected=self.selected, holds=self.steps.holds)
         found = plan.of_request([*passing, *stopped])
-        reasons = {name: _why(state.steps[name]) for name in passing} | dict.fromkeys(stopped, "it was stopped")
+        reasons = {name: _why(state.steps[name]) for name in passing} | dict.fromkeys(
+            stopped, "it was stopped"
+        )
         main = {name for name, each in state.steps.items() if each.step.section == "steps"}
         return {name: reasons.get(name, why) for name, why in found.items() if name in main}
 

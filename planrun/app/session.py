@@ -401,10 +401,6 @@ class Session:
         if code is None:
             sinks = (screen, *self._streams(state), *notifiers)
             dependencies = self._dependencies(ledger, steps, sinks, state.plan)
-            if state.plan.resume:
-                from planrun.app.rounds import Rounds  # few plans have rounds
-
-                dependencies = dependencies.but(again=Rounds(steps=steps, selected=options.selected).again)
             screen.follow(dependencies.executor, self.inbox.drain)
             scheduler = self._scheduler(state, dependencies, options, gates)
             code, lost = scheduler.run(), scheduler.lost
@@ -495,6 +491,11 @@ class Session:
 
     def remember(self, state: RunState, rundir: str) -> None:
         """Add an ended run to the history of its plan; a plan of one step has none."""
+        if self.settings.remember_plans and not self.settings.no_persist:
+            from planrun.app.planmemory import remember_plan  # few projects ask for it
+
+            mask = self.masks.mask_text if self.masks else str
+            remember_plan(state, os.path.basename(rundir), self.workspace, mask)
         if len(state.plan.steps) > 1 and not self.settings.no_persist:
             from planrun.app.history import remember
 
@@ -503,6 +504,10 @@ class Session:
     def _scheduler(
         self, state: RunState, dependencies: Dependencies, options: Options, gates: PolicyGates | None
     ) -> Scheduler:
+        if state.plan.resume:
+            from planrun.app.rounds import with_rounds  # few plans have rounds
+
+            dependencies = with_rounds(dependencies, options)
         if gates is None:
             return Scheduler(state, dependencies, options)
         from planrun.app.admission import scheduler  # few runs have gates

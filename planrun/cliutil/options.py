@@ -457,7 +457,17 @@ DISCARD = Option(
     help="Drop the invalid end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
 )
 AGAIN = (*RUNNING, CACHE, STORE, ADOPT, DRY_RUN)
-RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN, DISCARD, PERSIST)
+RESUME = (
+    *REVISING,
+    *ANSWERING,
+    *APPROVING,
+    APPROVAL,
+    LOCKED.but(scope="RESUME"),
+    *ASKING,
+    *AGAIN,
+    DISCARD,
+    PERSIST,
+)
 RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN, PERSIST)
 
 

@@ -32,7 +32,7 @@ def plan_named(path: str, folder: str) -> str:
     problems = _problems_of_plan(plan, path, folder)
     if problems:
         raise InvalidPlan(problems, sources={path: data})
-    return os.path.normpath(plan.value)
+    return os.path.normpath(str(plan.value))
 
 
 def _problems_of_plan(plan: Node, path: str, folder: str) -> list[Problem]:

@@ -65,7 +65,7 @@ class Piece(Record):
 
 
 class Fitted(Record):
-    """A question that fits; `cut`: name, bytes and what was kept of each piece that was cut. `over`: tokens too many."""
+    """A question that fits; `cut`: name, bytes and what is kept of each piece that was cut; `over`: tokens too many."""
 
     text: str
     cut: tuple[dict[str, Any], ...] = ()

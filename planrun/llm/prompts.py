@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from planrun.llm.fitting import Piece
+from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.llm.repository import parts
 from planrun.llm.untrusted import RULES, clean, data_block
 from planrun.model.record import Record
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.llm.plantext import Whole
+    from planrun.llm.projectfile import ProjectFile
     from planrun.llm.repository import Repository
 
 LANGUAGE = """\
@@ -65,23 +67,16 @@ MAX_GOAL = 24_000  # bytes
 
 
 def generate_prompt(
-    goal: str,
-    repository: Repository,
-    most_steps: int,
-    mask: Callable[[str], str],
-    *,
-    trusted: bool,
-    more: Sequence[Piece] = (),
+    goal: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str], *, trusted: bool
 ) -> list[Piece]:
-    """Return the question; `mask` hides secrets, `trusted`: the user wrote the goal, `more`: further blocks."""
+    """Return the question; `blocks`: about the project, `mask` hides secrets, `trusted`: the user wrote the goal."""
     asked = (
         goal
         if trusted
         else "what the block named `goal` asks for.\n" + data_block("goal", mask(goal), MAX_GOAL)
     )
     return [
-        *described(repository, mask),
-        *more,
+        *blocks,
         Piece(text=f"Goal: {asked}"),
         Piece(text=f"Write at most {most_steps} steps."),
     ]
@@ -94,6 +89,13 @@ def described(repository: Repository, mask: Callable[[str], str]) -> list[Piece]
         # Characters have up to four bytes.
         found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
     return found
+
+
+def project_memory(file: ProjectFile | None) -> list[Piece]:
+    """Return the piece with what people wrote about the project for models; it is cut last."""
+    if file is None:
+        return []
+    return [Piece(name=f"{BLOCK}: {file.name}", text=file.text, limit=MAX_BYTES, rank=1)]
 
 
 # Ranks of pieces: what has the highest is cut first.
@@ -127,11 +129,11 @@ _MAX_WORDS = 4000  # characters of what a step says
 
 
 def expand_prompt(
-    whole: Whole, text: str, repository: Repository, most_steps: int, mask: Callable[[str], str]
+    whole: Whole, text: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str]
 ) -> list[Piece]:
-    """Return the question for one step; `text`: the plan as it is by now, `mask` hides secrets."""
+    """Return the question for one step; `text`: the plan by now, `blocks`: about the project, `mask` hides secrets."""
     return [
-        *described(repository, mask),
+        *blocks,
         Piece(text="The plan:"),
         Piece(name="plan", text=mask(text), limit=MAX_PLAN, rank=_PLAN),
         Piece(text=f"Make this step concrete: {whole.id}"),
@@ -213,6 +215,7 @@ class Situation(Record):
     pending: Sequence[str] = ()
     numbers: int = 0
     log_bytes: int = LOG_BYTES  # of the end of each failed step's log
+    project: ProjectFile | None = None  # what models should know of the project
 
 
 def question(found: Situation) -> list[Piece]:
@@ -222,6 +225,7 @@ def question(found: Situation) -> list[Piece]:
         Piece(text=_goal(found.goal)),
         Piece(text=f"Policy in force: {found.policy}"),
         Piece(text="What is left: " + "; ".join(found.budget)),
+        *project_memory(found.project),
         Piece(
             text="Steps of the plan, one JSON object a line:",
             rows=tuple([_json(row) for row in _rows(found.steps)]),

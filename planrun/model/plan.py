@@ -452,7 +452,9 @@ class Limits(Record):
     max_tokens: int | None = None  # of all calls to models
     max_usd: float | None = None
     max_turns: int | None = None  # calls to models
-    output_bytes: int | None = None  # of the end of a log, or of a result, that models get; None: as much as usual
+    output_bytes: int | None = (
+        None  # of the end of a log, or of a result, that models get; None: as much as usual
+    )
     summary_chars: int = 20_000  # of the report of an agent
     locks: dict[str, int] = {}  # noqa: RUF012 - never written; how many steps have a lock at once, where not one
 

@@ -54,7 +54,7 @@ def folder() -> str:
 
 
 def key_of(data: bytes, name: str) -> str:
-    """Return the key of a plan: its bytes, its default name (and limits), and everything that can read or write an entry."""
+    """Return the key of a plan: its bytes, limits and default name, and everything that can read or write an entry."""
     program = f"{__version__} {sys.hexversion} {marshal.version} {_stamp()} {name}\0"
     return str(sha256(program.encode("utf-8", "surrogatepass") + data).hexdigest())
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.llm.drafts import Draft
-    from planrun.llm.fitting import Piece
+    from planrun.llm.fitting import Fitted, Piece
     from planrun.model.call import Answer, Purpose
     from planrun.model.planning import Llm
     from planrun.ports import Clock, Model
@@ -105,6 +105,19 @@ class Result(Record):
     rounds: int = 0
     faults: tuple[Fault, ...] = ()
     refusals: tuple[dict[str, str], ...] = ()
+
+
+def fit(question: Question, llm: Llm, later: Sequence[dict[str, Any]] = ()) -> Fitted:
+    """Return a question cut so that it fits into the context of `llm`, with the messages that come after it."""
+    others = Request(
+        purpose=question.purpose,
+        model=llm.model,
+        system=question.system,
+        messages=tuple(later),
+        max_tokens=0,
+        schema=drafts.schema(),
+    )
+    return fitted(question.pieces, (llm.max_context_tokens or MAX_CONTEXT_TOKENS) - estimate(others))
 
 
 class Conversation:
@@ -197,6 +210,7 @@ class Conversation:
         if isinstance(held, Result):
             return held
         self._call += 1
+        more: dict[str, Any] = {"cut": self._cut} if self._cut else {}
         yield ev.ModelAsked(
             at=self._clock.stamp(),
             call=self._call,
@@ -204,7 +218,7 @@ class Conversation:
             model=request.model,
             request=key_of(request),
             reserved=held.recorded,
-            **({"cut": self._cut} if self._cut else {}),
+            **more,
         )
         request = request.but(seconds=max(0.001, min(self._llm.timeout, self._left())))
         self._model.ask(request if held.paid == request.paid else request.but(paid=held.paid))
@@ -223,17 +237,9 @@ class Conversation:
 
     def _fit(self, question: Question, messages: list[dict[str, Any]]) -> Result | None:
         """Cut the question so that all that is sent fits into the context; returns why that is impossible."""
-        most = self._llm.max_context_tokens or MAX_CONTEXT_TOKENS
-        others = Request(
-            purpose=question.purpose,
-            model=self._llm.model,
-            system=question.system,
-            messages=tuple(messages[1:]),
-            max_tokens=0,
-            schema=drafts.schema(),
-        )
-        found = fitted(question.pieces, most - estimate(others))
+        found = fit(question, self._llm, messages[1:])
         if found.over:
+            most = self._llm.max_context_tokens or MAX_CONTEXT_TOKENS
             message = (
                 f"the question has {found.over:,} tokens more than `max_context_tokens` allows ({most:,}), "
                 "without anything that may be cut"

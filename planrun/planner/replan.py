@@ -340,6 +340,7 @@ if TYPE_CHECKING:
     from planrun.approval.rules import Layers
     from planrun.llm.budget import Budget
     from planrun.llm.drafts import Draft, Fault
+    from planrun.llm.projectfile import ProjectFile
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Llm
     from planrun.model.state import RunState
@@ -362,6 +363,7 @@ class ReplanContext:
         self.open_model = open_model
         self.clock = clock
         self.context: Mapping[str, Any] = {}
+        self.project: ProjectFile | None = None  # what models should know of the project
 
 
 class Replanner:
@@ -517,6 +519,7 @@ class Replanner:
             pending=revision.pending,
             numbers=revision.first,
             log_bytes=_log_bytes(state),
+            project=self._context.project,
         )
 
 

@@ -12,6 +12,7 @@ from planrun.clock import between
 from planrun.errors import InternalError, InvalidInput
 from planrun.model import events as ev
 from planrun.model.plan import Plan
+from planrun.model.progress import PATCH
 from planrun.model.record import Record
 from planrun.records.history import RUNS_KEPT, History, Past, path_of, write
 from planrun.records.lock import WorkspaceLock

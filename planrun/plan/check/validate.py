@@ -237,7 +237,9 @@ def _check_limits(outline: Outline) -> None:
     most, count = limit_of(outline.root, "max_steps"), step_count(outline)
     if 0 < BOUNDS.steps < min(count, most + 1):
         message = f"the plan has {count:,} steps; the settings of the project allow {BOUNDS.steps:,}"
-        outline.report("E240", message, outline.root.key("steps"), "see `limits: {plan_steps: N}` in .planrun.yml")
+        outline.report(
+            "E240", message, outline.root.key("steps"), "see `limits: {plan_steps: N}` in .planrun.yml"
+        )
         return
     if count > most:
         limits = outline.root.get("limits")

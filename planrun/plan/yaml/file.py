@@ -12,7 +12,7 @@ from planrun.sha256 import sha256
 MAX_BYTES = 8 * 1024 * 1024
 
 
-class BOUNDS:  # noqa: N801 - one for the process
+class BOUNDS:
     """The limits of plan files, which the settings of a project may change: `planrun.plan.project`."""
 
     size = 0  # bytes; 0: MAX_BYTES
