@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.agents.carrying import keep
 from planrun.agents.patches import Refused, facts_of, line_of
 from planrun.model.agenttools import SPECS
 from planrun.model.job import Outcome
@@ -83,4 +84,5 @@ class Ending:
         outputs = {"summary": self._summary, "patch": outcome.patch.get("sha256", "")}
         if outcome.status == "completed":
             outcome = outcome.but(outputs=outputs)
+            keep(self._run, self._summary)
         return self._run.end(outcome, self._summary, self._evidence)

@@ -68,7 +68,8 @@ class AgentExecutor:
     @property
     def _most(self) -> int:
         """How many agents of steps work at once; each has at most one agent at work below it, and waits meanwhile."""
-        return collaboration_of(self._context.models.llm).delegation.max_parallel_agents
+        llm = self._context.models.llm
+        return collaboration_of(llm).delegation.max_parallel_agents if llm.delegate_steps else 1
 
     def _share(self, recorder: Recorder) -> None:
         """Make what the agents share, with what earlier processes of the run left, before the first agent begins."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.agents import compacting, handing, prompts
+from planrun.agents import carrying, compacting, handing, prompts
 from planrun.agents.asking import Asking
 from planrun.agents.budgeting import Purse
 from planrun.agents.calls import Calls
@@ -76,9 +76,11 @@ class AgentRun:
         verify = tuple([" ".join(action.written().split("\n")) for action in self.step.verify])
         first = [prompts.task_of(self.agent, () if self.depth else verify)]
         first += prompts.project_memory(models.project)
-        first += [block] if not self.depth and (block := handing.for_step(self)) else []
+        self.carried, earlier = carrying.before(self)
+        if not self.depth and not carrying.carries(self):
+            first += [block] if (block := handing.for_step(self)) else []
         self.task = prompts.words_of(self.agent)
-        self.transcript = Transcript(self.transcript_path, "\n\n".join(first))
+        self.transcript = Transcript(self.transcript_path, "\n\n".join(first), earlier)
         self._asking = Asking(self)
         self._calls = Calls(self)
         self.follow = Followups(self)
@@ -234,6 +236,7 @@ class AgentRun:
             tools=self.tools,
             budget=self.purse.limits,
             workspace=agent["workspace"],
+            **({"carries": self.carried} if self.carried else {}),
             **({"project": models.project.sha256} if (models := self.context.models).project else {}),
             **{name: agent[name] for name in ("mode", "continues", "parent", "depth") if agent.get(name)},
         )

@@ -344,6 +344,7 @@ class AgentStarted(Record):
     mode: str = ""
     parent: str = ""  # the agent that delegated to it
     depth: int = 0
+    carries: str = ""  # the agent of an earlier step with whose conversation it begins
     project: str = ""  # sha256 of the memory of the project that it is told
     continues: str = ""  # the agent whose work it goes on with
 

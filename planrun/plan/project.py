@@ -1,4 +1,4 @@
-"""`.planrun.yml`: the settings of a project, for what has no plan or comes before one. Loaded where there is such a file."""
+"""`.planrun.yml`: the settings of a project, for what has no plan or comes before one. Loaded where there is one."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Project(Record):
 # Section and key, the field, and what reads the value.
 _FIELDS = (
     ("limits", "plan_size", "plan_size", lambda node: as_size(node.value)),
-    ("limits", "plan_depth", "plan_depth", lambda node: as_int(node)),
-    ("limits", "plan_steps", "plan_steps", lambda node: as_int(node)),
-    ("records", "persist", "persist", lambda node: as_bool(node)),
-    ("records", "stored_runs", "stored_runs", lambda node: as_int(node)),
-    ("planner", "max_context_tokens", "max_context_tokens", lambda node: as_int(node)),
-    ("planner", "auto_detect", "auto_detect", lambda node: as_bool(node)),
+    ("limits", "plan_depth", "plan_depth", as_int),
+    ("limits", "plan_steps", "plan_steps", as_int),
+    ("records", "persist", "persist", as_bool),
+    ("records", "stored_runs", "stored_runs", as_int),
+    ("planner", "max_context_tokens", "max_context_tokens", as_int),
+    ("planner", "auto_detect", "auto_detect", as_bool),
     ("planner", "threshold", "threshold", lambda node: node.value),
-    ("memory", "plans", "remembers_plans", lambda node: as_bool(node)),
+    ("memory", "plans", "remembers_plans", as_bool),
     ("memory", "project", "memory_file", lambda node: node.value),
 )
 
 
 def read(path: str) -> tuple[Node | None, bytes]:
-    """Return the tree of a project file, None for an empty one, and its bytes; raises InvalidPlan with every problem."""
+    """Return the tree of a project file, None for an empty one, and its bytes; raises InvalidPlan with all problems."""
     data = read_source(path, "project file")
     root, problems, complete = read_tree(data, path, "project file")
     if [problem.code for problem in problems] == ["E006"]:

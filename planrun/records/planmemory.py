@@ -25,10 +25,9 @@ LEAST_ALIKE = 0.2
 _FORM = "planrun-kept-plan-1"
 _MAX_BYTES = 128 * 1024  # of one file
 _COMMON = frozenset(
-
-        ["a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of", "on", "or", "our", "so", "that", "the", "this", "to", "up", "we", "when", "with"]
-
-)
+    ("a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of", "on", "or",
+     "our", "so", "that", "the", "this", "to", "up", "we", "when", "with")
+)  # fmt: skip
 
 
 class KeptPlan(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model.agenttypes import MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
 from planrun.plan.keys.outline import entries, members, scalar
 from planrun.plan.kinds.agent import Agent
-from planrun.plan.schema.forms import as_int, as_number
+from planrun.plan.schema.forms import as_bool, as_int, as_number
 from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False
@@ -131,6 +131,10 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
         fields["suffix"] = checked.formulas.text(values["prompt_suffix"])
     if "model" in values or kind.model:
         fields["model"] = values["model"].value if "model" in values else kind.model
+    llm = checked.outline.root.get("llm")
+    delegates = scalar(llm.get("delegate_steps")) if llm is not None and llm.kind == MAPPING else None
+    if delegates is not None and not as_bool(delegates):
+        fields["workspace"] = "shared"
     for key in ("apply", "workspace"):
         if key in values:
             fields[key] = values[key].value
