@@ -57,7 +57,7 @@ class ControlSocketUnavailable(Exception):
 
 
 class Listener:
-    """The server side of a socket in the folder of a run: one JSON line each way, from processes outside of its steps."""
+    """The server side of a socket in the folder of a run: one JSON line each way, but for its steps."""
 
     def __init__(self, rundir: str, clock: Clock, name: str = NAME) -> None:
         self._rundir = rundir
@@ -65,10 +65,10 @@ class Listener:
         self._name = name
         self._socket: socket.socket | None = None
         self._closed = not (HAS_PROC and hasattr(socket, "SO_PEERCRED"))
-        self._connections: list[_Connection] = []
+        self._connections: list[Connection] = []
         remove(rundir, name)  # of a process that was killed
 
-    def serve(self, handle: Callable[[_Connection, bytes], bool]) -> None:
+    def serve(self, handle: Callable[[Connection, bytes], bool]) -> None:
         """Give each line that has arrived to `handle`, without waiting, until it returns True; close its connection."""
         self._open()
         self._accept()
@@ -127,9 +127,9 @@ class Listener:
             except OSError:  # no client waits, or it is gone
                 return
             connection.setblocking(False)
-            self._connections.append(_Connection(connection, self._clock))
+            self._connections.append(Connection(connection, self._clock))
 
-    def refuse(self, client: _Connection, what: str = "answer gates") -> None:
+    def refuse(self, client: Connection, what: str = "answer gates") -> None:
         """Raise Denied for a client of another user, or one that is a step of any run."""
         pid, user = client.credentials()
         if user != os.geteuid():
@@ -153,7 +153,7 @@ class ControlSocket(Listener):
             return []
         answers: list[GateAnswered] = []
 
-        def handle(client: _Connection, line: bytes) -> bool:
+        def handle(client: Connection, line: bytes) -> bool:
             # One at a time: a second answer to the same gate is refused as answered.
             answers.extend(self._handle(client, line, state))
             return bool(answers)
@@ -163,7 +163,7 @@ class ControlSocket(Listener):
             self._close()  # no gate is open any more
         return answers
 
-    def _handle(self, client: _Connection, line: bytes, state: RunState) -> list[GateAnswered]:
+    def _handle(self, client: Connection, line: bytes, state: RunState) -> list[GateAnswered]:
         try:
             self.refuse(client)
             answers = events_of(_parse(line), state, self._clock.stamp())
@@ -176,7 +176,7 @@ class ControlSocket(Listener):
         return answers
 
 
-class _Connection:
+class Connection:
     """One connection and the data received on it."""
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
@@ -187,6 +187,7 @@ class _Connection:
 
     @property
     def is_late(self) -> bool:
+        """Whether its line should have arrived."""
         return self._clock.monotonic() > self._until
 
     def line(self) -> bytes | None:
@@ -212,6 +213,7 @@ class _Connection:
         self._connection.send(f"{dumps(response)}\n".encode())
 
     def close(self) -> None:
+        """End the connection."""
         self._connection.close()
 
 
