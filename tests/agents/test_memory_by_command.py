@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tests.conftest import Command
     from tests.fakes.messages import Asked
 
-PLAN = HEAD + "  - {id: look, agent: {apply: never, max_turns: 100, max_tokens: 500000, prompt: Wait for a word in the memory.}}\n"
+PLAN = (
+    HEAD
+    + "  - {id: look, agent: {apply: never, max_turns: 100, max_tokens: 500000, prompt: Wait for a word in the memory.}}\n"
+)
 
 
 def model(asked: Asked) -> Any:
@@ -49,7 +52,10 @@ def test_people_change_the_memory_of_a_running_run(planrun: Command) -> None:
         )
         first = planrun("memory", "last", "set", "word", '{"a": 1}', "--by", "ann")
         assert (first.returncode, first.stdout) == (0, "word: version 1\n"), first.stderr
-        assert planrun("memory", "last", "set", "word", "two", "--type", "decision").stdout == "word: version 2\n"
+        assert (
+            planrun("memory", "last", "set", "word", "two", "--type", "decision").stdout
+            == "word: version 2\n"
+        )
         short = json.loads(planrun("memory", "last", "set", "soon", "1", "--ttl", "1h", "--json").stdout)
         assert short["entry"]["expires_at"] > short["entry"]["at"]
         assert planrun("memory", "last", "get", "word").stdout == "two\n"
