@@ -234,13 +234,20 @@ def _verified(actions: Any) -> list[Any]:
     return [value for action in actions for value in action.by_keys().values()]
 
 
-def _undoing(rollback: Any) -> dict[str, Any]:
+def _undoing(rollback: Any) -> Any:
     """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
-    found: dict[str, Any] = rollback.undo.action.by_keys()
+    found = [_undo(undo) for undo in rollback.undos]
+    if rollback.on_failed:
+        found[0]["on_failed"] = True
+    return found if len(found) > 1 else found[0]
+
+
+def _undo(undo: Step) -> dict[str, Any]:
+    found: dict[str, Any] = undo.action.by_keys()
     for name in ("timeout", "env", "workdir", "shell"):
-        if name in vars(rollback.undo):
-            found[name] = _FORMS[STEP_FIELDS[name].form](vars(rollback.undo)[name])
-    return {**found, "on_failed": True} if rollback.on_failed else found
+        if name in vars(undo):
+            found[name] = _FORMS[STEP_FIELDS[name].form](vars(undo)[name])
+    return found
 
 
 # What a field is in the words of the plan language, by its form; everything else is as it is in the canonical form.

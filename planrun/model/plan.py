@@ -244,6 +244,12 @@ class Rollback(Record):
 
     undo: Step
     on_failed: bool = False
+    more: tuple[Step, ...] = ()  # further actions that come before it, the last one first
+
+    @property
+    def undos(self) -> tuple[Step, ...]:
+        """All that undoes the step, in the order of the plan: they run in the reverse order."""
+        return (self.undo, *self.more)
 
 
 class Container(Record):
@@ -507,4 +513,4 @@ class Plan(Record):
 
     def everything(self) -> tuple[Step, ...]:
         """The steps, and what undoes them."""
-        return (*self.steps, *[step.rollback.undo for step in self.steps if step.rollback])
+        return (*self.steps, *[undo for step in self.steps if step.rollback for undo in step.rollback.undos])

@@ -98,7 +98,9 @@ class RunState:
         """Return the steps of a section in their order; of `rollback` what undoes the steps that are undone now."""
         if section == "rollback":
             names = self.rollback.steps if self.rollback else ()
-            return [self.undoing[f"undo:{name}"].step for name in names]
+            from planrun.model.rollback import undo_ids  # few runs undo anything
+
+            return [self.undoing[each].step for name in names for each in undo_ids(self, name)]
         return [step for step in self.plan.steps if step.section == section]
 
     def tolerance(self, step_id: str) -> Tolerance:
@@ -359,9 +361,14 @@ class RunState:
             state.ended_at = event.at
             state.outputs = event.outputs
             if state.step.undoes:
-                self.steps[state.step.undoes].undone = (
-                    "completed" if state.status == "completed" else "failed"
-                )
+                self._undone(state.step.undoes)
+
+    def _undone(self, name: str) -> None:
+        """Take note that an action which undoes a step ended: the step is undone when all have completed."""
+        parts = [found for found in self.undoing.values() if found.step.undoes == name]
+        if all(found.ended for found in parts):
+            done = all(found.status == "completed" for found in parts)
+            self.steps[name].undone = "completed" if done else "failed"
 
     def _step_moved(self, event: ev.StepMoved) -> None:
         state = self.steps[event.step]

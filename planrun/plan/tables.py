@@ -444,7 +444,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "service": (("bool",), None, None),
         "ready": (None, None, "Ready"),
         "container": (("text",), None, "Container"),
-        "rollback": (None, None, "Rollback"),
+        "rollback": (None, ((None, None, "Rollback"), 1), "Rollback"),
         "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),

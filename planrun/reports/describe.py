@@ -155,11 +155,15 @@ def _rollback(step: Step) -> dict[str, Any] | None:
     """What undoes a step; null where nothing does."""
     if step.rollback is None:
         return None
-    undo = step.rollback.undo
+    first, *others = [_undo(undo, on_failed=step.rollback.on_failed) for undo in step.rollback.undos]
+    return {**first, "more": others} if others else first
+
+
+def _undo(undo: Step, *, on_failed: bool) -> dict[str, Any]:
     return {
         "kind": undo.kind,
         "action": undo.action.written(),
-        "on_failed": step.rollback.on_failed,
+        "on_failed": on_failed,
         "timeout_s": undo.timeout,
         "risk": undo.risk,
         "risk_reason": undo.risk_reason,

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from tests.conftest import Command
     from tests.fakes.messages import Asked
 
-PLAN = (
-    HEAD
-    + "  - {id: look, agent: {apply: never, max_turns: 100, max_tokens: 500000, prompt: Wait for a word in the memory.}}\n"
-)
+PLAN = HEAD + "  - {id: look, agent: {apply: never, max_turns: 100, max_tokens: 500000, prompt: Wait.}}\n"
 
 
 def model(asked: Asked) -> Any:

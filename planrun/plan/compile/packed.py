@@ -78,7 +78,8 @@ def _pack_step(step: Step) -> dict[str, Any]:
     if "verify" in fields:
         fields["verify"] = [(action.kind, vars(action)) for action in step.verify]
     if step.rollback is not None:
-        fields["rollback"] = {**vars(step.rollback), "undo": _pack_step(step.rollback.undo)}
+        first, *others = [_pack_step(undo) for undo in step.rollback.undos]
+        fields["rollback"] = {**vars(step.rollback), "undo": first, **({"more": others} if others else {})}
     return fields
 
 
@@ -132,6 +133,8 @@ class _Steps:
             fields["verify"] = tuple([kind_of(kind).unpacked(action) for kind, action in fields["verify"]])
         if "rollback" in fields:
             rollback = fields["rollback"]
+            if "more" in rollback:
+                rollback["more"] = tuple([self.unpacked(undo) for undo in rollback["more"]])
             fields["rollback"] = Rollback(**{**rollback, "undo": self.unpacked(rollback["undo"])})
         return Step(**fields)
 

@@ -93,8 +93,8 @@ class StepCompiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(raw, fields)
-        if raw.undo is not None and self.undoes:
-            fields["rollback"] = self.rollback(raw.undo, fields)
+        if raw.undos and self.undoes:
+            fields["rollback"] = self.rollback(raw, fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         if "sandbox" in fields and not _has_sandbox(fields):
@@ -105,9 +105,13 @@ class StepCompiler:
         """Return the step with these fields, and with what is found out about it."""
         fields.update(self.risks.of(fields))
         if "rollback" in fields:
-            undo = fields["rollback"].undo
-            undo = self.names.given(undo.but(**self.risks.of(vars(undo))))
-            fields["rollback"] = fields["rollback"].but(undo=undo)
+            fields["rollback"] = with_undos(
+                fields["rollback"],
+                [
+                    self.names.given(undo.but(**self.risks.of(vars(undo))))
+                    for undo in fields["rollback"].undos
+                ],
+            )
         meaning_of_failure(self, fields)
         return self.names.given(Step(**fields))
 
@@ -174,8 +178,17 @@ class StepCompiler:
                 self.read(raw, key, fields)
         return fields
 
-    def rollback(self, undo: RawStep, step: dict[str, Any]) -> Rollback:
+    def rollback(self, raw: RawStep, step: dict[str, Any]) -> Rollback:
         """Return what undoes a step; `step` are the fields of that step."""
+        first, *others = [self.undo(undo, step) for undo in raw.undos]
+        on_failed = any("on_failed" in each.keys and as_bool(each.keys["on_failed"]) for each in raw.undos)
+        more: dict[str, Any] = {"on_failed": True} if on_failed else {}
+        if others:
+            more["more"] = tuple(others)
+        return Rollback(undo=first, **more)
+
+    def undo(self, undo: RawStep, step: dict[str, Any]) -> Step:
+        """Return one action that undoes a step; `step` are the fields of that step."""
         keys = undo.keys
         fields: dict[str, Any] = {name: step[name] for name in _UNDONE if name in step}
         fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}
@@ -193,8 +206,7 @@ class StepCompiler:
             del fields["timeout"]
         if id(undo) in self.private:
             fields["needs_dir"] = True
-        on_failed = {"on_failed": True} if "on_failed" in keys and as_bool(keys["on_failed"]) else {}
-        return Rollback(undo=Step(**fields), **on_failed)
+        return Step(**fields)
 
     def action(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
@@ -248,6 +260,12 @@ def _retries(compiler: StepCompiler, _step: RawStep | None, node: Node) -> Retry
     errors = compiler.defaults.get("errors")
     unknown = errors.get("unknown") if errors is not None else None
     return retry_of(node, "fail" if unknown is None else unknown.value)
+
+
+def with_undos(rollback: Rollback, undos: list[Step]) -> Rollback:
+    """Return a rollback with other actions."""
+    first, *others = undos
+    return rollback.but(undo=first, **({"more": tuple(others)} if others else {}))
 
 
 # How the values of the forms are read that many keys share.

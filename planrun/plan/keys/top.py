@@ -119,8 +119,8 @@ def check(checked: Checked) -> None:
                 outline.report("E232", f'undeclared secret "{node.value}"', node, hint)
         listed = {node.value: node for node in entries(raw.keys["secrets"])}
         _check_env(outline, raw.node, listed)
-        if raw.undo is not None:
-            _check_env(outline, raw.undo.node, listed)
+        for undo in raw.undos:
+            _check_env(outline, undo.node, listed)
     _check_env(outline, outline.root, declared)
 
 

@@ -484,8 +484,9 @@ class Step(Written):
     container: Text | Container | None = key(
         "The container it runs in: its image, or a mapping. An empty image: none.", {"image": "python:3.12"}
     )
-    rollback: Rollback | None = key(
-        "The action that undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
+    rollback: Rollback | Annotated[list[Rollback], Field(min_length=1)] | None = key(
+        "The action that undoes it when the run fails after it completed, or several, undone in reverse order.",
+        {"run": "./scripts/yank.sh"},
     )
     reversible: bool | None = key(
         "Whether its effects can be undone, for policies. Left out: whether it has a `rollback`.",
