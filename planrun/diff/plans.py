@@ -234,6 +234,16 @@ def _verified(actions: Any) -> list[Any]:
     return [value for action in actions for value in action.by_keys().values()]
 
 
+def _hooked(hooks: Any) -> list[Any]:
+    found = []
+    for hook in hooks:
+        fields: dict[str, Any] = {f"{hook.when}_step": hook.action.by_keys()}
+        if "timeout" in vars(hook):
+            fields["timeout"] = duration(hook.timeout)
+        found.append({**fields, **({"on_failure": "fail"} if hook.fatal else {})})
+    return found
+
+
 def _undoing(rollback: Any) -> Any:
     """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
     found = [_undo(undo) for undo in rollback.undos]
@@ -263,6 +273,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "command": " ".join,
     "checks": _expected,
     "commands": _verified,
+    "hooks": _hooked,
     "rollback": _undoing,
     "params": _params,
     "limits": _limits,

@@ -30,6 +30,7 @@ _REASONS: dict[str, ErrorClass] = {
     "not_ready": "transient",
     "refused": "logic",
     "verify": "logic",
+    "hook": "unknown",
     "outputs": "logic",
     "budget": "logic",
     "turns": "logic",

@@ -360,6 +360,10 @@ class Scheduler:
         if self.lost is not None:  # nothing runs whose start is not recorded
             self.conclude(step, attempt, Outcome(status="cancelled", reason="records"))
         elif job is not None:
+            if step.hooks:
+                from planrun.engine.hooked import in_order  # few plans have any
+
+                job = in_order(job)
             self.dependencies.executor.start(job)
             if step.service:
                 self._load_services().begin(step, job)
@@ -373,8 +377,15 @@ class Scheduler:
             return
         step = self.state.steps[job.step].step
         concluded = self.dependencies.steps.conclude(step, job, outcome)
-        if job.following and concluded.status == "completed" and self._may_continue:
-            first, *others = job.following
+        following = job.following if self._may_continue else ()
+        if following and step.hooks:
+            from planrun.engine.hooked import next_jobs  # as above
+
+            following = next_jobs(following, concluded)
+        elif concluded.status != "completed":
+            following = ()
+        if following:
+            first, *others = following
             self.dependencies.executor.start(first.but(following=tuple(others)))
         else:
             self.conclude(step, job.attempt, concluded)

@@ -89,6 +89,7 @@ class AttemptEnded(Record):
     error: dict[str, str] | None = None  # class, rule, message
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()
+    hooks: tuple[dict[str, Any], ...] = ()  # that ran: name, when, ok, message, exit_code, duration, log
     notes: tuple[str, ...] = ()
     delay: float = 0.0  # until the next attempt, when step_status is waiting
     step_reason: str = ""

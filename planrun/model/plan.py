@@ -252,6 +252,15 @@ class Rollback(Record):
         return (self.undo, *self.more)
 
 
+class Hook(Record):
+    """A command before or after each attempt of a step; its texts are taken as they are."""
+
+    when: Literal["before", "after"]
+    action: Action
+    timeout: float = 60.0  # seconds
+    fatal: bool = False  # the attempt fails with it
+
+
 class Container(Record):
     """The container that a step runs in; `network` "" is the engine's default.
 
@@ -359,6 +368,7 @@ class Step(Record):
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Action, ...] = ()
+    hooks: tuple[Hook, ...] = ()  # commands before and after each attempt, the former first
     verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
@@ -416,6 +426,23 @@ class Step(Record):
                 for action in self.verify
             ]
         )
+
+    @property
+    def hook_steps(self) -> tuple[Step, ...]:
+        """Each hook as a step with the same environment, but for its secrets."""
+        return tuple(
+            [
+                self.but(
+                    action=hook.action, kind=hook.action.kind, verify=(), expect=(), hooks=(), secrets=()
+                )
+                for hook in self.hooks
+            ]
+        )
+
+    @property
+    def attached_steps(self) -> tuple[Step, ...]:
+        """All other commands that an attempt runs, in the order of the jobs that follow that of the action."""
+        return (*self.verify_steps, *self.hook_steps)
 
     def formulas(self) -> Iterator[Any]:
         """Yield every text, template and expression in it."""

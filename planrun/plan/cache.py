@@ -30,7 +30,7 @@ _MODE = 0o600
 _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
-    "plan/keys": "agents checked checks collaboration containers files formulas fragments gates instances notify "
+    "plan/keys": "agents checked checks collaboration containers files formulas fragments gates hooks instances notify "
     "outline params policy rollback sandbox services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",
     "plan/schema": "forms shape",

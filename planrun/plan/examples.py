@@ -120,6 +120,16 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_parallel": "4",
         "fail_fast": "true",
     },
+    "Hook": {
+        "run": "./ci/announce.sh",
+        "exec": "[./ci/announce, step]",
+        "timeout": "30s",
+        "on_failure": "fail",
+    },
+    "Hooks": {
+        "before_step": "{run: echo begin}",
+        "after_step": "{run: echo end}",
+    },
     "JsonSchemaCheck": {
         "file": "build/result.json",
         "schema": "schemas/result.schema.json",
@@ -251,6 +261,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "policy": "{auto_approve: medium}",
         "llm": "{model: a-model}",
         "notify": "[{on: [failed, recovered], slack: {url_secret: SLACK_URL}}]",
+        "hooks": "{after_step: {run: ./ci/note.sh}}",
         "resume": "{auto: true}",
         "containers": "{build: {image: node:22}}",
         "agents": "{reviewer: {description: Reviews changes.}}",

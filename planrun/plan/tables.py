@@ -130,6 +130,16 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "fail_fast": (("bool",), None, None),
     },
+    "Hook": {
+        "run": (("full",), None, None),
+        "exec": (None, ((("text",), None, None), 1), None),
+        "timeout": (("duration",), None, None),
+        "on_failure": (("word", ("continue", "fail")), None, None),
+    },
+    "Hooks": {
+        "before_step": (None, ((None, None, "Hook"), 1), "Hook"),
+        "after_step": (None, ((None, None, "Hook"), 1), "Hook"),
+    },
     "JsonSchemaCheck": {
         "file": (("text",), None, None),
         "schema": (("text",), None, "any"),
@@ -261,6 +271,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "notify": (None, ((None, None, "Notification"), 1), None),
+        "hooks": (None, None, "Hooks"),
         "resume": (None, None, "Resume"),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
@@ -515,7 +526,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Kept", "Llm", "Matcher", "Memory", "Messenger", "PlanLimits", "Planner", "Policy", "PolicyFile", "ProjectMemory", "Reflection", "Resume", "Rounds")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Hooks", "Kept", "Llm", "Matcher", "Memory", "Messenger", "PlanLimits", "Planner", "Policy", "PolicyFile", "ProjectMemory", "Reflection", "Resume", "Rounds")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

@@ -34,6 +34,7 @@ _SAME = (
     "log_sha256",
     "outputs",
     "checks",
+    "hooks",
     "notes",
     "files",
     "cache",

@@ -155,6 +155,7 @@ def _run(state: RunState) -> dict[str, Any]:
         "llm": None,
         "agents": [],
         "rounds": [],
+        "hooks": [],
         "outputs": ended.outputs if ended else {},
         "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],

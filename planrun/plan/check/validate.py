@@ -84,6 +84,7 @@ _CHECKED = (
     "notify",
     "collaboration",
     "sandbox",
+    "hooks",
 )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Text
+    from planrun.model.plan import Hook, Text
     from planrun.model.policy import Policy
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
@@ -57,6 +57,9 @@ class StepCompiler:
         for key, node in self.defaults.items():
             if key in STEP and STEP[key].general:
                 self.read(None, key, self.general, node)
+        self.hooks: tuple[Hook, ...] = ()
+        if "hooks" in self.root.value:
+            self.hooks = module("hooks").hooks_of(self.root)
         self.undoes = "rollback" not in self.defaults or as_bool(self.defaults["rollback"])
         self.names: Names = around.names if around else Names()
         self.env: dict[str, Text] = {
@@ -93,6 +96,8 @@ class StepCompiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(raw, fields)
+        if self.hooks and fields["action"].starts_process and "service" not in fields:
+            fields["hooks"] = self.hooks
         if raw.undos and self.undoes:
             fields["rollback"] = self.rollback(raw, fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:

@@ -13,6 +13,7 @@ from planrun.plan.schema.fields import (
     Amount,
     AnyMapping,
     Anything,
+    Argv,
     Count,
     Delay,
     Duration,
@@ -254,6 +255,29 @@ class Resume(Written):
     )
 
 
+class Hook(Written):
+    """A command before or after each step that starts a process."""
+
+    run: FullText | None = key("A script for the shell, taken as it is.", "./ci/announce.sh")
+    exec: Argv | None = key("A program and its arguments, taken as they are.", ["./ci/announce", "step"])
+    timeout: Duration | None = key("How long it may take.", "30s")
+    on_failure: Literal["continue", "fail"] | None = key(
+        "What its failure means: it is noted, or the attempt fails.", "fail"
+    )
+
+
+Hooked = Hook | Annotated[list[Hook], Field(min_length=1)]
+
+
+class Hooks(Written):
+    """Commands before and after each step that starts a process."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    before_step: Hooked | None = key("Before each attempt.", {"run": "echo begin"})
+    after_step: Hooked | None = key("After each attempt, however it ended.", {"run": "echo end"})
+
+
 class Plan(Written):
     """A plan: steps, what they need, and in what order they may run."""
 
@@ -297,6 +321,9 @@ class Plan(Written):
     notify: Notifications | None = key(
         "Who is notified when a run fails, recovers or waits.",
         [{"slack": {"url_secret": "SLACK_URL"}, "on": ["failed", "recovered"]}],
+    )
+    hooks: Hooks | None = key(
+        "Commands before and after each step that starts a process.", {"after_step": {"run": "./ci/note.sh"}}
     )
     resume: Resume | None = key(
         "How a run goes on by itself after failures for passing reasons.", {"auto": True}
