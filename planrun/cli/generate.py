@@ -27,7 +27,7 @@ from planrun.planner.generate import Order, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
 from planrun.planner.repository import project_memory, read_repository
-from planrun.settings import current_folder, settings_of
+from planrun.settings import Settings, current_folder, settings_of
 from planrun.show.cli import overview
 
 TYPE_CHECKING = False
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
     from planrun.app.session import Result
     from planrun.llm.offline import Complexity, Level
+    from planrun.model.plan import Plan
     from planrun.model.planning import Llm
     from planrun.plan.project import Project
     from planrun.planner.generate import Generated, Order
-    from planrun.settings import Settings
 
 _ADVICE = {
     "not needed": "not needed: a single command or change will do",
@@ -227,6 +227,24 @@ def _generate(words: list[str]) -> int:
     if own["dry_run"]:
         return _show_request(order)
     return _made(order, target, forced=bool(own["force"]), at_once=bool(own["execute"]))
+
+
+def written_plan(goal: str, file: str, *, offline: bool, options: dict[str, Any]) -> Plan:
+    """Return the plan for a goal, and write it to a file that does not exist, for `planrun.generate`.
+
+    Raises InvalidInput.
+    """
+    if file:
+        written.refuse_existing(file, forced=False)
+    own: dict[str, Any] = dict.fromkeys([option.name for option in (*_OWN, *_LLM)])
+    own["offline"] = offline
+    order = _order([goal], own, Settings(**options), file or FILE)
+    generated = write_plan(order, lambda _activity, _message: None)
+    if generated.plan is None:
+        raise InvalidInput(f"no plan: {generated.message or generated.outcome}")
+    if file:
+        written.write_file(file, generated.text.encode(), forced=False)
+    return generated.plan
 
 
 def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:

@@ -98,6 +98,8 @@ class RunState:
         """Return the steps of a section in their order; of `rollback` what undoes the steps that are undone now."""
         if section == "rollback":
             names = self.rollback.steps if self.rollback else ()
+            if not names:
+                return []
             from planrun.model.rollback import undo_ids  # few runs undo anything
 
             return [self.undoing[each].step for name in names for each in undo_ids(self, name)]
