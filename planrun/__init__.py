@@ -1,7 +1,7 @@
 """planrun runs a reviewed plan in CI.
 
-From Python: `load` or `generate` a plan, `preview` it, `execute` it, ask for the `status` of a run, `replay` its ledger.
-Nothing else is public.
+From Python: `load` or `generate` a plan, `preview` it, `execute` it, ask for the `status` of a run, `replay` its
+ledger. Nothing else is public.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ class Piece(Record):
     limit: int = 0
     rank: int = 0
     rows: tuple[str, ...] = ()
+    lead: str = ""  # lines before the block, which are never cut
 
     @property
     def label(self) -> str:
@@ -50,7 +51,10 @@ class Piece(Record):
             return "\n".join([self.text, *self._fitting(limit)])
         if not self.name:
             return self.text
-        return data_block(self.name, self.text, self.limit if limit is None else min(limit, self.limit))
+        most = self.limit if limit is None else min(limit, self.limit)
+        if not most:
+            return self.lead.rstrip("\n")
+        return f"{self.lead}{data_block(self.name, self.text, most)}"
 
     def _fitting(self, limit: int | None) -> list[str]:
         if limit is None:
@@ -89,7 +93,7 @@ def fitted(pieces: Sequence[Piece], tokens: int) -> Fitted:
             break
         before, size = _bytes(texts[at]), piece.size
         kept = size - over
-        texts[at] = piece.rendered(kept) if kept >= _LEAST else ""
+        texts[at] = piece.rendered(kept) if kept >= _LEAST else piece.lead.rstrip("\n")
         cut.append({"name": piece.label, "bytes": size, "kept": kept if kept >= _LEAST else 0})
         over -= before - _bytes(texts[at]) + (0 if texts[at] else len(_JOIN))
     text = _JOIN.join([each for each in texts if each])

@@ -255,9 +255,13 @@ def _failure(row: Mapping[str, Any], at: int, most: int) -> Iterator[Piece]:
     error = row["error"]
     summary = f"step {_json(row['id'])} failed: class {error['class']}, rule {error['rule']}"
     message = data_block(f"error message of {row['id']}", error["message"], LOG_BYTES // 4)
-    yield Piece(text=f"{summary}\n{message}")
-    if at < _MOST_LOGS and row["log"]:
-        yield Piece(name=f"end of the log of {row['id']}", text=row["log"], limit=most, rank=_LOGS + at)
+    if at >= _MOST_LOGS or not row["log"]:
+        yield Piece(text=f"{summary}\n{message}")
+        return
+    lead = f"{summary}\n{message}\n"
+    yield Piece(
+        name=f"end of the log of {row['id']}", text=row["log"], limit=most, rank=_LOGS + at, lead=lead
+    )
 
 
 def _ids(first: int) -> str:

@@ -19,7 +19,21 @@ from planrun.reports.describe import step_data
 ROWS = [*STEP.values(), *PLAN.values()]
 # What the compiler itself reads: ids, edges and conditions, and what a plan has once.
 OWN_FORMS = frozenset(
-    ("", "id", "edges", "tree", "steps", "axes", "rollback", "params", "limits", "policy", "llm", "notify")
+    (
+        "",
+        "id",
+        "edges",
+        "tree",
+        "steps",
+        "axes",
+        "rollback",
+        "params",
+        "limits",
+        "policy",
+        "llm",
+        "notify",
+        "resume",
+    )
 )
 # Keys that need another one.
 BESIDE: dict[str, dict[str, object]] = {
