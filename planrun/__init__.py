@@ -1,6 +1,7 @@
 """planrun runs a reviewed plan in CI.
 
-From Python: `load` a plan, `execute` it, `replay` the ledger of a run. Nothing else is public.
+From Python: `load` or `generate` a plan, `preview` it, `execute` it, ask for the `status` of a run, `replay` its
+ledger. Nothing else is public.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "execute", "load", "replay"]
+__all__ = ["__version__", "execute", "generate", "load", "preview", "replay", "status"]
 
 
 def load(path: str) -> Plan:
@@ -43,6 +44,8 @@ def execute(
     steps print as it happens. All text goes to stderr. The state's `verdict()` is completed, partial, failed or
     cancelled. Raises planrun.errors.PlanrunError when it cannot run.
     """
+    from os.path import join, lexists
+
     from planrun.app.run import RunRequest, secrets_of
     from planrun.app.run import execute as run
     from planrun.model.jsontext import dumps
@@ -65,12 +68,20 @@ def execute(
         "in_program": True,
     }
     settings = Settings(**chosen)
+    if lexists(join(workspace, ".planrun.yml")):
+        from planrun.app.keeping import of_project  # few folders have settings
+
+        settings = of_project(settings, workspace)
     secrets = secrets_of(plan)
     if secrets:
         secrets.refuse_given(given)
     resolved = resolve_params(plan, texts)
     request = RunRequest(planner=_planner, params=resolved, workspace=workspace, secrets=secrets)
     result = run(plan, settings, request)
+    if settings.no_persist or (settings.stored_runs and not workspace):
+        from planrun.app.keeping import tidy
+
+        tidy(result, settings)
     if result.lost:
         raise result.lost
     return result.state
@@ -97,3 +108,37 @@ def replay(ledger: str) -> RunState:
     if reading.condition in ("altered", "truncated"):
         raise InvalidInput(f"the ledger is {reading.condition}: {ledger}:{reading.line}: {reading.detail}")
     return state_of(os.path.dirname(os.path.abspath(ledger)), reading)
+
+
+def generate(goal: str, *, file: str = "", offline: bool = False, **options: Any) -> Plan:
+    """Return a plan for a goal, written by a model or, `offline`, from planrun's own patterns; nothing runs.
+
+    `file`: where the plan is written to, for review; empty: nowhere, and `Plan.source` has its text. `options` are
+    fields of planrun.settings.Settings, as `llm_model="NAME"`. Raises planrun.errors.InvalidInput for a file that
+    exists, where no model can be asked, and where the model gives no valid plan.
+    """
+    from planrun.cli.generate import written_plan  # most programs generate nothing
+
+    return written_plan(goal, file, offline=offline, options=options)
+
+
+def preview(plan: Plan) -> dict[str, Any]:
+    """Return what `planrun show --json` prints of a plan: steps, risks, decisions of its policy; runs nothing."""
+    from planrun.approval.preview import PolicyPreview, digest_preview, plan_data
+    from planrun.reports import describe
+    from planrun.settings import Settings, current_folder
+
+    digests = digest_preview(plan, (), current_folder())
+    ahead = PolicyPreview(plan.but(digest=digests.reviewed.digest), Settings())
+    return {**describe.as_data(plan, digests.as_data()), **plan_data(ahead)}
+
+
+def status(run: str = "last") -> dict[str, Any]:
+    """Return what `planrun status --json` prints of a run in the current folder, also while it is running.
+
+    `run`: an id, the beginning of one, or `last`. Raises planrun.errors.InvalidInput for an unknown one.
+    """
+    from planrun.app.inspect import inspect
+    from planrun.runs.status import as_data
+
+    return as_data(inspect(run))

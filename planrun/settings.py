@@ -82,6 +82,9 @@ class Settings(Record):
     algorithm: str = ""  # of a search; empty: the plan's
     thoroughness: str = ""  # of a search, in place of the plan's numbers
     seed: int | None = None  # of a search
+    no_persist: bool = False  # no records are kept of a run that completed
+    remember_plans: bool = False  # plans that completed are kept for goals alike
+    stored_runs: int = 0  # older ones that ended are deleted after the run; 0: none
     run: str = ""  # the id that a queue chose for the run
     adopt: bool = False  # continue a run of another folder
     discard: bool = False  # drop the broken end of a run's ledger

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from planrun.llm.budget import LEVELS, Account, Budget, Held, OverrunError
+from planrun.llm.fitting import Piece
 from planrun.llm.prices import open_prices
 from planrun.model import events as ev
 from planrun.model.call import Answer, Repeat, Request, Usage
@@ -333,7 +334,7 @@ def _talk(book: Book, service: Service, llm: Llm, left: int) -> None:
         question = Question(
             purpose="replan",
             system=("x" * chance.randint(10, 4000),),
-            prompt="p",
+            pieces=(Piece(text="p"),),
             check=lambda draft: Accepted(value=draft),
         )
         planning = book.state().planning

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from planrun.actions.containers import ContainerJobs
     from planrun.actions.environment import Layers, RunEnvironment
     from planrun.actions.files import Filing, Tracking
+    from planrun.actions.hooks import Hooks
     from planrun.actions.reported import Reported
     from planrun.actions.scripts import Copying
     from planrun.actions.verify import PostChecks
@@ -61,6 +62,7 @@ class Steps:
         self._containers: ContainerJobs | None = None
         self._post_checks: PostChecks | None = None  # of steps that have any
         self._reported: Reported | None = None  # as well
+        self._hooks: Hooks | None = None  # as well
         self._tracking: Tracking | None = None  # None: no step is tracked
 
     def scope(self, state: RunState, step: Step | None = None, attempt: int = 1) -> dict[str, Any]:
@@ -113,7 +115,10 @@ class Steps:
             prepared = kind_of(step.kind).prepared(self, step, state, recipe, prepared)
         if step.container is not None:
             prepared = self.container_jobs().prepare(step, scope, recipe, prepared)
-        return self._confined(step, self._with_checks(step, state, scope, prepared))
+        prepared = self._with_checks(step, state, scope, prepared)
+        if step.hooks and prepared.job is not None and "patch" not in prepared.job.agent:
+            prepared = self.hooks().prepare(step, state, scope, prepared)
+        return self._confined(step, prepared)
 
     def _with_checks(
         self, step: Step, state: RunState, scope: dict[str, Any], prepared: Prepared
@@ -226,6 +231,8 @@ class Steps:
 
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the end of the log of a failed one."""
+        if job.hook:
+            return self.hooks().conclude(step, job, self._with_tail(job, outcome))
         if step.container is not None and step.container.shared:
             self.container_jobs().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
@@ -240,12 +247,32 @@ class Steps:
             concluded = self.container_jobs().conclude(step, job, concluded)
         if (step.expect or (step.verify and step.service is None)) and "patch" not in job.agent:
             concluded = self.post_checks().conclude(step, job, concluded)
-        if self._filing and not (job.following and concluded.status == "completed"):
+        goes_on = concluded.status == "completed" and any([not each.hook for each in job.following])  # noqa: C419
+        if self._filing and not goes_on:
             concluded = self._filing.settled(step, concluded)
-        if self._tracking and not (job.following and concluded.status == "completed"):
+        if self._tracking and not goes_on:
             concluded = self._tracking.ended(step, concluded)
         self._tidy(step, job, concluded)
-        return concluded
+        return self._before_hooks(step, job, concluded) if step.hooks else concluded
+
+    def _before_hooks(self, step: Step, job: Job, concluded: Outcome) -> Outcome:
+        """Return the outcome of an action, or of what verifies it, with that of the hooks before it."""
+        hooks = self.hooks()
+        if not job.part:
+            concluded = hooks.noted(step, concluded)
+        hooks.keep(step, concluded)
+        return hooks.ended(step, concluded)
+
+    def _with_tail(self, job: Job, outcome: Outcome) -> Outcome:
+        return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
+
+    def hooks(self) -> Hooks:
+        """The hooks of steps."""
+        if self._hooks is None:
+            from planrun.actions.hooks import Hooks  # few plans have any
+
+            self._hooks = Hooks(self)
+        return self._hooks
 
     def shell(self, step: Step, scope: dict[str, Any]) -> tuple[str, ...]:
         """The default shell of a script: in a container one that every image with a shell has.

@@ -227,7 +227,7 @@ class Asking:
     def _compact(self) -> None:
         run = self._run
         before = run.transcript.tokens or compacting.size_of(run.transcript.messages)
-        bound = compacting.CONTEXT
+        bound = run.context.models.llm.max_context_tokens or compacting.CONTEXT
         turn = run.transcript.turns
         if before < compacting.BOUND * bound or turn - self._compacted_at < compacting.APART:
             return

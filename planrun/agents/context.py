@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planrun.agents.judging import Judge
     from planrun.agents.shared import Shared
     from planrun.llm.budget import Budget
+    from planrun.llm.projectfile import ProjectFile
     from planrun.model.events import Event
     from planrun.model.job import Job
     from planrun.model.planning import Llm
@@ -47,6 +48,7 @@ class AgentModels(Record):
     opened: Callable[[], Model]
     budget: Callable[[RunState], Budget]
     hidden: tuple[str, ...] = ()  # folders of recordings, as seen from the workspace
+    project: ProjectFile | None = None  # what models should know of the project
     override: str = ""  # the model of the command line, instead of that of any step
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from planrun.agents.carrying import keep
 from planrun.agents.patches import Refused, facts_of, line_of
 from planrun.model.agenttools import SPECS
 from planrun.model.job import Outcome
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from planrun.agents.loop import AgentRun
     from planrun.model.job import Job
 
-_LONGEST = 20_000  # characters of a summary
 _MOST = 20  # entries of evidence
 
 
@@ -41,7 +41,7 @@ class Ending:
                     run.transcript.result(other["id"], why, failed=True)
             run.transcript.close_turn()
             return True
-        self._summary = given["summary"][:_LONGEST]
+        self._summary = given["summary"][: run.recorder.state.plan.limits.summary_chars]
         self._evidence = tuple([" ".join(text.split())[:400] for text in given.get("evidence", ())[:_MOST]])
         run.say(f"finish {given['status']}: {self._summary}")
         for text in self._evidence:
@@ -84,4 +84,5 @@ class Ending:
         outputs = {"summary": self._summary, "patch": outcome.patch.get("sha256", "")}
         if outcome.status == "completed":
             outcome = outcome.but(outputs=outputs)
+            keep(self._run, self._summary)
         return self._run.end(outcome, self._summary, self._evidence)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.agents.logs import AttemptLog
 from planrun.agents.loop import AgentRun
+from planrun.agents.memorysocket import POLL, MemorySocket
 from planrun.agents.shared import Shared
 from planrun.errors import RecordsLost
 from planrun.model.collaboration import collaboration_of
@@ -39,6 +40,7 @@ class AgentExecutor:
         self._heard: set[int] = set()
         self._budget: Budget | None = None
         self._lost: RecordsLost | None = None
+        self._desk = MemorySocket(context.place.rundir, context.clock, context.masks)
         self._saved = ""  # when an earlier process of the run ended it
 
     def bind(self, recorder: Recorder) -> None:
@@ -68,10 +70,11 @@ class AgentExecutor:
     @property
     def _most(self) -> int:
         """How many agents of steps work at once; each has at most one agent at work below it, and waits meanwhile."""
-        return collaboration_of(self._context.models.llm).delegation.max_parallel_agents
+        llm = self._context.models.llm
+        return collaboration_of(llm).delegation.max_parallel_agents if llm.delegate_steps else 1
 
-    def _share(self, recorder: Recorder) -> None:
-        """Make what the agents share, with what earlier processes of the run left, before the first agent begins."""
+    def _share(self, recorder: Recorder) -> Shared:
+        """Make what the agents share, with what earlier processes of the run left."""
         state, context = recorder.state, self._context
         settings = collaboration_of(context.models.llm)
         shared = Shared(settings, context.clock.stamp, recorder.emit, context.place.workspace)
@@ -80,6 +83,7 @@ class AgentExecutor:
         self._saved = max([at for status, at in state.moves if status in ENDED], default="")
         self._context = context.but(shared=shared)
         shared.end_lost(noted)
+        return shared
 
     def _begin(self, job: Job) -> None:
         assert self._recorder is not None
@@ -101,6 +105,8 @@ class AgentExecutor:
 
     def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
         """Return the attempts that ended; empty after `timeout` seconds, or when something else is to be done."""
+        self._serve()
+        timeout = POLL if timeout is None else min(timeout, POLL)
         self._advance()
         if self._over or self._lost:
             return self._take()
@@ -109,7 +115,7 @@ class AgentExecutor:
         now = self._context.clock.monotonic()
         due = min(run.wake() for run in self._agents.values()) if self._agents else now
         limit = max(0.0, due - now)
-        ended = self._base.wait(limit if timeout is None else min(limit, timeout))
+        ended = self._base.wait(min(limit, timeout))
         for job, outcome in ended:
             owner = self._owners.pop(job.step, "")
             if not owner:
@@ -118,6 +124,13 @@ class AgentExecutor:
                 self._agents[owner].job_ended(job, outcome)
         self._advance()
         return self._take()
+
+    def _serve(self) -> None:
+        """Carry out changes of the shared memory by people."""
+        if self._recorder is None:
+            return
+        shared = self._context.shared or self._share(self._recorder)
+        self._desk.poll(shared)
 
     def _take(self) -> list[tuple[Job, Outcome]]:
         over, self._over = self._over, []
@@ -212,6 +225,7 @@ class AgentExecutor:
             log.close()
         self._agents.clear()
         self._waiting.clear()
+        self._desk.close()
         self._base.close()
         shared = self._context.shared
         if shared is not None and self._recorder is not None and self._recorder.state.ended:

@@ -17,7 +17,7 @@ def for_step(run: AgentRun) -> str:
     Other steps may still run, so what they write would make the question depend on chance.
     """
     shared = run.shared
-    before = _before(run.recorder.state, run.step.id)
+    before = steps_before(run.recorder.state, run.step.id)
     entries = [entry for entry in shared.memory.read_all() if entry.step in before]
     snapshot = gathered(entries)
     if not snapshot.is_empty:
@@ -39,7 +39,7 @@ def for_child(run: AgentRun) -> str:
     return snapshot.block()
 
 
-def _before(state: RunState, name: str) -> set[str]:
+def steps_before(state: RunState, name: str) -> set[str]:
     """Return the steps whose work is done when a step starts: those that it waits for, and other sections."""
     own = state.steps[name].step.section
     steps = [each.step for each in state.steps.values()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.agents import compacting, handing, planmode, prompts
+from planrun.agents import carrying, compacting, handing, planmode, prompts
 from planrun.agents.asking import Asking
 from planrun.agents.budgeting import Purse
 from planrun.agents.calls import Calls
@@ -77,9 +77,12 @@ class AgentRun:
         self.transcript_path = os.path.join(folder, f"{self.agent['session']}.jsonl")
         verify = tuple([" ".join(action.written().split("\n")) for action in self.step.verify])
         first = [prompts.task_of(self.agent, () if self.depth else verify)]
-        first += [block] if not self.depth and (block := handing.for_step(self)) else []
+        first += prompts.project_memory(models.project)
+        self.carried, earlier = carrying.before(self)
+        if not self.depth and not carrying.carries(self):
+            first += [block] if (block := handing.for_step(self)) else []
         self.task = prompts.words_of(self.agent)
-        self.transcript = Transcript(self.transcript_path, "\n\n".join(first))
+        self.transcript = Transcript(self.transcript_path, "\n\n".join(first), earlier)
         self._asking = Asking(self)
         self._calls = Calls(self)
         self.follow = Followups(self)
@@ -217,7 +220,8 @@ class AgentRun:
     def result_limit(self) -> int:
         """The bytes of one result: no more than a quarter of the tokens that the agent has left."""
         left = self.purse.limits["tokens"] - self.purse.used("tokens")
-        return int(min(MAX_RESULT, max(_LEAST_RESULT, left / 4 * compacting.BYTES_A_TOKEN)))
+        most = self.recorder.state.plan.limits.output_bytes or MAX_RESULT
+        return int(min(most, max(min(most, _LEAST_RESULT), left / 4 * compacting.BYTES_A_TOKEN)))
 
     def next_number(self) -> int:
         """Return the number of the next process."""
@@ -251,6 +255,8 @@ class AgentRun:
             tools=self.tools,
             budget=self.purse.limits,
             workspace=agent["workspace"],
+            **({"carries": self.carried} if self.carried else {}),
+            **({"project": models.project.sha256} if (models := self.context.models).project else {}),
             **{name: agent[name] for name in ("mode", "continues", "parent", "depth") if agent.get(name)},
         )
         mode = f", mode {agent['mode']}" if agent["mode"] else ""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from planrun.llm import untrusted
+from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.model.agenttypes import MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from planrun.llm.projectfile import ProjectFile
 
 _RULES = """\
 You are an agent in a step of an automated run. No person reads along, and nobody answers questions.
@@ -55,6 +58,11 @@ def _joined(parts: list[list[str]]) -> str:
 
 
 _LONGEST_VALUE = 64 * 1024  # bytes of one value of another step
+
+
+def project_memory(file: ProjectFile | None) -> list[str]:
+    """Return the block with what people wrote about the project for models."""
+    return [untrusted.data_block(f"{BLOCK}: {file.name}", file.text, MAX_BYTES)] if file else []
 
 
 def words_of(agent: dict[str, Any]) -> str:

@@ -14,16 +14,17 @@ from planrun.folders import make_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
 class Transcript:
-    """One conversation; `messages` is as the next request has it."""
+    """One conversation; `messages` is as the next request has it. `before`: an earlier one that it goes on with."""
 
-    def __init__(self, path: str, first: str) -> None:
+    def __init__(self, path: str, first: str, before: Sequence[dict[str, Any]] = ()) -> None:
         self._path = path
         self._size = 0  # bytes of the whole lines in the file
-        self.messages: list[dict[str, Any]] = [{"role": "user", "content": first}]
+        self.messages: list[dict[str, Any]] = [*before, {"role": "user", "content": first}]
         self.turns = 0  # answers of the model
         self.tokens = 0  # of the last request and its answer, as the service counted them
         self.results: dict[str, dict[str, Any]] = {}  # of the calls in the last answer, by id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.errors import InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.load import check_bytes
+from planrun.plan.load import check_bytes, take_bounds
 from planrun.plan.yaml.file import read_source
 
 TYPE_CHECKING = False
@@ -32,6 +32,7 @@ class Checked(Record):
 def check(file: str) -> Checked:
     """Read and check one plan file; nothing is written, not even the cache of compiled plans."""
     try:
+        take_bounds()
         data = read_source(file)
     except InvalidPlan as error:
         return Checked(file=file, problems=error.problems, sources=error.sources)

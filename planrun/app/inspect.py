@@ -277,7 +277,8 @@ def before_answers(events: Sequence[ev.Event]) -> ev.Event | None:
     """Return the last event of a run, without answers that were given to the inactive run and their results."""
     for event in reversed(events):
         left_out = isinstance(event, ev.StepMoved) and event.reason == "approval"
-        if not (left_out or isinstance(event, ev.GateAnswered)):
+        by_person = isinstance(event, ev.AgentNoted) and not event.step
+        if not (left_out or by_person or isinstance(event, ev.GateAnswered)):
             return event
     return None
 

@@ -513,7 +513,12 @@ class Session:
 
     def remember(self, state: RunState, rundir: str) -> None:
         """Add an ended run to the history of its plan; a plan of one step has none."""
-        if len(state.plan.steps) > 1:
+        if self.settings.remember_plans and not self.settings.no_persist:
+            from planrun.app.planmemory import remember_plan  # few projects ask for it
+
+            mask = self.masks.mask_text if self.masks else str
+            remember_plan(state, os.path.basename(rundir), self.workspace, mask)
+        if len(state.plan.steps) > 1 and not self.settings.no_persist:
             from planrun.app.history import remember
 
             remember(os.path.dirname(os.path.dirname(rundir)), os.path.basename(rundir), state)
@@ -521,6 +526,10 @@ class Session:
     def _scheduler(
         self, state: RunState, dependencies: Dependencies, options: Options, gates: PolicyGates | None
     ) -> Scheduler:
+        if state.plan.resume:
+            from planrun.app.rounds import with_rounds  # few plans have rounds
+
+            dependencies = with_rounds(dependencies, options)
         if gates is None:
             return Scheduler(state, dependencies, options)
         from planrun.app.admission import scheduler  # few runs have gates

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OWN = (
     *("PLANRUN_OUTPUT", "PLANRUN_PROGRESS", "PLANRUN_WORKSPACE"),
-    *("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT", "TRACEPARENT"),
+    *("PLANRUN_RUN", "PLANRUN_STEP", "PLANRUN_ATTEMPT", "PLANRUN_HOOK", "TRACEPARENT"),
 )
 
 
@@ -37,7 +37,7 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
         "risk": step.risk,
         "reason": step.risk_reason,
         "effects": step.effects,
-        "text": "\n".join([each.action.written() for each in (step, *step.verify_steps)]),
+        "text": "\n".join([each.action.written() for each in (step, *step.attached_steps)]),
         **(facts_of_commands(found) if found else {}),
     }
 
@@ -46,7 +46,7 @@ def _commands(step: Step) -> Risk | None:
     """Return the commands of a step and of what verifies it, None where it starts no process."""
     found = commands_of(step)
     if found is not None:
-        for proof in filter(None, map(commands_of, step.verify_steps)):
+        for proof in filter(None, map(commands_of, step.attached_steps)):
             found = _joined(found, proof)
     return found
 
@@ -60,7 +60,7 @@ def as_started(
     """
     job = _inside(job)
     found = _classified(step, job, place, known)
-    for proof, later in zip(step.verify_steps, job.following, strict=False):
+    for proof, later in zip(step.attached_steps, job.following, strict=False):
         found = _joined(found, _classified(proof, later, place, known))
     if step.container is not None:
         found = _at_least(found, *least(step.container))
@@ -73,7 +73,7 @@ def as_started(
         "text": "\n".join(
             [
                 _text(each, of)
-                for each, of in zip((step, *step.verify_steps), (job, *job.following), strict=False)
+                for each, of in zip((step, *step.attached_steps), (job, *job.following), strict=False)
             ]
         ),
         **facts_of_commands(found),

@@ -56,44 +56,36 @@ class ControlSocketUnavailable(Exception):
     """The process that works on a run cannot be reached; the message says what to do."""
 
 
-class ControlSocket:
-    """The server side: opened with the first gate, closed when the run ends."""
+class Listener:
+    """The server side of a socket in the folder of a run: one JSON line each way, but for its steps."""
 
-    def __init__(
-        self, rundir: str, clock: Clock, refuse: Callable[[Mapping[str, str]], None] | None = None
-    ) -> None:
+    def __init__(self, rundir: str, clock: Clock, name: str = NAME) -> None:
         self._rundir = rundir
         self._clock = clock
-        self._refuse_secrets = refuse
+        self._name = name
         self._socket: socket.socket | None = None
         self._closed = not (HAS_PROC and hasattr(socket, "SO_PEERCRED"))
-        self._connections: list[_Connection] = []
-        remove(rundir)  # of a process that was killed
+        self._connections: list[Connection] = []
+        remove(rundir, name)  # of a process that was killed
 
-    def poll_replies(self, state: RunState) -> list[GateAnswered]:
-        """Return the checked answers since the last call, without waiting."""
-        if not open_gates(state):
-            return []
+    def serve(self, handle: Callable[[Connection, bytes], bool]) -> None:
+        """Give each line that has arrived to `handle`, without waiting, until it returns True; close its connection."""
         self._open()
         self._accept()
-        answers: list[GateAnswered] = []
         for client in list(self._connections):
+            is_enough = False
             try:
                 line = client.line()
                 if line is None and not client.is_late:
                     continue
                 if line:
-                    # One at a time: a second answer to the same gate is refused as answered.
-                    answers += self._handle(client, line, state)
+                    is_enough = handle(client, line)
             except OSError:
                 pass
             client.close()
             self._connections.remove(client)
-            if answers:
-                break
-        if {gate.step for gate in open_gates(state)} <= {event.step for event in answers}:
-            self._close()  # no gate is open any more
-        return answers
+            if is_enough:
+                return
 
     def close(self) -> None:
         """Remove the socket for good; a waiting client gets no response and tries again."""
@@ -107,7 +99,7 @@ class ControlSocket:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            remove(self._rundir)
+            remove(self._rundir, self._name)
 
     def _open(self) -> None:
         """Listen; where that fails, the socket stays closed and the run takes answers once it has stopped."""
@@ -116,10 +108,10 @@ class ControlSocket:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.setblocking(False)
-            remove(self._rundir)  # a step may have put something else there
-            for path in _paths(self._rundir):
+            remove(self._rundir, self._name)  # a step may have put something else there
+            for path in _paths(self._rundir, self._name):
                 listening.bind(path)
-                os.chmod(os.path.join(self._rundir, NAME), 0o600)
+                os.chmod(os.path.join(self._rundir, self._name), 0o600)
                 listening.listen(MAX_CONNECTIONS)
                 self._socket = listening
                 return
@@ -135,11 +127,45 @@ class ControlSocket:
             except OSError:  # no client waits, or it is gone
                 return
             connection.setblocking(False)
-            self._connections.append(_Connection(connection, self._clock))
+            self._connections.append(Connection(connection, self._clock))
 
-    def _handle(self, client: _Connection, line: bytes, state: RunState) -> list[GateAnswered]:
+    def refuse(self, client: Connection, what: str = "answer gates") -> None:
+        """Raise Denied for a client of another user, or one that is a step of any run."""
+        pid, user = client.credentials()
+        if user != os.geteuid():
+            raise Denied("this run belongs to another user")
+        if from_step(pid):
+            raise Denied(f"a step of a run cannot {what}")
+
+
+class ControlSocket(Listener):
+    """The socket for answers: opened with the first gate, closed when the run ends."""
+
+    def __init__(
+        self, rundir: str, clock: Clock, refuse: Callable[[Mapping[str, str]], None] | None = None
+    ) -> None:
+        super().__init__(rundir, clock)
+        self._refuse_secrets = refuse
+
+    def poll_replies(self, state: RunState) -> list[GateAnswered]:
+        """Return the checked answers since the last call, without waiting."""
+        if not open_gates(state):
+            return []
+        answers: list[GateAnswered] = []
+
+        def handle(client: Connection, line: bytes) -> bool:
+            # One at a time: a second answer to the same gate is refused as answered.
+            answers.extend(self._handle(client, line, state))
+            return bool(answers)
+
+        self.serve(handle)
+        if {gate.step for gate in open_gates(state)} <= {event.step for event in answers}:
+            self._close()  # no gate is open any more
+        return answers
+
+    def _handle(self, client: Connection, line: bytes, state: RunState) -> list[GateAnswered]:
         try:
-            self._refuse(client)
+            self.refuse(client)
             answers = events_of(_parse(line), state, self._clock.stamp())
             if self._refuse_secrets:
                 self._refuse_secrets({event.step: event.answer for event in answers})
@@ -149,15 +175,8 @@ class ControlSocket:
         client.send({"answers": [vars(event) for event in answers]})
         return answers
 
-    def _refuse(self, client: _Connection) -> None:
-        pid, user = client.credentials()
-        if user != os.geteuid():
-            raise Denied("this run belongs to another user")
-        if from_step(pid):
-            raise Denied("a step of a run cannot answer gates")
 
-
-class _Connection:
+class Connection:
     """One connection and the data received on it."""
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
@@ -168,6 +187,7 @@ class _Connection:
 
     @property
     def is_late(self) -> bool:
+        """Whether its line should have arrived."""
         return self._clock.monotonic() > self._until
 
     def line(self) -> bytes | None:
@@ -193,6 +213,7 @@ class _Connection:
         self._connection.send(f"{dumps(response)}\n".encode())
 
     def close(self) -> None:
+        """End the connection."""
         self._connection.close()
 
 
@@ -217,19 +238,25 @@ def notify(rundir: str, reply: Reply) -> tuple[GateAnswered, ...]:
     return answers
 
 
-def remove(rundir: str) -> None:
+def remove(rundir: str, name: str = NAME) -> None:
     """Remove the socket of a killed run."""
     try:
-        os.unlink(os.path.join(rundir, NAME))
+        os.unlink(os.path.join(rundir, name))
     except OSError:
         return
 
 
 def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
-    request = dumps(
-        {name: list(value) if isinstance(value, tuple) else value for name, value in vars(reply).items()}
+    fields = vars(reply).items()
+    return exchange(
+        rundir, {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
     )
-    with _connected(rundir) as connection:
+
+
+def exchange(rundir: str, asked: Mapping[str, Any], name: str = NAME) -> dict[str, Any]:
+    """Send a request to the process of a run and return its response; raises ControlSocketUnavailable."""
+    request = dumps(dict(asked))
+    with _connected(rundir, name) as connection:
         connection.settimeout(ANSWERED_BY)
         try:
             connection.sendall(f"{request}\n".encode())
@@ -242,13 +269,13 @@ def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
     return response
 
 
-def _connected(rundir: str) -> socket.socket:
+def _connected(rundir: str, name: str) -> socket.socket:
     """Connect; retries briefly, since the run may be opening the socket now."""
     limit = time.monotonic() + _OPENED_BY
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            for path in _paths(rundir):
+            for path in _paths(rundir, name):
                 connection.connect(path)
                 return connection
         except OSError:
@@ -259,9 +286,9 @@ def _connected(rundir: str) -> socket.socket:
         time.sleep(_PAUSE)
 
 
-def _paths(rundir: str) -> Iterator[str]:
+def _paths(rundir: str, name: str) -> Iterator[str]:
     """Yield the one form of the socket's path that is short enough, if there is one."""
-    path = os.path.join(rundir, NAME)
+    path = os.path.join(rundir, name)
     spelled = [path, os.path.relpath(path)]
     short = [word for word in spelled if len(os.fsencode(word)) <= _LONGEST]
     if short:
@@ -272,7 +299,7 @@ def _paths(rundir: str) -> Iterator[str]:
     except OSError:
         return
     try:
-        yield f"/proc/self/fd/{folder}/{NAME}"
+        yield f"/proc/self/fd/{folder}/{name}"
     finally:
         os.close(folder)
 

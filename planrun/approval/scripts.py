@@ -49,7 +49,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
     asked: set[str] = set()
     total = 0
     uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
-    steps = [each for written in plan.reviewed() for each in (written, *written.verify_steps)]
+    steps = [each for written in plan.reviewed() for each in (written, *written.attached_steps)]
     for step in (*steps, *[step_of(target) for target in plan.notify if target.argv]):
         named = _named(step, params, workspace, later)
         asked.update(named)

@@ -18,16 +18,18 @@ from planrun.cliutil.printing import say, say_bytes, say_json
 from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data as faults_data
+from planrun.llm.fitting import LEAST_CONTEXT_TOKENS
 from planrun.llm.offline import LEVELS, THRESHOLD
 from planrun.llm.offline import classify as classify_text
 from planrun.model.planning import Llm
+from planrun.plan.project import project
 from planrun.plan.schema.forms import as_duration
 from planrun.planner.compose import compose
 from planrun.planner.generate import Order, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
-from planrun.planner.repository import read_repository
-from planrun.settings import current_folder, settings_of
+from planrun.planner.repository import project_memory, read_repository
+from planrun.settings import Settings, current_folder, settings_of
 from planrun.show.cli import overview
 
 TYPE_CHECKING = False
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
 
     from planrun.app.session import Result
     from planrun.llm.offline import Complexity, Level
+    from planrun.model.plan import Plan
     from planrun.model.planning import Llm
+    from planrun.plan.project import Project
     from planrun.planner.generate import Generated, Order
-    from planrun.settings import Settings
 
 _ADVICE = {
     "not needed": "not needed: a single command or change will do",
@@ -54,12 +57,11 @@ _ADVICE = {
     "--threshold",
     type=click.Choice(LEVELS[1:]),
     envvar="PLANRUN_THRESHOLD",
-    default=THRESHOLD,
-    show_default=True,
-    help="The level from which on a plan is suggested.  [PLANRUN_THRESHOLD]",
+    help=f"The level from which on a plan is suggested. Default: that of the project, or {THRESHOLD}  "
+    "[PLANRUN_THRESHOLD]",
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
+def classify(text: tuple[str, ...], threshold: Level | None, *, as_json: bool) -> int:
     """Show the complexity of the task in TEXT, and the rules that decided it. No model is called.
 
     Complex keywords, more than three files or more than 30 words make it complex; medium ones, two files or more than
@@ -72,23 +74,27 @@ def classify(text: tuple[str, ...], threshold: Level, *, as_json: bool) -> int:
       planrun classify --json "explain src/app.py" | jq -r .level
       gh issue view 12 --json body --jq .body | planrun classify -
     """
+    found = project()
+    level: Any = threshold or found.threshold or THRESHOLD
+    suggests = found.auto_detect or threshold is not None
     complexity = classify_text(task(text, "TEXT"), read_repository().paths)
     if as_json:
-        say_json(as_data(complexity, threshold))
+        say_json(as_data(complexity, level if suggests else None))
         return 0
     say(f"complexity: {complexity.level}")
     for reason in complexity.reasons:
         matched = f": {', '.join(reason.matched)}" if reason.matched and reason.rule == "files" else ""
         say(f"  {reason.rule}: {reason.message}{matched}")
-    say(f"plan: {_ADVICE[complexity.advice(threshold)]}")
+    if suggests:
+        say(f"plan: {_ADVICE[complexity.advice(level)]}")
     return 0
 
 
-def as_data(complexity: Complexity, threshold: Level) -> dict[str, Any]:
-    """Return a classification as JSON data."""
+def as_data(complexity: Complexity, threshold: Level | None) -> dict[str, Any]:
+    """Return a classification as JSON data; `threshold`: from which on a plan is suggested, None: never."""
     return {
         "level": complexity.level,
-        "planning": complexity.advice(threshold),
+        "planning": complexity.advice(threshold) if threshold else None,
         "threshold": threshold,
         "reasons": [{**vars(reason), "matched": list(reason.matched)} for reason in complexity.reasons],
         "words": complexity.words,
@@ -181,6 +187,13 @@ _LLM = (
         help="How many steps the model may write. Default: 10",
     ),
     Option(
+        flags=("--max-context-tokens",),
+        name="max_context_tokens",
+        kind="count",
+        metavar="N",
+        help="How many tokens all that is sent in one call may have, at least 10000. Default: 100000",
+    ),
+    Option(
         flags=("--planning-timeout",),
         name="planning_timeout",
         kind="span",
@@ -231,25 +244,52 @@ def _generate(words: list[str]) -> int:
     return _made(order, target, files, forced=bool(own["force"]), at_once=bool(own["execute"]))
 
 
+def written_plan(goal: str, file: str, *, offline: bool, options: dict[str, Any]) -> Plan:
+    """Return the plan for a goal, and write it to a file that does not exist, for `planrun.generate`.
+
+    Raises InvalidInput.
+    """
+    if file:
+        written.refuse_existing(file, forced=False)
+    own: dict[str, Any] = dict.fromkeys([option.name for option in (*_OWN, *_LLM)])
+    own["offline"] = offline
+    order = _order([goal], own, Settings(**options), file or FILE)
+    generated = write_plan(order, lambda _activity, _message: None)
+    if generated.plan is None:
+        raise InvalidInput(f"no plan: {generated.message or generated.outcome}")
+    if file:
+        written.write_file(file, generated.text.encode(), forced=False)
+    return generated.plan
+
+
 def _order(operands: list[str], own: dict[str, Any], settings: Settings, target: str) -> Order:
+    found = project()
+    classifies = found.auto_detect and not own["no_auto_detect"]
+    level: Any = own["threshold"] or found.threshold or THRESHOLD
     return Order(
         goal=task(operands, "GOAL"),
         trusted=operands != ["-"],
         file=FILE if target == STANDARD_OUTPUT else target,
         settings=settings,
-        llm=_llm(own),
+        llm=_llm(own, found),
+        project=None if own["offline"] else project_memory(str),
+        remembers=found.remembers_plans,
         offline=bool(own["offline"]),
-        threshold=None if own["no_auto_detect"] else own["threshold"] or THRESHOLD,
+        threshold=level if classifies else None,
     )
 
 
-def _llm(own: dict[str, Any]) -> Llm:
+def _llm(own: dict[str, Any], project: Project) -> Llm:
     names = (*[option.name for option in _LLM], "fallback")
     fields = {name: own[name] for name in names if own[name] is not None}
     if "planning_timeout" in fields:
         fields["planning_timeout"] = as_duration(fields["planning_timeout"])
     if fields.get("max_generated_steps", 1) > 100:
         raise InvalidInput("--max-generated-steps takes at most 100")
+    if fields.get("max_context_tokens", LEAST_CONTEXT_TOKENS) < LEAST_CONTEXT_TOKENS:
+        raise InvalidInput(f"--max-context-tokens takes at least {LEAST_CONTEXT_TOKENS}")
+    if project.max_context_tokens:
+        fields.setdefault("max_context_tokens", project.max_context_tokens)
     return Llm(**fields)
 
 
@@ -380,6 +420,7 @@ def _document(
             for step in (plan.steps if plan is not None else ())
         ],
         "rounds": generated.rounds,
+        "cut": list(generated.cut),
         "faults": faults_data(generated.faults),
         "refusals": list(generated.refusals),
         "calls": [

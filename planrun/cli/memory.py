@@ -1,60 +1,201 @@
-"""`planrun memory`: the memory that the agents of a run shared, from its ledger."""
+"""`planrun memory`: the memory that the agents of a run share, and the plans that a project keeps."""
 
 from __future__ import annotations
+
+import json
+import time
 
 import click
 
 from planrun.app.inspect import inspect
+from planrun.app.memory import change_memory
+from planrun.approval.responses import user_name
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table
+from planrun.cliutil.values import span
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput
 from planrun.model.collaboration import ENTRY_TYPES, entry_data, live
 from planrun.model.jsontext import dumps
+from planrun.model.record import Record
+from planrun.plan.schema.forms import as_duration
+from planrun.records import planmemory
 from planrun.reports.collaboration import last_moment
+from planrun.reports.escape import line
+from planrun.settings import current_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.app.inspect import Inspected
     from planrun.model.collaboration import Entry
 
 _HEAD = ("Key", "Type", "Version", "By", "Value")
+_PAUSE = 0.2  # seconds between two looks at the ledger
 _SHOWN = 200  # characters of a value in a list
 
 
-@click.command(short_help="Show the memory that the agents of a run shared.")
+@click.command(short_help="Show, change and follow the memory that the agents of a run share.")
 @click.argument("run", default="last", shell_complete=complete_runs)
-@click.argument("key", required=False)
-@click.option("--type", "kind", type=click.Choice(ENTRY_TYPES), help="Only entries of this type.")
+@click.argument("word", nargs=-1)
+@click.option(
+    "--type", "kind", type=click.Choice(ENTRY_TYPES), help="Only entries of this type; of `set`: its type."
+)
+@click.option("--ttl", metavar="DURATION", help="Of `set`: how long the entry lasts.")
+@click.option(
+    "--by", metavar="NAME", default="", help="Of `set` and `delete`: who changes it. Default: the user."
+)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def memory(run: str, key: str | None, kind: str | None, *, as_json: bool) -> int:
-    """List the memory that the agents of RUN (default: the newest run) shared, or print the value of KEY.
+def memory(run: str, word: tuple[str, ...], **options: Any) -> int:
+    """List the memory that the agents of RUN (default: the newest run) share, or print the value of a key.
 
-    Entries that were deleted, evicted or expired are not listed; the ledger has them all.
+    \b
+    RUN                     the entries; those that were deleted, evicted or expired are in the ledger alone
+    RUN KEY, RUN get KEY    the value of one entry
+    RUN set KEY VALUE       write an entry; VALUE is JSON, or a text
+    RUN delete KEY          remove an entry
+    RUN watch               print changes as they happen, until the run ends
+    plans                   the plans that are kept as examples for `generate`
+    plans clear             delete these
+
+    A running run records a change before the command returns, and its agents see it at their next call of the tool.
+    A run that has no process and did not end gets it in its ledger. A run that ended keeps its memory.
 
     \b
     Examples:
       planrun memory
       planrun memory last --type decision
+      planrun memory last set database postgres --type decision
+      planrun memory last set freeze true --ttl 30m
+      planrun memory last watch
       planrun memory 20260131-09 database --json
     """
-    inspected = inspect(run)
+    given = Given(**options)
+    if run == "plans":
+        return plans(word, as_json=given.as_json)
+    verb, rest = (word[0], word[1:]) if len(word) > 1 or word == ("watch",) else ("get", word)
+    if (verb, len(rest)) == ("set", 2):
+        return _set(run, rest[0], rest[1], given)
+    if (verb, len(rest)) == ("delete", 1):
+        return _delete(run, rest[0], given)
+    if (verb, len(rest)) == ("watch", 0):
+        return watch(run, given.kind, as_json=given.as_json)
+    if verb == "get" and len(rest) < 2:
+        return _show(run, rest[0] if rest else None, given)
+    raise click.UsageError("expected RUN [KEY], RUN get KEY, RUN set KEY VALUE, RUN delete KEY or RUN watch")
+
+
+class Given(Record):
+    """The options of the verb."""
+
+    kind: str | None
+    ttl: str | None
+    by: str
+    as_json: bool
+
+
+def _show(run: str, key: str | None, given: Given) -> int:
+    inspected, kind = inspect(run), given.kind
     entries = _entries(inspected)
     if key is None:
-        _print(inspected, [entry for entry in entries if kind in (None, entry.type)], as_json=as_json)
+        _print(inspected, [entry for entry in entries if kind in (None, entry.type)], as_json=given.as_json)
         return 0
     found = next((entry for entry in entries if entry.key == key and kind in (None, entry.type)), None)
     if found is None:
         of_type = f" of type {kind}" if kind else ""
         raise InvalidInput(f'no entry "{key}"{of_type} in the memory of the run {inspected.run}')
-    if as_json:
+    if given.as_json:
         say_json({"run": inspected.run, "entry": entry_data(found)})
     else:
         say(_text(found.value))
+    return 0
+
+
+def _set(run: str, key: str, text: str, given: Given) -> int:
+    seconds = as_duration(span("--ttl", given.ttl)) if given.ttl else None
+    asked = {
+        "op": "set",
+        "key": key,
+        "value": _value(text),
+        "type": given.kind or "fact",
+        "by": _author(given),
+    }
+    result = change_memory(run, asked if seconds is None else {**asked, "ttl": seconds})
+    if given.as_json:
+        say_json(result)
+    else:
+        say(f"{printable(key)}: version {result['entry']['version']}")
+    return 0
+
+
+def _delete(run: str, key: str, given: Given) -> int:
+    result = change_memory(run, {"op": "delete", "key": key, "by": _author(given)})
+    if given.as_json:
+        say_json(result)
+    else:
+        say(f"{printable(key)}: deleted")
+    return 0
+
+
+def _author(given: Given) -> str:
+    return line(given.by or user_name())
+
+
+def _value(text: str) -> Any:
+    """Return what a text is as JSON, else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def watch(run: str, kind: str | None, *, as_json: bool) -> int:
+    """Print each change of the memory of a run as it is recorded, until the run has no process any more."""
+    seen = 0
+    while True:
+        inspected = inspect(run)
+        noted = inspected.state.noted
+        changes = [each.change for each in noted.changes if each.kind == "memory"] if noted else []
+        for change in changes[seen:]:
+            if change["op"] != "read" and kind in (None, change.get("type")):
+                say(dumps(change) if as_json else _change(change))
+        seen = len(changes)
+        if not inspected.is_active:
+            return 0
+        time.sleep(_PAUSE)
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    value = f" = {_short(_text(change['value']))}" if "value" in change else ""
+    by = f" by {change['agent']}" if change.get("agent") else ""
+    return printable(f"{change['at']} {change['op']} {change['key']}{value}{by}")
+
+
+def plans(word: tuple[str, ...], *, as_json: bool) -> int:
+    """List the plans that are kept as examples, or delete them."""
+    folder = current_folder()
+    if word == ("clear",):
+        removed = planmemory.clear(folder)
+        if as_json:
+            say_json({"removed": removed})
+        else:
+            say(f"removed {removed} plan{'' if removed == 1 else 's'}")
+        return 0
+    if word:
+        raise click.UsageError("expected `planrun memory plans` or `planrun memory plans clear`")
+    found = planmemory.kept(folder)
+    if as_json:
+        say_json({"plans": [{"id": plan.id, **vars(plan)} for plan in found]})
+    elif found:
+        rows = [(printable(_short(plan.goal)), str(plan.steps), plan.run, plan.at) for plan in found]
+        say(table(("Goal", "Steps", "Run", "Ended"), rows, right=(1,)))
+    else:
+        say(
+            "no plans are kept; `memory: {plans: true}` in .planrun.yml keeps those with a goal that complete"
+        )
     return 0
 
 
@@ -91,7 +232,11 @@ def _lines(entries: list[Entry]) -> Iterator[str]:
 
 
 def _cell(entry: Entry) -> str:
-    text = " ".join(_text(entry.value).split())
+    return _short(_text(entry.value))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -10,7 +10,7 @@ from planrun.app.run import RunRequest, execute, secrets_of
 from planrun.cliutil import write_stderr
 from planrun.cliutil.options import EXECUTE, RESUME, RETRY, WrongLine, parse, parse_all
 from planrun.errors import InvalidInput
-from planrun.plan.load import load
+from planrun.plan.load import PROJECT_FILE, load
 from planrun.reports.write import render
 from planrun.settings import settings_of
 
@@ -60,6 +60,7 @@ def _execute(words: list[str]) -> int:
         from planrun.watch.supervisor import watch  # its runs do not get here
 
         return watch(["execute", *words], file, settings)
+    settings = _of_project(settings)
     plan, warnings = _load(file, settings.but(cache=False) if is_dry else settings)
     if named:
         named.announce(plan)
@@ -82,7 +83,7 @@ def _named(operands: list[str], values: dict[str, Any]) -> Named | None:
     """Return what the operands name; None for the two usual forms: one file, or nothing where `plan.yml` is."""
     if len(operands) == 1 and operands[0].endswith((".yml", ".yaml")):
         return None
-    if not operands and not os.path.lexists(".planrun.yml") and os.path.isfile(_USUAL):
+    if not operands and not os.path.lexists(PROJECT_FILE) and os.path.isfile(_USUAL):
         return None
     from planrun.cliutil.defaultplan import named_by  # costs 4 % of a start
 
@@ -109,6 +110,15 @@ def _start(
     return finish(
         execute(plan, settings, RunRequest(planner=planner, params=params, secrets=secrets)), settings
     )
+
+
+def _of_project(settings: Settings) -> Settings:
+    """Return settings with those of the project, where the current folder has any."""
+    if not os.path.lexists(PROJECT_FILE):
+        return settings
+    from planrun.app.keeping import of_project  # few folders have settings
+
+    return of_project(settings)
 
 
 def _load(file: str, settings: Settings) -> tuple[Plan, list[Problem]]:
@@ -179,7 +189,7 @@ def _continue(
     from planrun.cliutil.failure import printable
 
     is_dry = values.pop("dry_run", False)
-    settings = settings_of(values)
+    settings = _of_project(settings_of(values))
     plan = None
     if file:
         plan, warnings = _load(file, settings.but(cache=False) if is_dry else settings)
@@ -225,6 +235,11 @@ def finish(result: Result, settings: Settings) -> int:
         from planrun.cliutil.printing import say_bytes
 
         say_bytes(_ledger(result))
+    if settings.no_persist or settings.stored_runs:
+        from planrun.app.keeping import tidy  # most runs keep everything
+
+        if (note := tidy(result, settings)) and not settings.quiet:
+            write_stderr(f"planrun: {note}\n")
     if result.lost:
         raise result.lost
     if result.exit_code == 1 and (result.state.plan.llm or settings.llm_model):

@@ -415,6 +415,13 @@ PROPOSE = Option(
     kind="flag",
     help="Keep the patches of agents, for a pull request, and apply none of them.",
 )
+PERSIST = Option(
+    flags=("--no-persist",),
+    name="no_persist",
+    section="Cache and machine",
+    kind="flag",
+    help="Keep no records of a run that completed; its reports are written.",
+)
 CACHE = Option(
     flags=("--no-cache",),
     name="no_cache",
@@ -454,6 +461,7 @@ QUEUED = (
     *RUNNING,
     CACHE,
     STORE,
+    PERSIST,
 )
 """Options of an execution that a queue may start later."""
 EXECUTE = (*QUEUED, DRY_RUN, WATCH)
@@ -487,8 +495,18 @@ DISCARD = Option(
     help="Drop the invalid end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
 )
 AGAIN = (*RUNNING, CACHE, STORE, ADOPT, DRY_RUN)
-RESUME = (*REVISING, *ANSWERING, *APPROVING, APPROVAL, LOCKED.but(scope="RESUME"), *ASKING, *AGAIN, DISCARD)
-RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN)
+RESUME = (
+    *REVISING,
+    *ANSWERING,
+    *APPROVING,
+    APPROVAL,
+    LOCKED.but(scope="RESUME"),
+    *ASKING,
+    *AGAIN,
+    DISCARD,
+    PERSIST,
+)
+RETRY = (*ANSWERING, *APPROVING, APPROVAL, *MODEL_OPTIONS, *AGAIN, PERSIST)
 
 
 def parse(

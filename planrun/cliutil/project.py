@@ -1,4 +1,4 @@
-"""`.planrun.yml`: the settings of a project. Its only key is `plan`, the plan that is run when none is named."""
+"""The key `plan` of `.planrun.yml`: the plan that is run when none is named."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from planrun.plan.problems import Problem
     from planrun.plan.yaml.node import Node
 
-KEYS = ("plan",)
 _SIMPLE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
-_NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def plan_named(path: str, folder: str) -> str:
@@ -25,38 +23,19 @@ def plan_named(path: str, folder: str) -> str:
     data = read_source(path, "project file")
     if (simple := _simple(data)) and os.path.isfile(_target(simple, folder)):
         return simple
-    from planrun.plan.yaml.document import read_tree  # most project files have one line
+    from planrun.plan.project import read  # most project files have one line
 
-    root, problems, _complete = read_tree(data, path, "project file")
-    if [problem.code for problem in problems] == ["E006"]:
-        return ""  # empty, or comments alone
-    if root is not None and not problems:
-        problems = _problems(root, path, folder)
+    root, data = read(path)
+    plan = root.get("plan") if root is not None else None
+    if plan is None:
+        return ""
+    problems = _problems_of_plan(plan, path, folder)
     if problems:
         raise InvalidPlan(problems, sources={path: data})
-    plan = root.get("plan") if root is not None else None
-    return os.path.normpath(plan.value) if plan is not None else ""
-
-
-def _problems(root: Node, path: str, folder: str) -> list[Problem]:
-    from planrun.plan.problems import key_hint
-
-    unknown = [
-        _problem("E104", f'unknown key "{key}"', path, root.key(key), key_hint(key, KEYS))
-        for key in root.value
-        if key not in KEYS
-    ]
-    plan = root.get("plan")
-    return unknown + (_problems_of_plan(plan, path, folder) if plan is not None else [])
+    return os.path.normpath(str(plan.value))
 
 
 def _problems_of_plan(plan: Node, path: str, folder: str) -> list[Problem]:
-    from planrun.plan.yaml.node import SCALAR
-
-    if plan.kind != SCALAR:
-        return [_problem("E101", "expected the file name of a plan", path, plan)]
-    if plan.plain and plan.value in _NULLS:
-        return [_problem("E103", "key without a value; expected the file name of a plan", path, plan)]
     target = _target(plan.value, folder)
     if not target:
         message = f"{plan.value} is outside the folder of {os.path.basename(path)}"

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-SCHEMAS = ("plan", "policy", "ledger", "approval", "recording", "notification")
+SCHEMAS = ("plan", "policy", "project", "ledger", "approval", "recording", "notification")
 
 
 def schema_bytes(name: str) -> bytes:

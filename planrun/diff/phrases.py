@@ -69,7 +69,7 @@ def approves(found: Approvals) -> str:
 
 def highest(steps: Iterable[Step]) -> str:
     """Return the highest risk among steps and what undoes them; empty without any."""
-    found = [each.risk for step in steps for each in (step, step.rollback and step.rollback.undo) if each]
+    found = [each.risk for step in steps for each in (step, *(step.rollback.undos if step.rollback else ()))]
     return max(found, key=LEVELS.index, default="")
 
 
@@ -89,7 +89,9 @@ def risk(step: StepChange) -> str:
 def _risk(step: Step) -> str:
     reason = f": {step.risk_reason}" if step.risk_reason else ""
     effects = f" ({', '.join(step.effects)})" if step.effects else ""
-    undone = f"; its rollback {_risk(step.rollback.undo)}" if step.rollback else ""
+    undone = "".join(
+        [f"; its rollback {_risk(undo)}" for undo in (step.rollback.undos if step.rollback else ())]
+    )
     return f"{step.risk}{reason}{effects}{undone}"
 
 

@@ -164,8 +164,10 @@ def _retries(retry: Retry) -> dict[str, Any]:
         "max": duration(retry.cap),
         "jitter": retry.jitter,
     }
+    if retry.delays:
+        pauses = {"delays": [duration(each) for each in retry.delays], "jitter": retry.jitter}
     found: dict[str, Any] = {"max": retry.max}
-    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter")):
+    if any(name in vars(retry) for name in ("initial", "factor", "cap", "jitter", "delays")):
         found["backoff"] = pauses
     if "on" in vars(retry):
         found["on"] = [_rule(rule) for rule in retry.on]
@@ -236,13 +238,30 @@ def _verified(actions: Any) -> list[Any]:
     return [value for action in actions for value in action.by_keys().values()]
 
 
-def _undoing(rollback: Any) -> dict[str, Any]:
+def _hooked(hooks: Any) -> list[Any]:
+    found = []
+    for hook in hooks:
+        fields: dict[str, Any] = {f"{hook.when}_step": hook.action.by_keys()}
+        if "timeout" in vars(hook):
+            fields["timeout"] = duration(hook.timeout)
+        found.append({**fields, **({"on_failure": "fail"} if hook.fatal else {})})
+    return found
+
+
+def _undoing(rollback: Any) -> Any:
     """Return what undoes a step under the keys of the plan; its edges and its place follow from the rest."""
-    found: dict[str, Any] = rollback.undo.action.by_keys()
+    found = [_undo(undo) for undo in rollback.undos]
+    if rollback.on_failed:
+        found[0]["on_failed"] = True
+    return found if len(found) > 1 else found[0]
+
+
+def _undo(undo: Step) -> dict[str, Any]:
+    found: dict[str, Any] = undo.action.by_keys()
     for name in ("timeout", "env", "workdir", "shell"):
-        if name in vars(rollback.undo):
-            found[name] = _FORMS[STEP_FIELDS[name].form](vars(rollback.undo)[name])
-    return {**found, "on_failed": True} if rollback.on_failed else found
+        if name in vars(undo):
+            found[name] = _FORMS[STEP_FIELDS[name].form](vars(undo)[name])
+    return found
 
 
 # What a field is in the words of the plan language, by its form; everything else is as it is in the canonical form.
@@ -258,6 +277,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "command": " ".join,
     "checks": _expected,
     "commands": _verified,
+    "hooks": _hooked,
     "rollback": _undoing,
     "params": _params,
     "limits": _limits,

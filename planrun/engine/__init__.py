@@ -48,6 +48,8 @@ class Dependencies(Record):
     chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: random
     locks: Locks | None = None  # of this host; None: no step has any
     cache: Cache | None = None  # None: no step is cached
+    # Returns the steps to repeat in another round, each with the reason; None: the run has no rounds.
+    again: Callable[[RunState], Mapping[str, str]] | None = None
     # Takes the steps that are due out of the timers; None: `scheduler.due`.
     due: Callable[[list[tuple[float, str]], float], list[str]] | None = None
 
@@ -99,6 +101,12 @@ if TYPE_CHECKING:
 
         def abort(self, step: Step) -> None:
             """Stop the run or the group of a failed step if its settings require that."""
+
+        def rest(self, seconds: float) -> None:
+            """Start nothing for a while, or until the run is ended or paused."""
+
+        def go_on(self) -> None:
+            """Run the section that was entered to its end."""
 
         def enter(self, steps: Sequence[Step]) -> None:
             """Make frontier and queue of a section from the state."""

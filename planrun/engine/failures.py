@@ -30,6 +30,7 @@ _REASONS: dict[str, ErrorClass] = {
     "not_ready": "transient",
     "refused": "logic",
     "verify": "logic",
+    "hook": "unknown",
     "outputs": "logic",
     "budget": "logic",
     "turns": "logic",
@@ -485,8 +486,15 @@ def delay(retry: Retry, attempt: int, chance: float) -> float:
 
     min(initial · factor^(attempt-1), cap), give or take `jitter` of it.
     """
-    seconds = min(retry.initial * retry.factor ** min(attempt - 1, 64), retry.cap)
+    seconds = middle(retry, attempt)
     return max(0.0, seconds * (1 + retry.jitter * (2 * chance - 1)))
+
+
+def middle(retry: Retry, attempt: int) -> float:
+    """Return the seconds to wait after failed attempt `attempt`, without chance."""
+    if retry.delays:
+        return retry.delays[min(attempt, len(retry.delays)) - 1]
+    return min(retry.initial * retry.factor ** min(attempt - 1, 64), retry.cap)
 
 
 def chance() -> float:

@@ -52,6 +52,12 @@ def due(timers: list[tuple[float, str]], now: float) -> list[str]:
     return names
 
 
+def _has_failed(step_state: StepState) -> bool:
+    """Whether an attempt in an earlier round of this run failed."""
+    attempts = step_state.attempts[step_state.resumed :]
+    return any([attempt.status == "failed" for attempt in attempts])  # noqa: C419 - as elsewhere
+
+
 class Scheduler:
     """One run of a plan from `approved` to its verdict; `planrun.engine.RunContext` lists what helpers use."""
 
@@ -78,6 +84,10 @@ class Scheduler:
             self.emit(ev.PlanMoved(at=self.clock.stamp(), status="executing"))
             for section in ("steps", "rollback", "finally"):
                 self._run_section(section)
+                if section == "steps" and self.dependencies.again is not None:
+                    from planrun.engine.rounds import run_rounds  # few runs go on by themselves
+
+                    run_rounds(self)
                 if self.state.pausing and self._is_unfinished:
                     return pause_run(self)
             return self._end()
@@ -107,6 +117,10 @@ class Scheduler:
             return
         self.section, self.section_start = section, self.clock.monotonic()
         self.enter(steps)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Run the section that was entered to its end, or until the run pauses or cannot be recorded."""
         while True:
             self._handle_signals()
             self.evaluate_ready()
@@ -122,6 +136,17 @@ class Scheduler:
                 raise InternalError(f"{self.frontier.open} steps can neither start nor end")
             for job, outcome in ended:
                 self._handle_end(job, outcome)
+
+    def rest(self, seconds: float) -> None:
+        """Start nothing for a while, or until the run is ended or paused."""
+        until = self.clock.monotonic() + seconds
+        while self.state.ending is None and not self.state.pausing and self.lost is None:
+            left = until - self.clock.monotonic()
+            if left <= 0:
+                return
+            limit = self._wait_limit()
+            self.dependencies.executor.wait(left if limit is None else min(left, limit))
+            self._handle_signals()
 
     def enter(self, steps: Sequence[Step]) -> None:
         """Make frontier and queue of a section from the state, which may hold results of an earlier process."""
@@ -335,6 +360,10 @@ class Scheduler:
         if self.lost is not None:  # nothing runs whose start is not recorded
             self.conclude(step, attempt, Outcome(status="cancelled", reason="records"))
         elif job is not None:
+            if step.hooks:
+                from planrun.engine.hooked import in_order  # few plans have any
+
+                job = in_order(job)
             self.dependencies.executor.start(job)
             if step.service:
                 self._load_services().begin(step, job)
@@ -348,8 +377,15 @@ class Scheduler:
             return
         step = self.state.steps[job.step].step
         concluded = self.dependencies.steps.conclude(step, job, outcome)
-        if job.following and concluded.status == "completed" and self._may_continue:
-            first, *others = job.following
+        following = job.following if self._may_continue else ()
+        if following and step.hooks:
+            from planrun.engine.hooked import next_jobs  # as above
+
+            following = next_jobs(following, concluded)
+        elif concluded.status != "completed":
+            following = ()
+        if following:
+            first, *others = following
             self.dependencies.executor.start(first.but(following=tuple(others)))
         else:
             self.conclude(step, job.attempt, concluded)
@@ -379,7 +415,8 @@ class Scheduler:
         else:
             fields["step_status"] = outcome.status
             if outcome.status == "completed":
-                fields["step_reason"] = "flaky" if tries > 1 and outcome.reason == "ran" else outcome.reason
+                repeated = tries > 1 or (self.state.rounds and _has_failed(step_state))
+                fields["step_reason"] = "flaky" if repeated and outcome.reason == "ran" else outcome.reason
         # The start of what depends on it is written together with it.
         self.emit(ev.AttemptEnded(at=self.clock.stamp(), step=step.id, n=attempt, **fields), held=True)
         if seconds is not None:

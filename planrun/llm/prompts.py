@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 
+from planrun.llm.fitting import Piece
+from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.llm.repository import parts
 from planrun.llm.untrusted import RULES, clean, data_block
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.llm.plantext import Whole
+    from planrun.llm.projectfile import ProjectFile
     from planrun.llm.repository import Repository
 
 LANGUAGE = """\
@@ -64,18 +67,43 @@ MAX_GOAL = 24_000  # bytes
 
 
 def generate_prompt(
-    goal: str, repository: Repository, most_steps: int, mask: Callable[[str], str], *, trusted: bool
-) -> str:
-    """Return the question; `mask` hides secrets, `trusted`: the user wrote the goal."""
-    blocks = [
-        data_block(name, mask(text), limit * 4) for name, text, limit in parts(repository)
-    ]  # characters have up to four bytes
+    goal: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str], *, trusted: bool
+) -> list[Piece]:
+    """Return the question; `blocks`: about the project, `mask` hides secrets, `trusted`: the user wrote the goal."""
     asked = (
         goal
         if trusted
         else "what the block named `goal` asks for.\n" + data_block("goal", mask(goal), MAX_GOAL)
     )
-    return "\n\n".join(["The project:", *blocks, f"Goal: {asked}", f"Write at most {most_steps} steps."])
+    return [
+        *blocks,
+        Piece(text=f"Goal: {asked}"),
+        Piece(text=f"Write at most {most_steps} steps."),
+    ]
+
+
+def described(repository: Repository, mask: Callable[[str], str]) -> list[Piece]:
+    """Return the pieces about a project; those that come last matter least."""
+    found = [Piece(text="The project:")]
+    for rank, (name, text, limit) in enumerate(parts(repository), 1):
+        # Characters have up to four bytes.
+        found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
+    return found
+
+
+def project_memory(file: ProjectFile | None) -> list[Piece]:
+    """Return the piece with what people wrote about the project for models; it is cut last."""
+    if file is None:
+        return []
+    return [Piece(name=f"{BLOCK}: {file.name}", text=file.text, limit=MAX_BYTES, rank=1)]
+
+
+# Ranks of pieces: what has the highest is cut first.
+_PLAN = 1
+_STEPS = 2
+_LOGS = 10
+_PROJECT = 100
+EXAMPLES = 1000
 
 
 _EXPAND_TASK = """\
@@ -101,21 +129,17 @@ _MAX_WORDS = 4000  # characters of what a step says
 
 
 def expand_prompt(
-    whole: Whole, text: str, repository: Repository, most_steps: int, mask: Callable[[str], str]
-) -> str:
-    """Return the question for one step; `text`: the plan as it is by now, `mask` hides secrets."""
-    blocks = [data_block(name, mask(part), limit * 4) for name, part, limit in parts(repository)]
-    return "\n\n".join(
-        [
-            "The project:",
-            *blocks,
-            "The plan:",
-            data_block("plan", mask(text), MAX_PLAN),
-            f"Make this step concrete: {whole.id}",
-            "\n".join(_about(whole, mask)),
-            f"Write at most {most_steps} steps.",
-        ]
-    )
+    whole: Whole, text: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str]
+) -> list[Piece]:
+    """Return the question for one step; `text`: the plan by now, `blocks`: about the project, `mask` hides secrets."""
+    return [
+        *blocks,
+        Piece(text="The plan:"),
+        Piece(name="plan", text=mask(text), limit=MAX_PLAN, rank=_PLAN),
+        Piece(text=f"Make this step concrete: {whole.id}"),
+        Piece(text="\n".join(_about(whole, mask))),
+        Piece(text=f"Write at most {most_steps} steps."),
+    ]
 
 
 def _about(whole: Whole, mask: Callable[[str], str]) -> list[str]:
@@ -190,23 +214,28 @@ class Situation(Record):
     budget: Sequence[str]
     pending: Sequence[str] = ()
     numbers: int = 0
+    log_bytes: int = LOG_BYTES  # of the end of each failed step's log
+    project: ProjectFile | None = None  # what models should know of the project
 
 
-def question(found: Situation) -> str:
+def question(found: Situation) -> list[Piece]:
     """Return the question about one run."""
-    parts = [
-        f"Plan: {_json(found.plan)}",
-        _goal(found.goal),
-        f"Policy in force: {found.policy}",
-        "What is left: " + "; ".join(found.budget),
-        "Steps of the plan, one JSON object a line:\n"
-        + "\n".join([_json(row) for row in _rows(found.steps)]),
-        "pending: " + _json(list(found.pending)),
-        "failed: " + _json([row["id"] for row in found.failed]),
-        *[_failure(row, shown=at < _MOST_LOGS) for at, row in enumerate(found.failed)],
-        _ids(found.numbers),
+    return [
+        Piece(text=f"Plan: {_json(found.plan)}"),
+        Piece(text=_goal(found.goal)),
+        Piece(text=f"Policy in force: {found.policy}"),
+        Piece(text="What is left: " + "; ".join(found.budget)),
+        *project_memory(found.project),
+        Piece(
+            text="Steps of the plan, one JSON object a line:",
+            rows=tuple([_json(row) for row in _rows(found.steps)]),
+            rank=_STEPS,
+        ),
+        Piece(text="pending: " + _json(list(found.pending))),
+        Piece(text="failed: " + _json([row["id"] for row in found.failed])),
+        *[piece for at, row in enumerate(found.failed) for piece in _failure(row, at, found.log_bytes)],
+        Piece(text=_ids(found.numbers) + "\n"),
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def _goal(goal: str) -> str:
@@ -222,13 +251,17 @@ def _rows(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [*first, *[row for row in steps if row.get("status") == "completed"]][:_MOST_ROWS]
 
 
-def _failure(row: Mapping[str, Any], *, shown: bool) -> str:
+def _failure(row: Mapping[str, Any], at: int, most: int) -> Iterator[Piece]:
     error = row["error"]
     summary = f"step {_json(row['id'])} failed: class {error['class']}, rule {error['rule']}"
     message = data_block(f"error message of {row['id']}", error["message"], LOG_BYTES // 4)
-    if not shown or not row["log"]:
-        return f"{summary}\n{message}"
-    return f"{summary}\n{message}\n{data_block('end of the log of ' + row['id'], row['log'], LOG_BYTES)}"
+    if at >= _MOST_LOGS or not row["log"]:
+        yield Piece(text=f"{summary}\n{message}")
+        return
+    lead = f"{summary}\n{message}\n"
+    yield Piece(
+        name=f"end of the log of {row['id']}", text=row["log"], limit=most, rank=_LOGS + at, lead=lead
+    )
 
 
 def _ids(first: int) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planrun.model.planning import Llm
 
     Change = dict[str, Any]
-    Trust = Literal["planrun", "tool", "model"]
+    Trust = Literal["planrun", "tool", "model", "person"]
     Store = Literal["off", "read", "write"]
 
 KINDS = ("memory", "delegation", "message", "reflection", "snapshot")

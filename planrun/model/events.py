@@ -89,6 +89,7 @@ class AttemptEnded(Record):
     error: dict[str, str] | None = None  # class, rule, message
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()
+    hooks: tuple[dict[str, Any], ...] = ()  # that ran: name, when, ok, message, exit_code, duration, log
     notes: tuple[str, ...] = ()
     delay: float = 0.0  # until the next attempt, when step_status is waiting
     step_reason: str = ""
@@ -162,6 +163,21 @@ class RollbackStarted(Record):
 
     at: str
     steps: tuple[str, ...]
+
+
+class RoundStarted(Record):
+    """Steps failed for passing reasons, and the run goes on by itself: those in `rerun` are pending again.
+
+    They start `delay` seconds later. `n`: which round it is, of at most `most`. `steps`: those that failed so.
+    """
+
+    at: str
+    n: int
+    most: int
+    delay: float
+    steps: tuple[str, ...]
+    rerun: tuple[str, ...]
+    why: dict[str, str]  # of the steps in `rerun`, in words
 
 
 class CleanupResumed(Record):
@@ -247,6 +263,7 @@ class ModelAsked(Record):
     model: str
     request: str  # sha256 of what is asked, in its canonical form
     reserved: dict[str, float]  # tokens and, where the price is known, usd
+    cut: tuple[dict[str, Any], ...] = ()  # of the question, to fit into the context: name, bytes, kept
     step: str = ""  # whose agent asks
     agent: str = ""
 
@@ -329,6 +346,8 @@ class AgentStarted(Record):
     mode: str = ""
     parent: str = ""  # the agent that delegated to it
     depth: int = 0
+    carries: str = ""  # the agent of an earlier step with whose conversation it begins
+    project: str = ""  # sha256 of the memory of the project that it is told
     continues: str = ""  # the agent whose work it goes on with
 
 
@@ -451,6 +470,7 @@ Event = (
     | StepOpened
     | StepRestored
     | RollbackStarted
+    | RoundStarted
     | CleanupResumed
     | GateOpened
     | GateAnswered
@@ -482,6 +502,7 @@ EVENTS: dict[str, type[Event]] = {
     "step_opened": StepOpened,
     "step_restored": StepRestored,
     "rollback_started": RollbackStarted,
+    "round_started": RoundStarted,
     "cleanup_resumed": CleanupResumed,
     "gate_opened": GateOpened,
     "gate_answered": GateAnswered,

@@ -26,6 +26,11 @@ _FOLDER = (
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
+def undo_id(step: str, number: int = 1) -> str:
+    """Return what undoes a step is called, by its place in a list; no step of a plan can be called so."""
+    return f"undo:{step}" if number == 1 else f"undo:{step}:{number}"
+
+
 def folder_of(name: str) -> str:
     """Return the folder for the records of a step: its id or, where that is no plain word, one like it and a hash."""
     if len(name) <= _FOLDER and _PLAIN.issuperset(name):

@@ -41,6 +41,7 @@ class Job(Record):
     )
     private: str = ""  # the folder of its attempt, where there is one
     agent: dict[str, Any] = {}  # noqa: RUF012 - never written; of an agent: who it is, or its `patch` to apply
+    hook: str = ""  # when it runs, if it is a hook: before, after
     part: int = 0  # 0: the action of its step; n: the command that comes n-th after it
     sandbox: Sandbox | None = None  # what it may reach, enforced by the kernel; None: no sandbox
     copy: str = ""  # of an agent's process: the copy that its sandbox shows instead of the workspace
@@ -85,6 +86,7 @@ class Outcome(Record):
     notes: tuple[str, ...] = ()  # e.g. "1 background process ended"
     outputs: dict[str, Any] = {}  # noqa: RUF012 - never written
     checks: tuple[dict[str, Any], ...] = ()  # of a validate step: name, ok, message
+    hooks: tuple[dict[str, Any], ...] = ()  # that ran: name, when, ok, message, exit_code, duration, log
     tools: tuple[dict[str, Any], ...] = ()  # that were called: id, name, args (shortened), ok, duration
     files: tuple[dict[str, Any], ...] = ()  # what it read, made and changed: path, op, sha256, bytes
     cache: dict[str, Any] = {}  # noqa: RUF012 - of a cached step: key, why no earlier result was used, whether it is kept
@@ -153,6 +155,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "log_sha256",
         "outputs",
         "checks",
+        "hooks",
         "tools",
         "notes",
         "files",

@@ -58,6 +58,7 @@ class Retry(Record):
     factor: float = 2.0
     cap: float = 10.0
     jitter: float = 0.1  # share of the delay that is drawn at random
+    delays: tuple[float, ...] = ()  # one after the other, the last one again; empty: by the fields above
     # Any match retries: ("any",), ("timeout",), ("idle_timeout",), ("class", "transient"),
     # ("exit", (75, 137)) or ("match", "text in the last output")
     on: tuple[tuple[Any, ...], ...] = (("any",),)
@@ -245,6 +246,21 @@ class Rollback(Record):
 
     undo: Step
     on_failed: bool = False
+    more: tuple[Step, ...] = ()  # further actions that come before it, the last one first
+
+    @property
+    def undos(self) -> tuple[Step, ...]:
+        """All that undoes the step, in the order of the plan: they run in the reverse order."""
+        return (self.undo, *self.more)
+
+
+class Hook(Record):
+    """A command before or after each attempt of a step; its texts are taken as they are."""
+
+    when: Literal["before", "after"]
+    action: Action
+    timeout: float = 60.0  # seconds
+    fatal: bool = False  # the attempt fails with it
 
 
 class Container(Record):
@@ -359,6 +375,7 @@ class Step(Record):
     expect: tuple[Check, ...] = ()  # that must hold when its action has completed
     # Commands that must pass after that, one after the other; of a service, the one that passes when it is ready.
     verify: tuple[Action, ...] = ()
+    hooks: tuple[Hook, ...] = ()  # commands before and after each attempt, the former first
     verify_timeout: float | None = None  # seconds for each of these; None: as long as an attempt
     service: Serving | None = None
     container: Container | None = None
@@ -417,6 +434,23 @@ class Step(Record):
             ]
         )
 
+    @property
+    def hook_steps(self) -> tuple[Step, ...]:
+        """Each hook as a step with the same environment, but for its secrets."""
+        return tuple(
+            [
+                self.but(
+                    action=hook.action, kind=hook.action.kind, verify=(), expect=(), hooks=(), secrets=()
+                )
+                for hook in self.hooks
+            ]
+        )
+
+    @property
+    def attached_steps(self) -> tuple[Step, ...]:
+        """All other commands that an attempt runs, in the order of the jobs that follow that of the action."""
+        return (*self.verify_steps, *self.hook_steps)
+
     def formulas(self) -> Iterator[Any]:
         """Yield every text, template and expression in it."""
         if self.condition is not None:
@@ -458,6 +492,10 @@ class Limits(Record):
     max_tokens: int | None = None  # of all calls to models
     max_usd: float | None = None
     max_turns: int | None = None  # calls to models
+    output_bytes: int | None = (
+        None  # of the end of a log, or of a result, that models get; None: as much as usual
+    )
+    summary_chars: int = 20_000  # of the report of an agent
     locks: dict[str, int] = {}  # noqa: RUF012 - never written; how many steps have a lock at once, where not one
 
 
@@ -487,6 +525,7 @@ class Plan(Record):
     notify: tuple[Target, ...] = ()  # who is notified of a run
     mcp: tuple[Server, ...] = ()  # whose tools agents may call
     search: Search | None = None  # how a way to a goal is searched
+    resume: dict[str, float] = {}  # noqa: RUF012 - rounds by which it goes on by itself: rounds, pause; empty: none
     source: bytes = b""  # the exact bytes of the file; a run keeps them
     files: dict[str, bytes] = {}  # noqa: RUF012 - of the plans that it uses, by path from its folder; kept, too
 
@@ -510,9 +549,10 @@ class Plan(Record):
 
     def everything(self) -> tuple[Step, ...]:
         """The steps, and what undoes them."""
-        return (*self.steps, *[step.rollback.undo for step in self.steps if step.rollback])
+        return (*self.steps, *[undo for step in self.steps if step.rollback for undo in step.rollback.undos])
 
     def reviewed(self) -> tuple[Step, ...]:
         """Everything that may run once the plan is reviewed: also what a search may take, and what undoes that."""
         parts = self.search.parts if self.search else ()
-        return (*self.everything(), *parts, *[step.rollback.undo for step in parts if step.rollback])
+        undos = [undo for step in parts if step.rollback for undo in step.rollback.undos]
+        return (*self.everything(), *parts, *undos)

@@ -149,6 +149,9 @@ class Llm(Record):
     planning_timeout: float = 60.0  # for all calls of one planning
     timeout: float = 120.0  # one call with its repeats
     retries: int = 5  # repeats of a call
+    max_context_tokens: int | None = None  # of all that is sent in one call; None: 100,000, of agents 120,000
+    clear_context: bool = True  # the agent of a step begins with a conversation of its own
+    delegate_steps: bool = True  # each step with an agent has one of its own, which works on a copy
     fallback: Literal["fail", "template"] = "fail"
     replan_on_failure: ReplanOn = "fatal"
     enabled: bool = True

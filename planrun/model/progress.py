@@ -147,7 +147,7 @@ class StepState:
 
     __slots__ = (
         "after", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
-        "rule", "status", "step", "undone"
+        "resumed", "rule", "status", "step", "undone"
     )  # fmt: skip
 
     def __init__(self, step: Step) -> None:
@@ -156,11 +156,12 @@ class StepState:
         self.gate: Gate | None = None  # before it starts
         self.reset()
 
-    def reset(self, *, is_lost: bool = False) -> None:
+    def reset(self, *, is_lost: bool = False, is_round: bool = False) -> None:
         """Make it pending again; what its earlier attempts left is evidence and stays.
 
         So does an approval, which is for this run of this plan; a question is asked again, unless the attempt that
-        was to record its answer `is_lost`: then the answer stays, so that a no cannot become a yes.
+        was to record its answer `is_lost`: then the answer stays, so that a no cannot become a yes. `is_round`: the run
+        goes on by itself, so that a step that completes now after it failed is flaky.
         """
         if self.gate and self.step.action.asks and not is_lost:
             self.gate = None
@@ -176,6 +177,8 @@ class StepState:
         self.ended_at = ""
         self.outputs: dict[str, Any] = {}
         self.before = len(self.attempts)
+        if not is_round:
+            self.resumed = self.before  # attempts before the last resume
 
     @property
     def ended(self) -> bool:
@@ -213,7 +216,8 @@ class StepState:
     def flaky(self) -> bool:
         """Whether it completed after a failed attempt, without a resume in between."""
         return self.status == "completed" and any(
-            attempt.ended is not None and attempt.ended.status == "failed" for attempt in self.tries
+            attempt.ended is not None and attempt.ended.status == "failed"
+            for attempt in self.attempts[self.resumed :]
         )
 
     @property

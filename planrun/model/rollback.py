@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model import graph
-from planrun.model.groups import folder_of
+from planrun.model.groups import folder_of, undo_id
 from planrun.model.plan import Edge
 from planrun.model.progress import StepState
 
@@ -21,9 +21,10 @@ MAX_EDGES = 200_000
 """Edges between undo steps; where there would be more, one is undone after the other, which is in order as well."""
 
 
-def undo_id(step: str) -> str:
-    """Return what undoes a step is called; no step of a plan can be called so."""
-    return f"undo:{step}"
+def undo_ids(state: RunState, step: str) -> list[str]:
+    """Return what everything is called that undoes a step, in the order in which it runs."""
+    rollback = state.steps[step].step.rollback
+    return [undo_id(step, number) for number in range(len(rollback.undos) if rollback else 1, 0, -1)]
 
 
 def undoable(state: RunState) -> list[str]:
@@ -59,10 +60,14 @@ def undo_steps(state: RunState, names: Sequence[str]) -> list[Step]:
     for name in names:
         rollback = state.steps[name].step.rollback
         assert rollback is not None
-        fields: dict[str, object] = {"id": undo_id(name), "undoes": name, "folder": folder_of(undo_id(name))}
-        if later[name]:
-            fields["edges"] = tuple([shared[other] for other in later[name]])
-        found.append(rollback.undo.but(**fields))
+        edges = tuple([shared[other] for other in later[name]])
+        for number in range(len(rollback.undos), 0, -1):
+            called = undo_id(name, number)
+            fields: dict[str, object] = {"id": called, "undoes": name, "folder": folder_of(called)}
+            if edges:
+                fields["edges"] = edges
+            found.append(rollback.undos[number - 1].but(**fields))
+            edges = (Edge(on=called, kind="done"),)  # whether it succeeds or not
     return found
 
 
@@ -117,7 +122,7 @@ def status(state: RunState) -> Status:
         return "owed"
     if state.rollback is None or not state.rollback.steps:
         return "none"
-    ends = {state.undoing[undo_id(name)].status for name in state.rollback.steps}
+    ends = {state.undoing[each].status for name in state.rollback.steps for each in undo_ids(state, name)}
     return "completed" if ends == {"completed"} else "failed"
 
 
@@ -154,7 +159,8 @@ def owes_rollback(state: RunState) -> bool:
 
 def owed_undoing(state: RunState) -> list[str]:
     """Return the undo steps of the rollback that have not ended."""
-    names = [undo_id(name) for name in (state.rollback.steps if state.rollback else ())]
+    steps = state.rollback.steps if state.rollback else ()
+    names = [each for name in steps for each in undo_ids(state, name)]
     return [name for name in names if _is_owed(state.undoing[name])]
 
 

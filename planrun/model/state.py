@@ -57,6 +57,7 @@ class RunState:
         self.moves: list[tuple[str, str]] = []  # every status of the plan, with its time
         self.started: ev.RunStarted | None = None
         self.resumed: list[ev.RunResumed] = []
+        self.rounds: list[ev.RoundStarted] = []  # by which the run went on by itself, since then
         self.options: Mapping[str, Any] = {}  # the caller's options at the start or the last resume
         self.began = False  # whether it ever started steps
         self.cut_short = False  # by a signal, since the start or the last resume
@@ -97,7 +98,11 @@ class RunState:
         """Return the steps of a section in their order; of `rollback` what undoes the steps that are undone now."""
         if section == "rollback":
             names = self.rollback.steps if self.rollback else ()
-            return [self.undoing[f"undo:{name}"].step for name in names]
+            if not names:
+                return []
+            from planrun.model.rollback import undo_ids  # few runs undo anything
+
+            return [self.undoing[each].step for name in names for each in undo_ids(self, name)]
         return [step for step in self.plan.steps if step.section == section]
 
     def tolerance(self, step_id: str) -> Tolerance:
@@ -223,6 +228,7 @@ class RunState:
             self.status = "awaiting_approval" if self.status in ("draft", "awaiting_approval") else "approved"
         self._note(event.at)
         self.resumed.append(event)
+        self.rounds = []
         self.options = event.options
         self.params = event.params
         if not event.finishes:
@@ -239,6 +245,13 @@ class RunState:
                 self.answers.pop(name, None)
         self.answers.update(event.options.get("answers", ()))
         self.ask_anew()
+
+    def _round_started(self, event: ev.RoundStarted) -> None:
+        self.rounds.append(event)
+        if self.ending is not None and self.ending.why == "abort":
+            self.ending = None
+        for name in event.rerun:
+            self.steps[name].reset(is_round=True)
 
     def _cleanup_resumed(self, event: ev.CleanupResumed) -> None:
         """Start the pending cleanup; the recorded cause of the end stays."""
@@ -350,9 +363,14 @@ class RunState:
             state.ended_at = event.at
             state.outputs = event.outputs
             if state.step.undoes:
-                self.steps[state.step.undoes].undone = (
-                    "completed" if state.status == "completed" else "failed"
-                )
+                self._undone(state.step.undoes)
+
+    def _undone(self, name: str) -> None:
+        """Take note that an action which undoes a step ended: the step is undone when all have completed."""
+        parts = [found for found in self.undoing.values() if found.step.undoes == name]
+        if all(found.ended for found in parts):
+            done = all(found.status == "completed" for found in parts)
+            self.steps[name].undone = "completed" if done else "failed"
 
     def _step_moved(self, event: ev.StepMoved) -> None:
         state = self.steps[event.step]
@@ -451,6 +469,7 @@ _FOLDS: dict[type[ev.Event], Any] = {
     ev.StepOpened: RunState._step_opened,
     ev.StepRestored: RunState._step_restored,
     ev.RollbackStarted: RunState._rollback_started,
+    ev.RoundStarted: RunState._round_started,
     ev.CleanupResumed: RunState._cleanup_resumed,
     ev.GateOpened: RunState._gate,
     ev.GateAnswered: RunState._gate,

@@ -30,8 +30,8 @@ _MODE = 0o600
 _COMPILERS = {
     "plan": "includes readers tables templates",
     "plan/compile": "canonical compile conflicts groups packed risks step",
-    "plan/keys": "agents checked checks collaboration containers files formulas fragments gates instances mcp notify "
-    "outline params policy rollback sandbox search services table tools top uses",
+    "plan/keys": "agents checked checks collaboration containers files formulas fragments gates hooks instances "
+    "mcp notify outline params policy rollback sandbox search services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",
     "plan/schema": "forms shape",
     "plan/yaml": "document",
@@ -54,7 +54,7 @@ def folder() -> str:
 
 
 def key_of(data: bytes, name: str) -> str:
-    """Return the key of a plan: its bytes, its default name, and everything that can read or write an entry."""
+    """Return the key of a plan: its bytes, limits and default name, and everything that can read or write an entry."""
     program = f"{__version__} {sys.hexversion} {marshal.version} {_stamp()} {name}\0"
     return str(sha256(program.encode("utf-8", "surrogatepass") + data).hexdigest())
 

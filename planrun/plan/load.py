@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+from posixpath import lexists
 
 from planrun.errors import InvalidPlan
 from planrun.model.record import Record
 from planrun.plan import cache as kept
 from planrun.plan.compile.packed import pack, unpack
-from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.file import BOUNDS, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +21,24 @@ if TYPE_CHECKING:
     from planrun.plan.readers import Reader
 
 
+PROJECT_FILE = ".planrun.yml"
+
+
 def load(path: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
     """Return the plan in a file; raises InvalidPlan with every problem, in file order, then those of plans it uses.
 
     Findings of severity `warning` are appended to `warnings`; they never keep a plan from being loaded.
     """
+    take_bounds()
     return load_bytes(read_source(path), path, cache=cache, warnings=warnings)
+
+
+def take_bounds() -> None:
+    """Have the limits of the project count, where the current folder has settings; raises InvalidPlan."""
+    if lexists(PROJECT_FILE):
+        from planrun.plan import project  # few folders have settings
+
+        project.take_bounds()
 
 
 def load_bytes(
@@ -41,7 +54,7 @@ def load_bytes(
     `read` gives the plans that it uses; None: they are files, as seen from `file`.
     """
     with NoCollection():
-        key = kept.key_of(data, _name(file)) if cache else ""
+        key = kept.key_of(data, f"{BOUNDS.depth} {BOUNDS.steps} {_name(file)}") if cache else ""
         found = kept.read(key) if cache else None
         if found is not None:
             plan = _restored(found, file, data, (warnings, read))

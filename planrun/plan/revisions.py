@@ -15,7 +15,7 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
 from planrun.plan.load import load_bytes
 from planrun.plan.readers import SHIPPED, NotIncluded, shipped
-from planrun.plan.yaml.file import MAX_BYTES, read_source, too_large
+from planrun.plan.yaml.file import BOUNDS, MAX_BYTES, read_source, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def _files_of_commit(commit: str, path: str) -> Reader:
 
 def _standard_input() -> bytes:
     try:
-        data = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_BYTES + 1)
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read((BOUNDS.size or MAX_BYTES) + 1)
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"cannot read standard input: {getattr(error, 'strerror', None) or error}"
         ) from None
-    if len(data) > MAX_BYTES:
+    if len(data) > (BOUNDS.size or MAX_BYTES):
         raise too_large("standard input")
     return data
 
@@ -225,7 +225,7 @@ def blob_name(data: bytes, like: str) -> str:
 
 def _blob(name: str, blob: str) -> bytes:
     code, size, why = _git("cat-file", "-s", blob)
-    if not code and int(size) > MAX_BYTES:
+    if not code and int(size) > (BOUNDS.size or MAX_BYTES):
         raise too_large(name)
     if not code:
         code, out, why = _git("cat-file", "blob", blob)

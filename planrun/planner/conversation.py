@@ -10,9 +10,10 @@ import json
 import time
 
 from planrun.llm import drafts
-from planrun.llm.budget import Budget, Held, OverrunError
+from planrun.llm.budget import Budget, Held, OverrunError, estimate
 from planrun.llm.drafts import Fault, as_data
 from planrun.llm.entries import key_of
+from planrun.llm.fitting import MAX_CONTEXT_TOKENS, fitted, whole
 from planrun.model import events as ev
 from planrun.model.call import Request
 from planrun.model.record import Record
@@ -52,10 +53,11 @@ def _advice(answer: Answer) -> str:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
     from typing import Any, Literal
 
     from planrun.llm.drafts import Draft
+    from planrun.llm.fitting import Fitted, Piece
     from planrun.model.call import Answer, Purpose
     from planrun.model.planning import Llm
     from planrun.ports import Clock, Model
@@ -81,12 +83,17 @@ class Refused(Record):
 
 
 class Question(Record):
-    """A question: the stable system prompt, the prompt, and the check of an answer."""
+    """A question: the stable system prompt, the pieces of the prompt, and the check of an answer."""
 
     purpose: Purpose
     system: tuple[str, ...]
-    prompt: str
+    pieces: Sequence[Piece]
     check: Check
+
+    @property
+    def prompt(self) -> str:
+        """The whole of it, of which nothing is cut."""
+        return whole(self.pieces)
 
 
 class Result(Record):
@@ -100,6 +107,19 @@ class Result(Record):
     refusals: tuple[dict[str, str], ...] = ()
 
 
+def fit(question: Question, llm: Llm, later: Sequence[dict[str, Any]] = ()) -> Fitted:
+    """Return a question cut so that it fits into the context of `llm`, with the messages that come after it."""
+    others = Request(
+        purpose=question.purpose,
+        model=llm.model,
+        system=question.system,
+        messages=tuple(later),
+        max_tokens=0,
+        schema=drafts.schema(),
+    )
+    return fitted(question.pieces, (llm.max_context_tokens or MAX_CONTEXT_TOKENS) - estimate(others))
+
+
 class Conversation:
     """Calls `model` under the limits of `llm`; `call` is the number of the last call of the run."""
 
@@ -111,6 +131,7 @@ class Conversation:
         self._call = call
         self._began = 0.0
         self._stopped = False
+        self._cut: tuple[dict[str, Any], ...] = ()  # of the question, to fit into the context
 
     def stop(self) -> None:
         """End the conversation with its current state."""
@@ -123,6 +144,7 @@ class Conversation:
         yield from self._budget.account.due(self._clock.stamp())
         purse = self._budget.part("planning", {"turns": MAX_TURNS, "time": self._llm.planning_timeout})
         messages: list[dict[str, Any]] = [{"role": "user", "content": question.prompt}]
+        self._cut = ()
         longest, rounds, grown = self._llm.plan_max_tokens, 0, False
         while True:
             answer = yield from self._one_call(question, messages, longest, purse)
@@ -170,6 +192,8 @@ class Conversation:
     def _one_call(
         self, question: Question, messages: list[dict[str, Any]], longest: int, purse: Budget
     ) -> Generator[ev.Event | None, None, Answer | Result]:
+        if problem := self._fit(question, messages):
+            return problem
         request = Request(
             purpose=question.purpose,
             model=self._llm.model,
@@ -186,6 +210,7 @@ class Conversation:
         if isinstance(held, Result):
             return held
         self._call += 1
+        more: dict[str, Any] = {"cut": self._cut} if self._cut else {}
         yield ev.ModelAsked(
             at=self._clock.stamp(),
             call=self._call,
@@ -193,6 +218,7 @@ class Conversation:
             model=request.model,
             request=key_of(request),
             reserved=held.recorded,
+            **more,
         )
         request = request.but(seconds=max(0.001, min(self._llm.timeout, self._left())))
         self._model.ask(request if held.paid == request.paid else request.but(paid=held.paid))
@@ -208,6 +234,20 @@ class Conversation:
         yield from purse.settle(held, answered)
         yield from self._elapsed(purse)
         return answer
+
+    def _fit(self, question: Question, messages: list[dict[str, Any]]) -> Result | None:
+        """Cut the question so that all that is sent fits into the context; returns why that is impossible."""
+        found = fit(question, self._llm, messages[1:])
+        if found.over:
+            most = self._llm.max_context_tokens or MAX_CONTEXT_TOKENS
+            message = (
+                f"the question has {found.over:,} tokens more than `max_context_tokens` allows ({most:,}), "
+                "without anything that may be cut"
+            )
+            return Result(outcome="failed", message=message)
+        messages[0] = {"role": "user", "content": found.text}
+        self._cut = found.cut
+        return None
 
     def _reserve(self, request: Request, purse: Budget) -> Generator[ev.Event | None, None, Held | Result]:
         """Wait for free budget while other calls may release some; returns why there is none."""

@@ -13,6 +13,7 @@ from planrun.approval.policies import layers_of
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
+from planrun.llm.fitting import told as cuts
 from planrun.llm.offline import expanded_of
 from planrun.llm.plantext import Pieces, faults_of, pieces_of, whole_of
 from planrun.model import events as ev
@@ -24,10 +25,11 @@ from planrun.plan.problems import name_hint
 from planrun.plan.yaml.file import read_source
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
 from planrun.planner.decompose import decomposed
+from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, fit, hold
 from planrun.planner.generate import masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
-from planrun.planner.repository import read_repository
+from planrun.planner.repository import project_memory, read_repository
 from planrun.reports.models import crossing_line, repeat_line
 from planrun.settings import ci_context
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from planrun.approval.rules import Layers
     from planrun.llm.drafts import Draft, Fault
     from planrun.llm.plantext import Whole
+    from planrun.llm.projectfile import ProjectFile
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Exchange
@@ -57,6 +60,7 @@ class ExpansionContext(Record):
     most_steps: int
     context: Mapping[str, Any] = {}
     inherited: tuple[str, ...] = ()
+    project: ProjectFile | None = None  # what models should know of the project
 
 
 class _Found(Record):
@@ -105,10 +109,14 @@ class Expansion:
         """Return the question for one step."""
         ground = self._ground
         text = self.plan.source.decode("utf-8", "replace").removeprefix("\ufeff")
+        blocks = [
+            *prompts.described(ground.repository, ground.mask),
+            *prompts.project_memory(ground.project),
+        ]
         return Question(
             purpose="expand",
             system=prompts.EXPAND_SYSTEM,
-            prompt=prompts.expand_prompt(whole, text, ground.repository, ground.most_steps, ground.mask),
+            pieces=prompts.expand_prompt(whole, text, blocks, ground.most_steps, ground.mask),
             check=lambda draft: self.check(draft, whole),
         )
 
@@ -244,7 +252,8 @@ def request_texts(order: Order) -> list[tuple[str, ...]]:
     """Return the whole request for each step, while none of them is concrete."""
     before, steps, expansion = _prepared(order)
     found = [expansion.question(whole_of(before, step)) for step in steps]
-    return [(*question.system, question.prompt) for question in found]
+    llm = llm_of(order.settings, before.llm)
+    return [(*question.system, fit(question, llm).text) for question in found]
 
 
 def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
@@ -257,6 +266,7 @@ def _prepared(order: Order) -> tuple[Plan, list[str], Expansion]:
         mask=masker(""),
         most_steps=llm.max_generated_steps,
         context=ci_context(os.environ),
+        project=project_memory(masker("")),
     )
     return before, steps, Expansion(before, ground)
 
@@ -324,6 +334,8 @@ def _asked(
 
     def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
+            if event.cut:
+                on_progress(f"cut to fit into the context: {cuts(event.cut)}")
             at = min(len(expansion.pieces), len(steps) - 1)
             on_progress(
                 f'asking {event.model} for "{steps[at]}" ({at + 1} of {len(steps)}), call {event.call}'

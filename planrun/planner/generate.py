@@ -13,9 +13,11 @@ from planrun.approval.policies import ceilings_of, layers_of, static_decision
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Fault, estimated
+from planrun.llm.fitting import Piece
+from planrun.llm.fitting import told as cuts
 from planrun.llm.offline import classify, draft_of, fallback_of
 from planrun.llm.plantext import faults_of, plan_text, step_text
-from planrun.llm.prompts import GENERATE_SYSTEM, generate_prompt
+from planrun.llm.prompts import EXAMPLES, GENERATE_SYSTEM, described, generate_prompt, project_memory
 from planrun.model import events as ev
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits
@@ -24,10 +26,11 @@ from planrun.model.policy import Policy
 from planrun.model.record import Record
 from planrun.plan.load import load_bytes
 from planrun.plan.yaml.document import parse
-from planrun.planner.conversation import Accepted, Conversation, Question, Refused, hold
+from planrun.planner.conversation import Accepted, Conversation, Question, Refused, fit, hold
 from planrun.planner.inspect import WRITTEN
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
+from planrun.records.planmemory import MAX_TEXT, alike, kept
 from planrun.reports.escape import line
 from planrun.reports.models import crossing_line, repeat_line
 from planrun.secrets.masker import PROVIDER_KEYS, Masker, known_secrets
@@ -178,16 +181,20 @@ if TYPE_CHECKING:
 
     from planrun.llm.drafts import Draft, Fault
     from planrun.llm.offline import Complexity, Level
+    from planrun.llm.projectfile import ProjectFile
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Question, Result
     from planrun.planner.models import Spending
+    from planrun.records.planmemory import KeptPlan
     from planrun.settings import Settings
 
     Activity = Literal["reading", "analyzing", "planning", "synthesizing", "writing", "executing_plan"]
     OnProgress = Callable[[Activity, str], None]
 
 FALLBACK = "template"
+MAX_EXAMPLES = 2
+_GOAL = 200  # characters of the goal of an example
 
 
 class Order(Record):
@@ -199,6 +206,8 @@ class Order(Record):
     settings: Settings
     llm: Llm = Llm()
     offline: bool = False
+    project: ProjectFile | None = None  # what models should know of the project
+    remembers: bool = False  # plans that completed for goals alike are told as examples
     threshold: Level | None = "complex"  # from this complexity on a plan is suggested; None: never
 
     @property
@@ -224,6 +233,7 @@ class Generated(Record):
     faults: tuple[Fault, ...] = ()
     refusals: tuple[dict[str, str], ...] = ()
     calls: tuple[ev.ModelAnswered, ...] = ()
+    cut: tuple[dict[str, Any], ...] = ()  # of the question, to fit into the context: name, bytes, kept
     cost: float | None = None
     estimate: tuple[float, float] | None = None
     prices: str = ""  # the date of the prices
@@ -241,6 +251,8 @@ def generate(order: Order, on_progress: OnProgress) -> Generated:
     complexity = classify(order.goal, repository.paths)
     if order.offline:
         return _by_pattern(order, repository, complexity, on_progress)
+    for score, plan in similar(order):
+        on_progress("analyzing", f"example: {line(plan.goal, _GOAL)} (run {plan.run}, likeness {score:.2f})")
     found = _by_model(order, _question(order, repository, mask), complexity, on_progress)
     if order.llm.fallback == FALLBACK and found.outcome in ("invalid", "failed"):
         instead = _by_pattern(order, repository, complexity, on_progress, found.message)
@@ -262,7 +274,7 @@ def masker(goal: str) -> Callable[[str], str]:
 def request_text(order: Order) -> tuple[str, ...]:
     """Return the whole request: the stable beginning, then the question."""
     found = _question(order, _repository(order), masker(order.goal))
-    return (*found.system, found.prompt)
+    return (*found.system, fit(found, llm_of(order.settings, order.llm)).text)
 
 
 def _repository(order: Order) -> Repository:
@@ -271,13 +283,33 @@ def _repository(order: Order) -> Repository:
     return read_repository(without=[path for path in made if path])
 
 
+def _examples(order: Order, mask: Callable[[str], str]) -> list[Piece]:
+    """Return plans that completed for goals alike, as examples, where the project keeps such plans."""
+    return [
+        Piece(
+            name=f"plan of an earlier run that completed, for the goal {plan.goal[:_GOAL]}",
+            text=mask(plan.text),
+            limit=MAX_TEXT,
+            rank=EXAMPLES + at,
+        )
+        for at, (_, plan) in enumerate(similar(order))
+    ]
+
+
+def similar(order: Order) -> list[tuple[float, KeptPlan]]:
+    """Return the plans that are told as examples, each with its score."""
+    return alike(kept(os.getcwd()), order.goal, MAX_EXAMPLES) if order.remembers else []
+
+
 def _question(order: Order, repository: Repository, mask: Callable[[str], str]) -> Question:
     frame = order.frame
-    text = generate_prompt(order.goal, repository, order.llm.max_generated_steps, mask, trusted=order.trusted)
+    told = order.project.but(text=mask(order.project.text)) if order.project else None
+    blocks = [*described(repository, mask), *project_memory(told), *_examples(order, mask)]
+    pieces = generate_prompt(order.goal, blocks, order.llm.max_generated_steps, mask, trusted=order.trusted)
     return Question(
         purpose="generate",
         system=GENERATE_SYSTEM,
-        prompt=text,
+        pieces=pieces,
         check=lambda draft: check(draft, frame),
     )
 
@@ -290,9 +322,10 @@ def _by_model(order: Order, question: Question, complexity: Complexity, on_progr
         on_progress("planning", warning)
     model = open_model(order.settings, llm)
     calls: list[ev.ModelAnswered] = []
+    cut: list[dict[str, Any]] = []
     try:
         talk = Conversation(model, llm, spent.budget(), SystemClock())
-        result = _result_of(talk, question, calls, on_progress)
+        result = _result_of(talk, question, (calls, cut), on_progress)
     finally:
         model.close()
     found = Generated(
@@ -304,6 +337,7 @@ def _by_model(order: Order, question: Question, complexity: Complexity, on_progr
         faults=result.faults,
         refusals=result.refusals,
         calls=tuple(calls),
+        cut=tuple(cut),
         cost=_cost(calls),
         prices=spent.prices.as_of if spent.prices else "",
     )
@@ -316,13 +350,20 @@ def _by_model(order: Order, question: Question, complexity: Complexity, on_progr
 
 
 def _result_of(
-    talk: Conversation, question: Question, calls: list[ev.ModelAnswered], on_progress: OnProgress
+    talk: Conversation,
+    question: Question,
+    made: tuple[list[ev.ModelAnswered], list[dict[str, Any]]],
+    on_progress: OnProgress,
 ) -> Result:
-    """Run a conversation to its end; adds the answers to `calls`."""
+    """Run a conversation to its end; adds the answers to the first list of `made`, what was cut to the second."""
+    calls, cut = made
 
     def on_event(event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             again = f", call {event.call}" if event.call > 1 else ""
+            if event.cut:
+                on_progress("planning", f"cut to fit into the context: {cuts(event.cut)}")
+            cut[:] = event.cut
             on_progress("planning", f"asking {event.model}{again}")
         elif isinstance(event, ev.ModelRepeated):
             on_progress("planning", repeat_line(event))
@@ -357,6 +398,8 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
         yield f"model: {', '.join(told(generated))}"
     else:
         yield "model: none; a built-in pattern"
+    if generated.cut:
+        yield f"cut from what the model was told, to fit into the context: {cuts(generated.cut)}"
     if order.threshold:
         reasons = "; ".join([reason.message for reason in generated.complexity.reasons])
         yield f"complexity of the goal: {generated.complexity.level} ({reasons})"

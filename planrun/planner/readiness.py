@@ -42,6 +42,7 @@ from planrun.planner.repository import read_repository
 from planrun.records.history import path_of
 from planrun.records.history import read as read_history
 from planrun.records.rundir import home as records_home
+from planrun.planner.repository import project_memory, read_repository
 from planrun.reports.console import console
 from planrun.reports.escape import line
 
@@ -152,6 +153,7 @@ class RunExpansion:
                 most_steps=llm_of(session.settings, plan.llm).max_generated_steps,
                 context=opening["context"],
                 inherited=credentials_in(place.env),
+                project=project_memory(redactor.mask_text if redactor else provider, session.workspace),
             ),
         )
 
@@ -508,6 +510,7 @@ def replanner(
 
     context = ReplanContext(llm, session.admission.layers, opened, session.clock)
     context.context = opening["context"]
+    context.project = project_memory(mask or str, session.workspace)
     spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
     adoption = Adoption(session, steps, gates)
     return Replanner(context, steps.place, adoption, lambda state: spent.budget(state.planning))
@@ -550,6 +553,7 @@ def agent_models(session: Session, state: RunState, opening: Mapping[str, Any]) 
         budget=lambda state: spent.budget(state.planning),
         hidden=_within(session.workspace, _recordings(settings)),
         override=settings.llm_model,
+        project=project_memory(mask or str, session.workspace),
     )
 
 

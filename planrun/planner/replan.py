@@ -340,6 +340,7 @@ if TYPE_CHECKING:
     from planrun.approval.rules import Layers
     from planrun.llm.budget import Budget
     from planrun.llm.drafts import Draft, Fault
+    from planrun.llm.projectfile import ProjectFile
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Llm
     from planrun.model.state import RunState
@@ -362,6 +363,7 @@ class ReplanContext:
         self.open_model = open_model
         self.clock = clock
         self.context: Mapping[str, Any] = {}
+        self.project: ProjectFile | None = None  # what models should know of the project
 
 
 class Replanner:
@@ -458,7 +460,7 @@ class Replanner:
         question = Question(
             purpose="replan",
             system=prompts.REPLAN_SYSTEM,
-            prompt=prompts.question(self._situation(steps, state, revision)),
+            pieces=prompts.question(self._situation(steps, state, revision)),
             check=lambda draft: self._check(draft, state, revision),
         )
         try:
@@ -516,6 +518,8 @@ class Replanner:
             budget=budget,
             pending=revision.pending,
             numbers=revision.first,
+            log_bytes=_log_bytes(state),
+            project=self._context.project,
         )
 
 
@@ -576,8 +580,13 @@ def _failure(name: str, state: RunState, rundir: str) -> dict[str, Any]:
     return {
         "id": name,
         "error": error,
-        "log": tail(rundir, log, prompts.LOG_BYTES) if log else "",
+        "log": tail(rundir, log, _log_bytes(state)) if log else "",
     }
+
+
+def _log_bytes(state: RunState) -> int:
+    """Return how much of the end of a log the model gets."""
+    return state.plan.limits.output_bytes or prompts.LOG_BYTES
 
 
 def as_written(state: RunState, text: bytes, adoption: Adoption) -> Plan:

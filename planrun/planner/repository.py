@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import stat
 
+from planrun.llm.projectfile import project_file
 from planrun.llm.repository import Repository, is_ours, is_private, is_told
+from planrun.plan.project import project
 from planrun.plan.revisions import listed_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
+
+    from planrun.llm.projectfile import ProjectFile
 
 MAX_PATHS = 20_000
 MAX_DEPTH = 8  # levels of folders where git does not list the files
@@ -48,6 +52,15 @@ def read_repository(folder: str = ".", without: Collection[str] = ()) -> Reposit
     shown = tuple(kept[:MAX_PATHS])
     texts = {path: text for path in shown if is_told(path) and (text := _head(folder, path)) is not None}
     return Repository(paths=shown, texts=texts, complete=len(kept) <= MAX_PATHS, git=listed is not None)
+
+
+def project_memory(mask: Callable[[str], str], folder: str = "") -> ProjectFile | None:
+    """Return what people wrote about the project in a folder for models, masked; None where there is no such file.
+
+    Raises InvalidInput, InvalidPlan.
+    """
+    found = project_file(project(folder).memory_file, folder)
+    return found.but(text=mask(found.text)) if found else None
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:

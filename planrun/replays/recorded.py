@@ -331,6 +331,11 @@ class Player:
             return None
         return {name: value for name, value in vars(event).items() if name not in ("at", "step")}
 
+    def again(self, _state: RunState) -> dict[str, str]:
+        """Return the steps of the round that was recorded next."""
+        event = self._recorded.next
+        return event.why if isinstance(event, ev.RoundStarted) else {}
+
     # The step runner.
 
     def prepare(self, step: Step, attempt: int, _state: RunState) -> Prepared:

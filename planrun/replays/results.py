@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from planrun.actions.prepare import last_errors
-from planrun.engine.failures import RESOURCES
+from planrun.engine.failures import RESOURCES, middle
 from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.expressions.evaluate import evaluate
@@ -34,6 +34,7 @@ _SAME = (
     "log_sha256",
     "outputs",
     "checks",
+    "hooks",
     "notes",
     "files",
     "cache",
@@ -94,10 +95,10 @@ def _tail(rundir: str, log: str) -> str:
 
 def chance_of(retry: Retry, tries: int, delay: float) -> float:
     """Return the random number that made the pause after failed attempt `tries` so long: the inverse of the delay."""
-    middle = min(retry.initial * retry.factor ** min(tries - 1, 64), retry.cap)
-    if not middle or not retry.jitter:
+    usual = middle(retry, tries)
+    if not usual or not retry.jitter:
         return 0.5
-    return min(1.0, max(0.0, (delay / middle - 1) / (2 * retry.jitter) + 0.5))
+    return min(1.0, max(0.0, (delay / usual - 1) / (2 * retry.jitter) + 0.5))
 
 
 def ledger_of(rundir: str) -> str:

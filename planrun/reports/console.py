@@ -214,7 +214,7 @@ class Console:
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
-        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS, ev.AgentNoted)):
+        elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS, ev.AgentNoted, ev.RoundStarted)):
             self._about_models(event, state)
 
     def _open(self, state: RunState) -> None:
@@ -255,6 +255,8 @@ class Console:
             place = "agents:AGENTS"
         elif isinstance(event, ev.AgentNoted):
             place = "collaboration:COLLABORATION"
+        elif isinstance(event, ev.RoundStarted):
+            place = "rounds:ROUNDS"
         icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")

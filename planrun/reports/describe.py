@@ -57,6 +57,9 @@ def longest_path(plan: Plan) -> tuple[list[str], float]:
 def worst(step: Step) -> float:
     """Return the seconds that a step may take at most, every attempt and every wait between them included."""
     retry = step.retries
+    if retry.delays:
+        again = sum([retry.delays[min(at, len(retry.delays) - 1)] for at in range(retry.max)])
+        return step.timeout * (retry.max + 1) + again * (1 + retry.jitter)
     waits = 0.0
     pause = retry.initial
     for done in range(retry.max):
@@ -153,11 +156,15 @@ def _rollback(step: Step) -> dict[str, Any] | None:
     """What undoes a step; null where nothing does."""
     if step.rollback is None:
         return None
-    undo = step.rollback.undo
+    first, *others = [_undo(undo, on_failed=step.rollback.on_failed) for undo in step.rollback.undos]
+    return {**first, "more": others} if others else first
+
+
+def _undo(undo: Step, *, on_failed: bool) -> dict[str, Any]:
     return {
         "kind": undo.kind,
         "action": undo.action.written(),
-        "on_failed": step.rollback.on_failed,
+        "on_failed": on_failed,
         "timeout_s": undo.timeout,
         "risk": undo.risk,
         "risk_reason": undo.risk_reason,

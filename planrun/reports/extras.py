@@ -159,7 +159,7 @@ def _secret_warnings(state: RunState) -> Iterator[str]:
 def rollback_rows(state: RunState) -> Iterator[str]:
     """Yield a line for each step that was or should be undone, then what is pending and how to finish it."""
     for undo in state.undoing.values():
-        step = undo.step.undoes
+        step = _undo_label(state, undo)
         if undo.status == "completed":
             yield f"{step}: undone ({facts.details(undo)})"
         elif undo.ended:
@@ -167,6 +167,13 @@ def rollback_rows(state: RunState) -> Iterator[str]:
     if status(state) == "failed":
         yield "rollback_failed: not everything was undone"
     yield from pending_rows(state)
+
+
+def _undo_label(state: RunState, undo: StepState) -> str:
+    """Return which step it undoes and, of several actions, its number in the plan."""
+    number = undo.step.id.removeprefix(f"undo:{undo.step.undoes}").lstrip(":") or "1"
+    rollback = state.steps[undo.step.undoes].step.rollback
+    return f"{undo.step.undoes}, action {number}" if rollback and rollback.more else undo.step.undoes
 
 
 def pending_rows(state: RunState) -> Iterator[str]:
@@ -183,7 +190,7 @@ def pending(state: RunState) -> str:
         left = [
             undo.step.undoes for undo in state.undoing.values() if undo.status in ("pending", "cancelled")
         ]
-        parts.append(f"undo {facts.names(left if state.rollback else undoable(state))}")
+        parts.append(f"undo {facts.names(list(dict.fromkeys(left)) if state.rollback else undoable(state))}")
     cleanup = owed_cleanup(state)
     if cleanup:
         parts.append(f"run {facts.names(cleanup)}")
@@ -195,12 +202,14 @@ def pending(state: RunState) -> str:
 def not_undone(state: RunState) -> str:
     """Name the steps that could not be undone; "" where there are none."""
     undoing = state.undoing.values()
-    return facts.names([undo.step.undoes for undo in undoing if undo.ended and undo.status != "completed"])
+    left = [undo.step.undoes for undo in undoing if undo.ended and undo.status != "completed"]
+    return facts.names(list(dict.fromkeys(left)))
 
 
 def _rollback_properties(state: RunState) -> dict[str, str]:
     """Return what was undone in a few words: what undoes a step is no test, and no case of its own."""
-    undone = [undo.step.undoes for undo in state.undoing.values() if undo.status == "completed"]
+    steps = dict.fromkeys([undo.step.undoes for undo in state.undoing.values()])
+    undone = [name for name in steps if state.steps[name].undone == "completed"]
     left = not_undone(state)
     parts = [
         f"undone: {facts.names(undone)}" if undone else "",

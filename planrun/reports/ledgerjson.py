@@ -155,6 +155,8 @@ def _run(state: RunState) -> dict[str, Any]:
         "usage": _total_usage(state),
         "llm": None,
         "agents": [],
+        "rounds": [],
+        "hooks": [],
         "outputs": ended.outputs if ended else {},
         "outputs_error": ended.message if ended else "",
         "lifecycle": [{"status": status, "at": at} for status, at in state.moves],

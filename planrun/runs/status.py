@@ -9,6 +9,8 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes
 from planrun.reports import closing, facts, gates
+from planrun.records import history
+from planrun.reports import closing, facts, gates, rounds
 from planrun.reports import models as usage
 from planrun.reports.escape import line
 from planrun.reports.extras import pending
@@ -49,6 +51,8 @@ def _panel(inspected: Inspected) -> Iterator[str]:
         yield f"the ledger is {inspected.reading.condition}: {inspected.reading.detail}"
     if state.planning is not None:
         yield f"language model: {totals_line(state)}"
+    if state.rounds:
+        yield rounds.described(state.rounds[-1])
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
     labels = facts.labels(state)
@@ -175,6 +179,7 @@ def as_data(inspected: Inspected) -> dict[str, Any]:
         },
         "summary": summary,
         "llm": models(state),
+        "rounds": rounds.as_data(state),
         "next": next_steps(state),
         "waiting": waiting(inspected),
         "steps": [

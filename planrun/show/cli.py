@@ -415,9 +415,9 @@ def _notified(plan: Plan) -> Iterator[str]:
 def _undoing(plan: Plan) -> Iterator[str]:
     for step in plan.steps:
         if step.rollback is not None:
-            undo = step.rollback.undo
             when = ", also when it failed itself" if step.rollback.on_failed else ""
-            yield f"  {printable(step.id)}{when}: {undo.risk}, {printable(undo.risk_reason)}"
+            for undo in reversed(step.rollback.undos):
+                yield f"  {printable(step.id)}{when}: {undo.risk}, {printable(undo.risk_reason)}"
 
 
 def _conditions(plan: Plan) -> Iterator[str]:

@@ -12,6 +12,7 @@ from planrun.clock import between
 from planrun.errors import InternalError, InvalidInput
 from planrun.model import events as ev
 from planrun.model.plan import Plan
+from planrun.model.progress import PATCH
 from planrun.model.record import Record
 from planrun.records.history import RUNS_KEPT, History, Past, path_of, write
 from planrun.records.lock import WorkspaceLock
@@ -130,7 +131,8 @@ class Trace:
 
     def _attempt_started(self, event: ev.AttemptStarted) -> None:
         step = self._step(event.step)
-        step.attempts += 1
+        if not event.fingerprint.startswith(PATCH):  # applying a patch repeats nothing
+            step.attempts += 1
         step.started = step.started or event.at
         step.status = "running"
 

@@ -10,6 +10,7 @@ import pytest
 from planrun.errors import InvalidInput
 from planrun.llm.budget import Budget
 from planrun.llm.drafts import STEP_KEYS, Fault
+from planrun.llm.fitting import Piece
 from planrun.model import events as ev
 from planrun.model.call import Answer, Repeat, Request, Usage
 from planrun.model.plan import Limits
@@ -98,7 +99,10 @@ def talk(
     budget.until = None if budget.until is None else clock.now + budget.until
     known = llm or Llm(model=MODEL, plan_max_tokens=500)
     question = Question(
-        purpose="replan", system=("s",), prompt="p", check=check or (lambda draft: Accepted(value=draft))
+        purpose="replan",
+        system=("s",),
+        pieces=(Piece(text="p"),),
+        check=check or (lambda draft: Accepted(value=draft)),
     )
     going = Conversation(model, known, budget, clock).ask(question)
     events: list[ev.Event] = []

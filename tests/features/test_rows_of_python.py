@@ -37,12 +37,17 @@ try:
 except InvalidPlan as error:
     problems = [[problem.code, problem.line, problem.col] for problem in error.problems]
 plan = planrun.load("plan.yml")
+made = planrun.generate("add a test of the parser", file="made.yml", offline=True)
+shown = planrun.preview(plan)
 events = []
 state = planrun.execute(plan, params={"word": sys.argv[1]}, on_event=events.append, jobs=1)
 again = planrun.replay(f".planrun/runs/{state.started.run}/ledger.jsonl")
 print(json.dumps({
     "problems": problems,
     "steps": [step.id for step in plan.steps],
+    "made": [open("made.yml", "rb").read() == made.source, made.goal],
+    "shown": [[step["id"], step["risk"]] for step in shown["steps"]],
+    "status": planrun.status(state.started.run)["progress"],
     "run": state.started.run,
     "verdict": state.verdict(),
     "statuses": {name: step.status for name, step in state.steps.items()},
@@ -75,6 +80,7 @@ def test_programs_and_verbs(tmp_path: Path) -> None:
     (tmp_path / "broken.yml").write_text("version: 1\nsteps:\n  - {id: a, runs: x}\n")
     (tmp_path / "program.py").write_text(PROGRAM)
     for word, verdict, check in (("two", "completed", "completed"), ("one", "failed", "failed")):
+        (tmp_path / "made.yml").unlink(missing_ok=True)
         done = start(tmp_path, "program.py", word)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
@@ -83,6 +89,9 @@ def test_programs_and_verbs(tmp_path: Path) -> None:
         assert (found["verdict"], found["statuses"]) == (verdict, {"make": "completed", "check": check})
         assert found["outputs"] == {"word": word}
         assert found["replayed"] is True
+        assert found["made"] == [True, "add a test of the parser"]
+        assert found["shown"] == [["make", "low"], ["check", "read-only"]]
+        assert found["status"] == {"ended": 2, "completed": 2 if word == "two" else 1, "total": 2}
         assert found["events"][0] == "run_started"
         assert found["events"].count("run_ended") == 1
         status = json.loads(verb(tmp_path, "status", found["run"], "--json"))

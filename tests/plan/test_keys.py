@@ -33,6 +33,7 @@ OWN_FORMS = frozenset(
         "llm",
         "mcp",
         "notify",
+        "resume",
         "search",
     )
 )

@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 
 from planrun.plan import load
 from planrun.plan.schema import shape
-from planrun.plan.schema.__main__ import POLICY, SCHEMA, generated
+from planrun.plan.schema.__main__ import POLICY, PROJECT, SCHEMA, generated
 from planrun.plan.tables import NAMED, OBJECTS
 from tests.plan.corpus import bad_plans, good_plans
 
@@ -74,6 +74,9 @@ def schema_of(name: str) -> dict[str, Any]:
     if name == "PolicyFile":
         policy: dict[str, Any] = json.loads(GENERATED[POLICY])["definitions"]["Policy"]
         return policy
+    project: dict[str, Any] = json.loads(GENERATED[PROJECT])
+    if name == "Project" or name in project["definitions"]:
+        return project if name == "Project" else dict(project["definitions"][name])
     found: dict[str, Any] = FILE if name == "Plan" else FILE["definitions"][name]
     return found
 
@@ -100,7 +103,10 @@ def test_every_key_is_explained() -> None:
         said = schema_of(name)["properties"][key]
         assert said["description"].endswith("."), (name, key)
         (example,) = said["examples"]
-        alone = {**said, "definitions": FILE["definitions"]}
+        alone = {
+            **said,
+            "definitions": {**json.loads(GENERATED[PROJECT])["definitions"], **FILE["definitions"]},
+        }
         assert list(jsonschema.Draft7Validator(alone).iter_errors(example)) == [], (name, key)
 
 

@@ -14,6 +14,7 @@ from planrun.plan.keys.table import PLAN, STEP, module, modules_of
 from planrun.plan.keys.top import RESERVED, declared_secrets, limit_of
 from planrun.plan.problems import in_order
 from planrun.plan.tables import ACTIONS
+from planrun.plan.yaml.file import BOUNDS
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
@@ -89,6 +90,7 @@ _CHECKED = (
     "collaboration",
     "sandbox",
     "search",
+    "hooks",
 )
 
 
@@ -240,6 +242,12 @@ def shell_words(text: str) -> tuple[str, ...]:
 
 def _check_limits(outline: Outline) -> None:
     most, count = limit_of(outline.root, "max_steps"), step_count(outline)
+    if 0 < BOUNDS.steps < min(count, most + 1):
+        message = f"the plan has {count:,} steps; the settings of the project allow {BOUNDS.steps:,}"
+        outline.report(
+            "E240", message, outline.root.key("steps"), "see `limits: {plan_steps: N}` in .planrun.yml"
+        )
+        return
     if count > most:
         limits = outline.root.get("limits")
         given = scalar(limits.get("max_steps")) if limits is not None else None

@@ -163,6 +163,7 @@ _BY_FORM: dict[str, Callable[[Any], Any]] = {
     "arguments": _arguments,
     "names": sorted,  # all or none: which one is written first says nothing
     "commands": lambda actions: [_action(action) for action in actions],
+    "hooks": lambda hooks: [[hook.when, hook.timeout, hook.fatal, _action(hook.action)] for hook in hooks],
     "params": _params,
     "edges": _edges,
 }

@@ -8,7 +8,7 @@ from planrun.model.plan import Plan, Step
 from planrun.plan.compile.canonical import digest
 from planrun.plan.compile.step import READ, StepCompiler
 from planrun.plan.keys.table import PLAN, module
-from planrun.plan.keys.top import declared_secrets, limits_of, optional_secrets, params_of
+from planrun.plan.keys.top import declared_secrets, limits_of, optional_secrets, params_of, rounds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Compiler(StepCompiler):
             fields["mcp"] = module("mcp").servers_of(self.root)
         if "search" in root:
             self._search(root, fields)
+        if "resume" in root:
+            fields["resume"] = rounds_of(root["resume"])
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
         if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419

@@ -7,6 +7,7 @@ from planrun.expressions.check import references
 from planrun.expressions.render import render, render_script, render_text
 from planrun.model.groups import folder_of, member
 from planrun.model.plan import Edge, Group, Step
+from planrun.plan.compile.step import with_undos
 from planrun.plan.keys.outline import members
 from planrun.plan.keys.table import STEP_FIELDS, fields_with
 from planrun.plan.keys.top import limits_of, params_of
@@ -181,8 +182,8 @@ def filled(written: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, An
     if fields.get("reports") is not None:
         fields["reports"] = fields["reports"].but(junit=_all_filled(fields["reports"].junit, scope))
     if fields.get("rollback") is not None:
-        undo = fields["rollback"].undo
-        fields["rollback"] = fields["rollback"].but(undo=Step(**filled(vars(undo), scope)))
+        undos = [Step(**filled(vars(undo), scope)) for undo in fields["rollback"].undos]
+        fields["rollback"] = with_undos(fields["rollback"], undos)
     return fields
 
 

@@ -81,8 +81,13 @@ def _pack_step(step: Step) -> dict[str, Any]:
     _pack_records(fields)
     if "verify" in fields:
         fields["verify"] = [(action.kind, vars(action)) for action in step.verify]
+    if "hooks" in fields:
+        fields["hooks"] = [
+            {**vars(hook), "action": (hook.action.kind, vars(hook.action))} for hook in step.hooks
+        ]
     if step.rollback is not None:
-        fields["rollback"] = {**vars(step.rollback), "undo": _pack_step(step.rollback.undo)}
+        first, *others = [_pack_step(undo) for undo in step.rollback.undos]
+        fields["rollback"] = {**vars(step.rollback), "undo": first, **({"more": others} if others else {})}
     return fields
 
 
@@ -143,10 +148,16 @@ class _Steps:
                 fields[name] = tuple([record(**each) for each in fields[name]])
         if "verify" in fields:
             fields["verify"] = tuple([kind_of(kind).unpacked(action) for kind, action in fields["verify"]])
+        if "hooks" in fields:
+            fields["hooks"] = tuple([_unpack_hook(hook) for hook in fields["hooks"]])
         if "rollback" in fields:
-            rollback = fields["rollback"]
-            fields["rollback"] = Rollback(**{**rollback, "undo": self.unpacked(rollback["undo"])})
+            fields["rollback"] = self._unpack_rollback(fields["rollback"])
         return Step(**fields)
+
+    def _unpack_rollback(self, rollback: dict[str, Any]) -> Rollback:
+        if "more" in rollback:
+            rollback["more"] = tuple([self.unpacked(undo) for undo in rollback["more"]])
+        return Rollback(**{**rollback, "undo": self.unpacked(rollback["undo"])})
 
     def _unpack_group(self, action: dict[str, Any]) -> None:
         if "params" in action:
@@ -157,6 +168,11 @@ class _Steps:
     def _edge(self, pair: tuple[str, str]) -> Edge:
         edge = self._edges[pair] = Edge(on=pair[0], kind=pair[1])  # type: ignore[arg-type]  # packed from an edge
         return edge
+
+
+def _unpack_hook(fields: dict[str, Any]) -> model.Hook:
+    kind, action = fields["action"]
+    return model.Hook(**{**fields, "action": kind_of(kind).unpacked(action)})
 
 
 def _unpack_policy(fields: dict[str, Any]) -> Policy:

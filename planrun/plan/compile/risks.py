@@ -71,7 +71,7 @@ class Risks:
             return {}
         action = fields["action"]
         found = self._action(action, fields) if action.starts_process else NO_PROCESS
-        for proof in fields.get("verify", ()):
+        for proof in (*fields.get("verify", ()), *[hook.action for hook in fields.get("hooks", ())]):
             found = _joined(found, self._action(proof, fields))
         if fields.get("container") is not None:
             from planrun.plan.keys.containers import least
@@ -247,8 +247,8 @@ class Names:
     def given(self, step: Step) -> Step:
         """Return a step that says which scripts it runs, those of the commands that verify it included."""
         found = self._given(step)
-        if step.verify:
-            for proof in step.verify_steps:
+        if step.verify or step.hooks:
+            for proof in step.attached_steps:
                 other = self._given(proof)
                 found = found.but(
                     scripts=tuple(dict.fromkeys((*found.scripts, *other.scripts))),

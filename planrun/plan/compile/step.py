@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.model.plan import Text
+    from planrun.model.plan import Hook, Text
     from planrun.model.policy import Policy
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import RawStep
@@ -59,6 +59,9 @@ class StepCompiler:
         for key, node in self.defaults.items():
             if key in STEP and STEP[key].general:
                 self.read(None, key, self.general, node)
+        self.hooks: tuple[Hook, ...] = ()
+        if "hooks" in self.root.value:
+            self.hooks = module("hooks").hooks_of(self.root)
         self.undoes = "rollback" not in self.defaults or as_bool(self.defaults["rollback"])
         self.names: Names = around.names if around else Names()
         self.env: dict[str, Text] = {
@@ -95,8 +98,10 @@ class StepCompiler:
             fields["needs_dir"] = True
         if not _SIMPLE.issuperset(keys):
             self.details(raw, fields)
-        if raw.undo is not None and self.undoes:
-            fields["rollback"] = self.rollback(raw.undo, fields)
+        if self.hooks and fields["action"].starts_process and "service" not in fields:
+            fields["hooks"] = self.hooks
+        if raw.undos and self.undoes:
+            fields["rollback"] = self.rollback(raw, fields)
         if fields.get("timeout") == DEFAULT_TIMEOUT:
             del fields["timeout"]
         if "sandbox" in fields and not _has_sandbox(fields):
@@ -107,9 +112,13 @@ class StepCompiler:
         """Return the step with these fields, and with what is found out about it."""
         fields.update(self.risks.of(fields))
         if "rollback" in fields:
-            undo = fields["rollback"].undo
-            undo = self.names.given(undo.but(**self.risks.of(vars(undo))))
-            fields["rollback"] = fields["rollback"].but(undo=undo)
+            fields["rollback"] = with_undos(
+                fields["rollback"],
+                [
+                    self.names.given(undo.but(**self.risks.of(vars(undo))))
+                    for undo in fields["rollback"].undos
+                ],
+            )
         meaning_of_failure(self, fields)
         return self.names.given(Step(**fields))
 
@@ -176,8 +185,17 @@ class StepCompiler:
                 self.read(raw, key, fields)
         return fields
 
-    def rollback(self, undo: RawStep, step: dict[str, Any]) -> Rollback:
+    def rollback(self, raw: RawStep, step: dict[str, Any]) -> Rollback:
         """Return what undoes a step; `step` are the fields of that step."""
+        first, *others = [self.undo(undo, step) for undo in raw.undos]
+        on_failed = any("on_failed" in each.keys and as_bool(each.keys["on_failed"]) for each in raw.undos)
+        more: dict[str, Any] = {"on_failed": True} if on_failed else {}
+        if others:
+            more["more"] = tuple(others)
+        return Rollback(undo=first, **more)
+
+    def undo(self, undo: RawStep, step: dict[str, Any]) -> Step:
+        """Return one action that undoes a step; `step` are the fields of that step."""
         keys = undo.keys
         fields: dict[str, Any] = {name: step[name] for name in _UNDONE if name in step}
         fields |= {"id": undo.id, "section": "rollback", "line": undo.at.line, "col": undo.at.col}
@@ -195,8 +213,7 @@ class StepCompiler:
             del fields["timeout"]
         if id(undo) in self.private:
             fields["needs_dir"] = True
-        on_failed = {"on_failed": True} if "on_failed" in keys and as_bool(keys["on_failed"]) else {}
-        return Rollback(undo=Step(**fields), **on_failed)
+        return Step(**fields)
 
     def action(self, raw: RawStep, fields: dict[str, Any]) -> None:
         """Fill in what the step does."""
@@ -252,6 +269,12 @@ def _retries(compiler: StepCompiler, _step: RawStep | None, node: Node) -> Retry
     return retry_of(node, "fail" if unknown is None else unknown.value)
 
 
+def with_undos(rollback: Rollback, undos: list[Step]) -> Rollback:
+    """Return a rollback with other actions."""
+    first, *others = undos
+    return rollback.but(undo=first, **({"more": tuple(others)} if others else {}))
+
+
 # How the values of the forms are read that many keys share.
 READ: dict[str, Callable[[StepCompiler, RawStep | None, Node], Any]] = {
     "word": lambda _compiler, _step, node: node.value,
@@ -288,9 +311,14 @@ def retry_of(node: Node, unknown: str = "fail") -> Retry:
     if node.kind != MAPPING:
         return Retry(max=as_int(node))
     fields: dict[str, Any] = {"max": as_int(node.value["max"]) if "max" in node.value else _MAX}
-    for key, value in members(node.get("backoff")):
+    backoff = node.get("backoff")
+    if backoff is not None and "delays" in backoff.value and "max" not in node.value:
+        fields["max"] = len(backoff.value["delays"].value)
+    for key, value in members(backoff):
         if key in ("initial", "max"):
             fields["cap" if key == "max" else key] = as_duration(value.value)
+        elif key == "delays":
+            fields[key] = tuple([as_duration(each.value) for each in value.value])
         else:
             fields[key] = float(as_number(value))
     if "on" in node.value:

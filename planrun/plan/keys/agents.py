@@ -159,6 +159,10 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
         fields["suffix"] = checked.formulas.text(values["prompt_suffix"])
     if "model" in values or kind.model:
         fields["model"] = values["model"].value if "model" in values else kind.model
+    llm = checked.outline.root.get("llm")
+    delegates = scalar(llm.get("delegate_steps")) if llm is not None and llm.kind == MAPPING else None
+    if delegates is not None and not as_bool(delegates):
+        fields["workspace"] = "shared"
     fields |= _ways(values)
     return {"action": Agent(**fields), "outputs": checked.outputs[_step.id]}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from planrun.model.groups import undo_id
 from planrun.plan.kinds import QUESTIONS
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
@@ -79,8 +80,8 @@ class RawStep:
         "recovers",
         "replaces",
         "section",
-        "undo",
         "undoes",
+        "undos",
         "used",
     )
 
@@ -94,7 +95,7 @@ class RawStep:
         self.links: list[Link] = []
         self.condition: Tree | None = None
         self.instances = 0  # those that are known before it runs
-        self.undo: RawStep | None = None  # what undoes it
+        self.undos: list[RawStep] = []  # what undoes it, one after the other, the last one first
         self.undoes: RawStep | None = None  # of what undoes a step: which one
         self.used: Used | None = None  # the plan that it uses
         depends_on = self.keys.get("depends_on")
@@ -150,8 +151,9 @@ class Outline:
         self.undos: list[RawStep] = []  # what undoes steps: steps that cannot be referenced
         for raw in self.steps:
             self.by_id.setdefault(raw.id, raw)
-            if "rollback" in raw.keys and raw.keys["rollback"].kind == MAPPING:
-                self.undos.append(_undo_of(raw))
+            if "rollback" in raw.keys:
+                raw.undos = _undos_of(raw)
+                self.undos += raw.undos
         self.keys = frozenset().union(*[raw.keys for raw in self.steps])  # those that any step has
         self.matching = 0.0  # seconds spent on defaults that may take long
         self.schemas = 0  # fragments counted, with those inside them
@@ -288,15 +290,20 @@ def _decisions(root: Node) -> Iterator[RawStep]:
         yield RawStep(node, "steps", 0)
 
 
-def _undo_of(raw: RawStep) -> RawStep:
+def _undos_of(raw: RawStep) -> list[RawStep]:
     """Return what undoes a step: it comes after that has completed, or ended if it is for failures, too."""
-    node = raw.keys["rollback"]
-    undo = raw.undo = RawStep(node, "rollback", 0)
-    undo.id, undo.undoes = f"undo:{raw.id}", raw
-    word = scalar(node.get("on_failed"))
-    kind = "done" if word is not None and word.value.lower() == "true" else "completed"
-    undo.links = [Link(raw.id, kind, raw.node.key("rollback"), "undo")]
-    return undo
+    written = raw.keys["rollback"]
+    several = written.kind == SEQUENCE
+    nodes = [node for node in (written.value if several else [written]) if node.kind == MAPPING]
+    words = [scalar(node.get("on_failed")) for node in nodes]
+    on_failed = any(word is not None and word.value.lower() == "true" for word in words)
+    found = []
+    for number, node in enumerate(nodes, 1):
+        undo = RawStep(node, "rollback", 0)
+        undo.id, undo.undoes = undo_id(raw.id, number), raw
+        undo.links = [Link(raw.id, "done" if on_failed else "completed", raw.node.key("rollback"), "undo")]
+        found.append(undo)
+    return found
 
 
 def scalar(node: Node | None) -> Node | None:

@@ -24,20 +24,20 @@ def check(checked: Checked) -> None:
     """
     outline, formulas, outputs = checked.outline, checked.formulas, checked.outputs
     for raw in outline.steps:
-        if raw.undo is None:
-            continue
-        found = _wrong(raw)
-        if found:
-            outline.report("E209", found[0], raw.node.key("rollback"), found[1])
-        tool = raw.undo.keys.get("tool")
-        if tool is not None and scalar(tool) is not None:
-            label = f'the rollback of step "{raw.id}"'
-            spec = check_call(outline, label, (tool, raw.undo.keys.get("args")), formulas)
-            if spec is not None and spec.name != SHELL:
-                outputs[raw.undo.id] = handed_on(spec)
+        for undo in raw.undos:
+            found = _wrong(raw, undo)
+            at = raw.node.key("rollback") if len(raw.undos) == 1 else undo.node
+            if found:
+                outline.report("E209", found[0], at, found[1])
+            tool = undo.keys.get("tool")
+            if tool is not None and scalar(tool) is not None:
+                label = f'the rollback of step "{raw.id}"'
+                spec = check_call(outline, label, (tool, undo.keys.get("args")), formulas)
+                if spec is not None and spec.name != SHELL:
+                    outputs[undo.id] = handed_on(spec)
 
 
-def _wrong(raw: RawStep) -> tuple[str, str] | None:
+def _wrong(raw: RawStep, undo: RawStep) -> tuple[str, str] | None:
     """Return what is wrong with the rollback of a step, and a hint."""
     if raw.section == "finally":
         return (
@@ -47,7 +47,7 @@ def _wrong(raw: RawStep) -> tuple[str, str] | None:
     idle = next((key for key in GUARDS if key in raw.keys), "")
     if idle:
         return f'step "{raw.id}" has a rollback, but `{idle}` changes nothing', "remove it"
-    keys = raw.undo.keys if raw.undo else {}
+    keys = undo.keys
     named = [key for key in PROCESSES if key in keys]
     if len(named) != 1:
         many = f"has {len(named)} actions" if named else "does nothing"

@@ -55,6 +55,22 @@ def limits_of(node: Node | None) -> Limits:
     return Limits(**fields)
 
 
+ROUNDS = {"rounds": 2, "pause": 60.0}
+"""What `resume: {auto: true}` stands for."""
+
+
+def rounds_of(node: Node) -> dict[str, float]:
+    """Return how a run goes on by itself: rounds and the seconds before each; empty where it does not."""
+    auto = node.get("auto")
+    if auto is None or (auto.kind == SCALAR and not as_bool(auto)):
+        return {}
+    found: dict[str, float] = dict(ROUNDS)
+    if auto.kind == MAPPING:
+        for key, value in members(auto):
+            found[key] = as_int(value) if key == "rounds" else as_duration(value.value)
+    return found
+
+
 RESERVED = "PLANRUN_"
 
 
@@ -103,8 +119,8 @@ def check(checked: Checked) -> None:
                 outline.report("E232", f'undeclared secret "{node.value}"', node, hint)
         listed = {node.value: node for node in entries(raw.keys["secrets"])}
         _check_env(outline, raw.node, listed)
-        if raw.undo is not None:
-            _check_env(outline, raw.undo.node, listed)
+        for undo in raw.undos:
+            _check_env(outline, undo.node, listed)
     _check_env(outline, outline.root, declared)
 
 
@@ -147,6 +163,9 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "retries": as_int,
     "extra_body": to_data,
     "enabled": as_bool,
+    "max_context_tokens": as_int,
+    "clear_context": as_bool,
+    "delegate_steps": as_bool,
     "planning_timeout": _seconds,
     "timeout": _seconds,
 }

@@ -17,6 +17,7 @@ TABLES = os.path.join(os.path.dirname(_HERE), "tables.py")
 EXAMPLES = os.path.join(os.path.dirname(_HERE), "examples.py")
 _SCHEMAS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(_HERE))), "schemas")
 SCHEMA = os.path.join(_SCHEMAS, "plan.schema.json")
+PROJECT = os.path.join(_SCHEMAS, "project.schema.json")
 POLICY = os.path.join(_SCHEMAS, "policy.schema.json")
 
 
@@ -25,6 +26,7 @@ def generated() -> dict[str, str]:
     return {
         SCHEMA: _json(generate.json_schema()),
         POLICY: _json(generate.policy_schema()),
+        PROJECT: _json(generate.project_schema()),
         TABLES: generate.source(),
         EXAMPLES: generate.examples_source(),
     }

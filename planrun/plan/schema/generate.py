@@ -11,6 +11,7 @@ from typing import Any
 
 from planrun.plan.schema.fields import AXIS_PATTERN, ENV_PATTERN, ID_PATTERN, NAME_PATTERN
 from planrun.plan.schema.plan import Plan, PolicyFile
+from planrun.plan.schema.project import Project
 from planrun.plan.schema.step import ACTIONS, COMPANIONS
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA_ID = "urn:planrun:schema:plan:1"
 POLICY_ID = "urn:planrun:schema:policy:1"
+PROJECT_ID = "urn:planrun:schema:project:1"
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _PREFIX = "#/$defs/"
 # What takes several types of scalar stands once in the file, by the name of its form.
@@ -85,6 +87,18 @@ def _strict(schema: Any) -> Any:
     if isinstance(required, list) and "properties" not in found:
         found = {"type": "object", **found, "properties": {name: {} for name in required}}
     return found
+
+
+def project_schema() -> dict[str, Any]:
+    """Return the draft-07 schema of `.planrun.yml`."""
+    lowered, definitions = _converted(_written(Project))
+    return {
+        "$schema": _DRAFT,
+        "$id": PROJECT_ID,
+        "title": "planrun project",
+        **lowered,
+        "definitions": definitions,
+    }
 
 
 def _written(model: type[BaseModel]) -> dict[str, Any]:
@@ -195,7 +209,9 @@ if TYPE_CHECKING:
 def tables() -> dict[str, Any]:
     """Return every table by its name."""
     raw, policy = written_schema(), _written(PolicyFile)
-    objects = {**policy.pop("$defs"), **raw.pop("$defs"), "Plan": raw, "PolicyFile": policy}
+    project = _written(Project)
+    objects = {**policy.pop("$defs"), **project.pop("$defs"), **raw.pop("$defs")}
+    objects |= {"Plan": raw, "PolicyFile": policy, "Project": project}
     return {
         "OBJECTS": {name: _rules(schema) for name, schema in sorted(objects.items())},
         "REQUIRED": {
@@ -235,8 +251,8 @@ from __future__ import annotations
 
 def examples() -> dict[str, dict[str, str]]:
     """Return the first example of each key of each object, written in one line."""
-    raw = written_schema()
-    objects = {**raw.pop("$defs"), "Plan": raw}
+    raw, project = written_schema(), _written(Project)
+    objects = {**project.pop("$defs"), **raw.pop("$defs"), "Plan": raw, "Project": project}
     return {
         name: {key: flow(value["examples"][0]) for key, value in schema["properties"].items()}
         for name, schema in sorted(objects.items())

@@ -13,7 +13,9 @@ from planrun.plan.schema.fields import (
     Amount,
     AnyMapping,
     Anything,
+    Argv,
     Count,
+    Delay,
     Duration,
     Env,
     FullText,
@@ -62,6 +64,15 @@ class Llm(Written):
     planning_timeout: Duration | None = key("How long one planning may take, repairs included.", "1m")
     timeout: Duration | None = key("How long one call may take, repeats included.", "2m")
     retries: Annotated[int, Field(ge=0, le=100)] | None = key("How often a call is repeated.", 5)
+    max_context_tokens: Annotated[int, Field(ge=10_000, le=10_000_000)] | None = key(
+        "How many tokens all that is sent in one call may have.", 50_000
+    )
+    clear_context: bool | None = key(
+        "Whether the agent of a step begins with a conversation of its own.", example=False
+    )
+    delegate_steps: bool | None = key(
+        "Whether each step with an agent has one of its own, which works on a copy.", example=False
+    )
     fallback: Literal["fail", "template"] | None = key(
         "What happens when it gives no plan: fail, or use a plan from planrun's patterns.", "fail"
     )
@@ -218,7 +229,56 @@ class Limits(Written):
     max_tokens: Positive | None = key("How many tokens models may use in one run.", 200000)
     max_usd: Amount | None = key("How much models may cost in one run, in US dollars.", 2.5)
     max_turns: Positive | None = key("How often models may be asked in one run.", 12)
+    output_bytes: Annotated[int, Field(ge=256, le=1_000_000)] | None = key(
+        "How much of the output of a failed step, or of a tool, a model gets at most.", 8000
+    )
+    summary_chars: Annotated[int, Field(ge=100, le=100_000)] | None = key(
+        "How long the report of an agent may be.", 2000
+    )
     locks: Slots | None = key("How many steps may have a lock at the same time. Left out: one.", {"db": 2})
+
+
+class Rounds(Written):
+    """How often a run repeats what failed for passing reasons, and how long it waits before."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    rounds: Annotated[int, Field(ge=1, le=100)] | None = key("How many rounds at most. Left out: 2.", 3)
+    pause: Delay | None = key("How long to wait before each. Left out: one minute.", "30s")
+
+
+class Resume(Written):
+    """How a run goes on by itself."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    auto: bool | Rounds | None = key(
+        "Whether steps that failed for passing reasons are repeated; `true`: two rounds, a minute apart.",
+        {"rounds": 3, "pause": "30s"},
+    )
+
+
+class Hook(Written):
+    """A command before or after each step that starts a process."""
+
+    run: FullText | None = key("A script for the shell, taken as it is.", "./ci/announce.sh")
+    exec: Argv | None = key("A program and its arguments, taken as they are.", ["./ci/announce", "step"])
+    timeout: Duration | None = key("How long it may take.", "30s")
+    on_failure: Literal["continue", "fail"] | None = key(
+        "What its failure means: it is noted, or the attempt fails.", "fail"
+    )
+
+
+Hooked = Hook | Annotated[list[Hook], Field(min_length=1)]
+
+
+class Hooks(Written):
+    """Commands before and after each step that starts a process."""
+
+    model_config = ConfigDict(json_schema_extra=_FILLED)  # type: ignore[typeddict-item]
+
+    before_step: Hooked | None = key("Before each attempt.", {"run": "echo begin"})
+    after_step: Hooked | None = key("After each attempt, however it ended.", {"run": "echo end"})
 
 
 class Plan(Written):
@@ -268,6 +328,12 @@ class Plan(Written):
     search: Search | None = key(
         "How planrun searches a way to a goal by itself, and what it may use besides the steps.",
         {"goal": "published", "algorithm": "astar"},
+    )
+    hooks: Hooks | None = key(
+        "Commands before and after each step that starts a process.", {"after_step": {"run": "./ci/note.sh"}}
+    )
+    resume: Resume | None = key(
+        "How a run goes on by itself after failures for passing reasons.", {"auto": True}
     )
     containers: Annotated[dict[str, SharedContainer], Keys(ID_PATTERN)] | None = key(
         "Containers that several steps share, by name.", {"build": {"image": "node:22"}}

@@ -342,6 +342,10 @@ class Backoff(Written):
     jitter: Annotated[float, Field(ge=0, le=1)] | None = key(
         "The share of the wait that is drawn at random.", 0.1
     )
+    delays: Annotated[list[Delay], Field(min_length=1)] | None = key(
+        "The waits one after the other, in place of `initial`, `factor` and `max`; the last one again.",
+        ["5s", "15s", "30s"],
+    )
 
 
 class RetryPolicy(Written):
@@ -504,8 +508,9 @@ class Step(Written):
     container: Text | Container | None = key(
         "The container it runs in: its image, or a mapping. An empty image: none.", {"image": "python:3.12"}
     )
-    rollback: Rollback | None = key(
-        "The action that undoes it when the run fails after it completed.", {"run": "./scripts/yank.sh"}
+    rollback: Rollback | Annotated[list[Rollback], Field(min_length=1)] | None = key(
+        "The action that undoes it when the run fails after it completed, or several, undone in reverse order.",
+        {"run": "./scripts/yank.sh"},
     )
     reversible: bool | None = key(
         "Whether its effects can be undone, for policies. Left out: whether it has a `rollback`.",

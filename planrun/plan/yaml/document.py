@@ -15,7 +15,7 @@ import sys
 
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
 from planrun.plan.tables import OBJECTS
-from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.file import BOUNDS, read_source
 from planrun.plan.yaml.library import parser
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 from planrun.plan.yaml.text import after_end, decode, directive, explain
@@ -209,6 +209,7 @@ class _Reading:
         stack: list[tuple[Any, ...]] = []
         count = 0
         checkpoint = _STRIDE
+        most_deep = BOUNDS.depth or MAX_DEPTH
         while True:
             event = get_event()
             kind = event.__class__
@@ -234,7 +235,7 @@ class _Reading:
                 node, size, levels = self._alias(event)
                 count += size
                 deepest = max(deepest, len(stack) + levels)
-                if deepest > MAX_DEPTH:
+                if deepest > most_deep:
                     raise self._too_deep(event)
             elif kind is mapping_end or kind is sequence_end:
                 if len(values) > MAX_ENTRIES:
@@ -280,7 +281,7 @@ class _Reading:
             else:
                 self._start(node)
             if kind is mapping or kind is sequence:
-                if len(stack) >= MAX_DEPTH:
+                if len(stack) >= most_deep:
                     raise self._too_deep(event)
                 stack.append((current, values, keys, key, anchor, deepest))
                 current = node
@@ -452,7 +453,7 @@ class _Reading:
         return self._stop("E021", message, event)
 
     def _too_deep(self, event: Any) -> _StopError:
-        return self._stop("E012", f"nested more than {MAX_DEPTH} levels deep", event)
+        return self._stop("E012", f"nested more than {BOUNDS.depth or MAX_DEPTH} levels deep", event)
 
 
 def events(text: str) -> Callable[[], Any]:

@@ -10,6 +10,16 @@ from planrun.errors import InvalidPlan
 from planrun.sha256 import sha256
 
 MAX_BYTES = 8 * 1024 * 1024
+
+
+class BOUNDS:
+    """The limits of plan files, which the settings of a project may change: `planrun.plan.project`."""
+
+    size = 0  # bytes; 0: MAX_BYTES
+    depth = 0  # levels of lists and mappings; 0: planrun.plan.yaml.document.MAX_DEPTH
+    steps = 0  # 0: as many as the plan says
+
+
 _BLOCK = 65536  # larger ones cost a mapping each, which no usual plan fills
 
 _KINDS = (
@@ -33,7 +43,7 @@ _REASONS = {
 
 
 def read_source(path: str, noun: str = "plan") -> bytes:
-    """Read a plan file, or another one that `noun` names, of at most 8 MiB in constant memory, at once or not at all.
+    """Read a plan file, or another one that `noun` names, of limited size in constant memory, at once or not at all.
 
     Raises InvalidPlan with one Problem for everything but a readable regular file.
     """
@@ -61,8 +71,13 @@ def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
         if is_kind(status.st_mode):
             hint = "name a file in it" if is_kind is stat.S_ISDIR else ""
             raise refusal("E002", f"the {noun} must be a regular file, got {what}", path, hint)
-    if status.st_size > MAX_BYTES:
+    if status.st_size > _most(noun):
         raise too_large(path, noun)
+
+
+def _most(noun: str) -> int:
+    """Return how many bytes a file may have: only that of plans is a setting."""
+    return (BOUNDS.size if noun == "plan" else 0) or MAX_BYTES
 
 
 def _read_all(fd: int, path: str, noun: str) -> bytes:
@@ -71,15 +86,18 @@ def _read_all(fd: int, path: str, noun: str) -> bytes:
     size = 0
     while block := os.read(fd, _BLOCK):  # files of /proc say size 0 and go on
         size += len(block)
-        if size > MAX_BYTES:
+        if size > _most(noun):
             raise too_large(path, noun)
         blocks.append(block)
     return b"".join(blocks)
 
 
 def too_large(path: str, noun: str = "plan") -> InvalidPlan:
-    """Return the error for a file of more than 8 MiB."""
-    return refusal("E003", f"the {noun} is larger than {MAX_BYTES >> 20} MiB", path)
+    """Return the error for a file of too many bytes."""
+    most = _most(noun)
+    shown = f"{most >> 20} MiB" if most % (1 << 20) == 0 else f"{most >> 10} KiB"
+    hint = "" if most == MAX_BYTES else "`limits: {plan_size: SIZE}` in .planrun.yml sets the limit"
+    return refusal("E003", f"the {noun} is larger than {shown}", path, hint)
 
 
 def refusal(code: str, message: str, path: str, hint: str = "") -> InvalidPlan:

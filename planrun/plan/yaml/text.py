@@ -6,7 +6,7 @@ Explains the errors of the YAML reader so that the user can fix them.
 from __future__ import annotations
 
 from planrun.plan.problems import Problem
-from planrun.plan.yaml.file import MAX_BYTES, too_large
+from planrun.plan.yaml.file import BOUNDS, MAX_BYTES, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _HARMFUL = "".join(
 
 def decode(data: bytes, file: str) -> tuple[str | None, list[Problem]]:
     """Return the text without a byte order mark, or None with the first thing that keeps it from being read."""
-    if len(data) > MAX_BYTES:
+    if len(data) > max(BOUNDS.size, MAX_BYTES):
         return None, list(too_large(file).problems)
     if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
         return None, [_not_utf8(file, "the file is UTF-16 or UTF-32", 1, 1)]

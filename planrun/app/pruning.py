@@ -1,0 +1,125 @@
+"""Delete finished runs: by `planrun prune`, and after a run by the settings of the project."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from planrun.app.inspect import known_runs, read_beside, read_run
+from planrun.errors import InvalidInput, InvalidPlan
+from planrun.model.events import RollbackStarted, RunEnded, RunEnding
+from planrun.model.record import Record
+from planrun.model.rollback import owes
+from planrun.records import queuefile
+from planrun.records.lock import WorkspaceLock
+from planrun.records.rundir import HOME, RUNS
+from planrun.reports.facts import epoch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PRUNED = ".pruned"
+"""Prefix of a run's folder while it is deleted: a half-deleted run must not be listed."""
+
+
+class Stays(Record):
+    """A run beyond the newest ones that is kept, and why."""
+
+    run: str
+    why: str
+
+
+class Pruned(Record):
+    """The result: how many of the newest runs were kept, which others were kept, which were deleted."""
+
+    kept: int
+    stays: tuple[Stays, ...] = ()
+    removed: tuple[str, ...] = ()
+    size: int = 0  # bytes of what was removed, or would be
+
+
+def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Pruned:
+    """Delete all runs but the `keep` newest; with `older_than` only those whose ledger is so many seconds old.
+
+    `dry_run`: delete nothing. Raises InvalidInput, also when a run holds the workspace, and RecordsLost.
+    """
+    names = known_runs()
+    if len(names) <= keep:
+        return Pruned(kept=len(names))
+    lock = WorkspaceLock(HOME)
+    lock.acquire(f"run -, process {os.getpid()} on {os.uname().nodename}, since it deletes old runs")
+    try:
+        _sweep()
+        stays: list[Stays] = []
+        removed: list[str] = []
+        size = 0
+        queued = _queued()
+        for name in names[keep:]:
+            folder = os.path.join(HOME, RUNS, name)
+            why = "it is in the queue" if name.encode() in queued else _reason(name, older_than)
+            if why:
+                stays.append(Stays(run=name, why=why))
+                continue
+            size += _size(folder)
+            removed.append(name)
+            if not dry_run:
+                remove(folder, name)
+        return Pruned(kept=keep, stays=tuple(stays), removed=tuple(removed), size=size)
+    finally:
+        lock.release()
+
+
+def _reason(name: str, older_than: float) -> str:
+    """Return why a run is kept, "" for one that can be deleted."""
+    try:
+        reading, going = read_beside(name)
+        ended = reading.events[-1] if reading.events else None
+        if going:
+            return "it is running"
+        if reading.condition != "intact" or not isinstance(ended, RunEnded):
+            return "it did not end; to continue: planrun resume"
+        if older_than and time.time() - epoch(ended.at) < older_than:
+            return "it is too recent"
+        # Only a run that was ended early or rolled back can have pending cleanup; only then its plan is read.
+        cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
+        if cut and owes(read_run(name, cache=True).state):
+            return f"it has pending cleanup: planrun finalize {name}"
+    except (InvalidInput, InvalidPlan, ValueError):
+        return "its records cannot be read"
+    return ""
+
+
+def _queued() -> bytes:
+    try:
+        with open(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE), "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def remove(folder: str, name: str) -> None:
+    """Delete a run: first its name, so that no half-deleted run is listed, then its content."""
+    gone = os.path.join(os.path.dirname(os.path.dirname(folder)), f"{PRUNED}-{name}")
+    try:
+        os.rename(folder, gone)
+        shutil.rmtree(gone)
+    except OSError as error:
+        raise InvalidInput(f"cannot remove {folder}: {error.strerror}") from None
+
+
+def _sweep() -> None:
+    """Finish a deletion that was killed."""
+    for name in os.listdir(HOME):
+        if name.startswith(f"{PRUNED}-"):
+            shutil.rmtree(os.path.join(HOME, name), ignore_errors=True)
+
+
+def _size(folder: str) -> int:
+    return sum(os.lstat(path).st_size for path in _files(folder))
+
+
+def _files(folder: str) -> Iterator[str]:
+    for parent, _folders, files in os.walk(folder):
+        yield from (os.path.join(parent, name) for name in files)
