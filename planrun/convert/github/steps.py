@@ -117,6 +117,9 @@ class StepMaking:
         own_id = text_of(members.get("id")).lower()
         env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
+        if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
+            yield from self.make(scripted, position)
+            return
         if "uses" in members:
             action = self._composite(node, names)
             if action is not None:

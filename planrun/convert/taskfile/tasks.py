@@ -74,6 +74,7 @@ class Emission:
         self.tasks = tasks
         self.aliases = aliases
         self.lost = lost
+        self.is_choice = False  # whether a run takes one of several tasks: only those without steps before are shared
         self._done: dict[object, list[str]] = {}
         self._open: list[object] = []
 
@@ -87,16 +88,22 @@ class Emission:
         known = self.tasks.get(name)
         if known is None:
             return self._missing(name, call, entry, source)
-        key = (name, tuple(sorted((key, value.text) for key, value in call.given.items())))
+        key: tuple[object, ...] = (
+            name,
+            tuple(sorted((key, value.text) for key, value in call.given.items())),
+        )
+        if self.is_choice:
+            key = (*key, parent, *entry)
         done = self._done.get(key)
-        if done is not None and (not parent or text_of(known.node.get("run")) == "once"):
+        if done is not None and (not parent or self.is_choice or text_of(known.node.get("run")) == "once"):
             return done
         if key in self._open or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
             found = source.reader.found
             found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
             return entry
         self._open.append(key)
-        preferred = f"{parent}.{name}" if done is not None else name
+        is_copy = done is not None or (self.is_choice and bool(parent or entry))
+        preferred = f"{parent or entry[-1]}.{name}" if is_copy else name
         ends = Task(self, name, known, call.given).emit(self.plan.name(preferred.replace(":", ".")), entry)
         self._open.pop()
         self._done[key] = ends
@@ -223,8 +230,10 @@ class Task:
             name = text_of(node) or text_of(node.get("name"))
             if name in self.scope.given or name in self.scope.own or name in self.scope.shared:
                 continue
-            fragment: dict[str, object] = {"type": "string", "required": True}
             values = self.reader.texts(node.get("enum"), "`enum`") if node.kind == MAPPING else []
+            fragment: dict[str, object] = {"type": "string", "required": True}
+            if self.emission.is_choice:  # other tasks do not need it
+                fragment, values = {"type": "string", "default": ""}, ["", *values] if values else []
             if values:
                 fragment["enum"] = list(dict.fromkeys(values))
             if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
