@@ -109,6 +109,12 @@ _VERSIONS: Mapping[str, tuple[str, str]] = {
     "actions-rs/toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
     "actions-rust-lang/setup-rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
 }
+# Actions that install the tools which an input names, and the programs of tools with other names.
+INSTALLERS = frozenset((
+    "taiki-e/install-action", "baptiste0928/cargo-install", "dtolnay/install", "taiki-e/cache-cargo-install-action",
+    "cargo-bins/cargo-binstall",
+))  # fmt: skip
+_PROGRAMS = {"nextest": "cargo-nextest", "protoc": "protoc", "mdbook": "mdbook"}
 _SIMPLE = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)*\Z")
 _PYTHON = re.compile(r"(?:pypy-?)?\d+(?:\.\d+)*(?:\.x)?(?:t|-dev)?\Z")
 SETUP_PYTHON = """\
@@ -294,6 +300,8 @@ class Actions:
                 step = DraftStep(name)
                 step.make_abstract(self.found.refuse(why.code, why.message, uses, name))
                 return step
+        if action.lower() in INSTALLERS:
+            return self._installed(action, uses, name)
         if action == "re-actors/alls-green":
             return self._green(uses, name)
         if action in PUBLISHERS:
@@ -336,6 +344,35 @@ class Actions:
         made.keys = {name: node.keys.get(name, uses) for name in members}
         return made
 
+    def _installed(self, action: str, uses: Node, name: str) -> DraftStep:
+        """Return the check that the tools which an action installs are there."""
+        key = next(key for key in ("tool", "tools", "crate", "packages", "pkg", "") if not key or key in self.inputs)
+        asked = text_of(self.inputs.get(key)) or action.rpartition("/")[2]
+        names = [each.partition("@")[0] for each in re.split(r"[,\s]+", asked) if each]
+        step = DraftStep(name)
+        if not all(re.fullmatch(r"[A-Za-z0-9._-]+", each) for each in names):
+            note = self.found.refuse(f"uses:{action}", f"which tools {action} installs is worked out", uses, name)
+            step.make_abstract(note)
+            return step
+        programs = [_PROGRAMS.get(each, each) for each in names]
+        self.found.differs("setup", f"{action} is not run: {' and '.join(programs)} must be there", uses)
+        self._check_programs(step, programs)
+        return step
+
+    def _check_programs(self, step: DraftStep, programs: list[str]) -> None:
+        """Let a step check that programs are there."""
+        if self.job.is_whole or self.job.is_contained:
+            lines = [
+                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
+                for name in programs
+            ]
+            step.keys["run"] = "".join(lines)
+            step.is_raw = True
+        else:
+            step.keys["validate"] = [{"commands_on_path": programs}]
+        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
+            step.keys["shell"] = "sh -e"
+
     def _refused(self, action: str, uses: Node, name: str) -> DraftStep:
         code, message = f"uses:{action}", f"the action {action} cannot run here"
         if self.unfit:
@@ -372,15 +409,8 @@ class Actions:
             self.found.differs("setup", message, uses)
         if setup.script:
             self._scripted(step, setup, node)
-        elif self.job.is_whole or self.job.is_contained:
-            lines = [
-                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
-                for name in setup.programs
-            ]
-            step.keys["run"] = "".join(lines)
-            step.is_raw = True
         else:
-            step.keys["validate"] = [{"commands_on_path": setup.programs}]
+            self._check_programs(step, setup.programs)
         if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
             step.keys["shell"] = "sh -e"
         return step

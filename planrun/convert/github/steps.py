@@ -20,6 +20,7 @@ from planrun.convert.github.texts import (
     exported_names,
     is_shell,
     possible_names,
+    renamed_outputs,
     script,
     template,
     written_outputs,
@@ -239,6 +240,7 @@ class StepMaking:
     def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
         """Give a step its script and surroundings; raises UntranslatableError."""
         check_commands(text)
+        text, step.renamed = renamed_outputs(text)
         shell = self._shell(node)
         variables = Variables()
         for level in (
