@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.github.workflow import convert_workflow
+from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
 from planrun.convert.reader import EVERYTHING, Finding, Findings
 from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
@@ -130,7 +131,7 @@ if TYPE_CHECKING:
 
     Converter = Callable[[Node, Findings, Collection[str]], DraftPlan]
 
-SOURCES = ("github", "taskfile", "dagu")
+SOURCES = ("github", "gitlab", "taskfile", "dagu", "make", "just")
 
 
 class Order(Record):
@@ -162,6 +163,8 @@ def convert(order: Order) -> Converted:
     foreign = None if order.source else foreign_file(data, order.file)
     if foreign is not None and not foreign.source:
         raise InvalidInput(_no_converter(order.file, foreign.tool))
+    if "gitlab" in (order.source, foreign.source if foreign else ""):
+        data = prepared(data)
     root, problems, complete = read_tree(data, order.file, "file")
     if root is None or problems or not complete:
         raise InvalidPlan(problems, sources={order.file: data})
@@ -216,4 +219,6 @@ def _converter(source: str) -> Converter:
         return convert_workflow
     if source == "taskfile":
         return convert_taskfile
+    if source == "gitlab":
+        return convert_pipeline
     return convert_dag

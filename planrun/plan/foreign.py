@@ -63,7 +63,7 @@ _ACTION = _of(
     "GitHub actions by themselves; convert the workflow that uses it",
     "convert the workflow that uses it: planrun convert .github/workflows/ci.yml",
 )
-_GITLAB = _of("a GitLab CI file", "GitLab CI")
+_GITLAB = Foreign(name="a GitLab CI file", tool="GitLab CI files", source="gitlab")
 _CIRCLECI = _of("a CircleCI config", "CircleCI")
 _AZURE = _of("an Azure Pipelines file", "Azure Pipelines")
 _DRONE = _of("a Drone pipeline", "Drone")
