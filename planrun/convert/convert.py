@@ -12,6 +12,7 @@ from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
 from planrun.convert.reader import EVERYTHING, Finding, Findings
+from planrun.convert.recipes.makefile import convert_makefile
 from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.plantext import entry_text, plan_text
@@ -21,7 +22,8 @@ from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import Node
+from planrun.plan.yaml.node import SCALAR, Node
+from planrun.plan.yaml.text import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,6 +165,9 @@ def convert(order: Order) -> Converted:
     foreign = None if order.source else foreign_file(data, order.file)
     if foreign is not None and not foreign.source:
         raise InvalidInput(_no_converter(order.file, foreign.tool))
+    source = order.source or (foreign.source if foreign else "")
+    if source in ("make", "just"):
+        return _of_lines(order, source, data)
     if "gitlab" in (order.source, foreign.source if foreign else ""):
         data = prepared(data)
     root, problems, complete = read_tree(data, order.file, "file")
@@ -177,6 +182,11 @@ def convert(order: Order) -> Converted:
         )
     found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
+    return _converted(order, source, draft, found, root)
+
+
+def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, root: Node) -> Converted:
+    """Return a draft as the text of a plan, with all findings."""
     if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
         found.refuse("shape", "the file has no command that a step could run", root)
     text = "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
@@ -187,6 +197,16 @@ def convert(order: Order) -> Converted:
         text=text,
         steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
+
+
+def _of_lines(order: Order, source: str, data: bytes) -> Converted:
+    """Convert a file that is no YAML."""
+    text, problems = decode(data, order.file)
+    if text is None:
+        raise InvalidPlan(problems, sources={order.file: data})
+    found = Findings(order.file, order.accepted)
+    draft = convert_makefile(text, found, order.jobs)
+    return _converted(order, source, draft, found, Node(SCALAR, "", 1, 1))
 
 
 def _check_accepted(order: Order, found: Findings) -> None:

@@ -32,7 +32,7 @@ def value_of(name: str, known: Mapping[str, str]) -> str:
     return f"default(env.{name}, {otherwise})"
 
 
-_CLASSES = (("\\d", "[0-9]"), ("\\w", "[A-Za-z0-9_]"), ("\\s", "[[:space:]]"), ("\\/", "/"), ("\\-", "-"))
+_CLASSES = (("\\d", "[0-9]"), ("\\w", "[A-Za-z0-9_]"), ("\\s", "[[:space:]]"), ("\\/", "/"), ("\\-", "-"), ("(?:", "("))
 _PORTABLE = re.compile(r"(?:[^\\(]|\\[./+*?()\[\]{}|^$-]|\((?!\?))*")
 CHECK = "conditions"
 
@@ -125,9 +125,11 @@ class _Parser:
         second = self.take()
         if sign in ("==", "!="):
             return f"{first} {sign} {self.operand(second)}"
-        if second["regex"] is None:
+        quoted_form = re.fullmatch(r"/(.+)/([a-z]*)", second["double"] or second["single"] or "")
+        if second["regex"] is None and quoted_form is None:
             raise self.wrong()
-        found = self.matched(first, second["regex"], second["flags"])
+        pattern, flags = quoted_form.groups() if quoted_form else (second["regex"], second["flags"])
+        found = self.matched(first, pattern, flags)
         return found if sign == "=~" else f"not ({found})"
 
     def operand(self, token: re.Match[str]) -> str:

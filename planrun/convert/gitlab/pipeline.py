@@ -388,7 +388,7 @@ class Job:
             self.found.differs("artifacts", message, self.place("artifacts"))
             if self.reader.mapping(artifacts.get("reports"), "`reports`").get("dotenv") is not None:
                 raise UntranslatableError("dotenv", "a report with variables for later jobs")
-        if fit and self.plan.claim(step.id, fit):
+        if fit and self.members.get("parallel") is None and self.plan.claim(step.id, fit):
             step.keys["produces"] = [{"path": fit, "when": "present"}]
         self._retry(step)
         span = text_of(self.members.get("timeout"))
