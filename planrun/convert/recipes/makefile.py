@@ -67,7 +67,7 @@ class Rule(Record):
 class Makefile:
     """One Makefile with what it includes."""
 
-    def __init__(self, text: str, found: Findings) -> None:
+    def __init__(self, found: Findings) -> None:
         self.found = found
         self.plan = DraftPlan()
         self.place = Node(SCALAR, "", 1, 1)
@@ -81,13 +81,18 @@ class Makefile:
         self.current: list[str] = []
         self.is_pattern = False
         self.files = 0
-        self._read(text, found.file)
+        self.doubt = ""  # why it is not known whether make reads the lines that are being read
+        self.unsure = ""  # why nothing of the file is certain
+
+    def read(self, text: str) -> None:
+        """Read the file; raises UntranslatableError."""
+        self._read(text, self.found.file)
 
     # Reading.
 
     def _read(self, text: str, file: str) -> None:
         lines = text.replace("\r\n", "\n").split("\n")
-        active: list[list[bool]] = []  # of each open condition: whether it holds now, and whether one has held
+        active: list[list[bool | str]] = []  # of each open condition: whether it holds now, whether one has held, a doubt
         at = 0
         while at < len(lines):
             number, line = at + 1, lines[at]
@@ -107,6 +112,7 @@ class Makefile:
             place = Node(SCALAR, "", number, 1)
             if match := _DIRECTIVE.match(stripped):
                 self._condition(match[1], match[2], active, place)
+                self.doubt = next((str(state[2]) for state in active if state[2]), "")
             elif not all(state[0] for state in active):
                 if stripped.startswith("define "):
                     at = _end_of(lines, at)
@@ -115,9 +121,12 @@ class Makefile:
                 self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), place)
                 at = end
             else:
-                self._statement(stripped, line, place, file)
+                try:
+                    self._statement(stripped, place, file)
+                except DynamicError as why:
+                    self.unsure = self.unsure or ("" if self.doubt else why.message)
 
-    def _statement(self, text: str, line: str, place: Node, file: str) -> None:
+    def _statement(self, text: str, place: Node, file: str) -> None:
         self.place = self.expander.place = place
         word, _, rest = text.partition(" ")
         rest = rest.strip()
@@ -149,6 +158,9 @@ class Makefile:
         expander = self.expander
         name = expander.text(name, "a name")
         earlier = expander.known.get(name)
+        if self.doubt or (earlier is not None and earlier.unknown and sign == "+="):
+            expander.known[name] = Variable(unknown=self.doubt or (earlier.unknown if earlier else ""), place=place)
+            return
         if sign == "?=" and earlier is not None:
             return
         if sign == "?=":
@@ -166,7 +178,7 @@ class Makefile:
             try:
                 pieces = tuple(expander.expand(value))
             except DynamicError as why:
-                expander.known[name] = Variable(text=f"$(error {why.message})", place=place)
+                expander.known[name] = Variable(unknown=why.message, place=place)
                 return
             finally:
                 expander.is_recipe = before
@@ -194,7 +206,7 @@ class Makefile:
             names = self.expander.text(rest, "an included file").split()
         except DynamicError as why:
             if not is_optional:
-                raise
+                self.unsure = why.message
             self.found.differs("include", f"{why.message}: what it includes is left out", place)
             return
         for name in names:
@@ -202,7 +214,8 @@ class Makefile:
             self.files += 1
             if not os.path.isfile(path):
                 if not is_optional:
-                    raise UntranslatableError("include", f"{file}:{place.line}: the included file {name} is not there")
+                    self.unsure = f"the included file {name} is not there"
+                    continue
                 self.found.differs("include", f"the file {name} is not there, and is left out", place)
                 continue
             if self.files > MAX_FILES:
@@ -215,7 +228,7 @@ class Makefile:
             self._read(text, path)
             self.current = []
 
-    def _condition(self, word: str, rest: str, active: list[list[bool]], place: Node) -> None:
+    def _condition(self, word: str, rest: str, active: list[list[bool | str]], place: Node) -> None:
         self.place = self.expander.place = place
         if word == "endif":
             if not active:
@@ -228,12 +241,23 @@ class Makefile:
             state = active[-1]
             again = _DIRECTIVE.match(rest)
             outer = all(each[0] for each in active[:-1])
-            state[0] = not state[1] and (again is None or (outer and self._holds(again[1], again[2])))
+            if state[2]:
+                return  # every branch is read, and nothing in it is certain
+            state[0] = not state[1] and outer
+            if state[0] and again is not None:
+                state[0], state[2] = self._asked(again[1], again[2])
             state[1] = state[1] or state[0]
             return
         outer = all(each[0] for each in active)
-        holds = outer and self._holds(word, rest)
-        active.append([holds, holds or not outer])
+        holds, doubt = self._asked(word, rest) if outer else (False, "")
+        active.append([holds, holds or not outer, doubt])
+
+    def _asked(self, word: str, rest: str) -> tuple[bool, str]:
+        """Return whether a condition holds; with a doubt its lines are read, and nothing in them is certain."""
+        try:
+            return self._holds(word, rest), ""
+        except DynamicError as why:
+            return True, f"the condition in line {self.place.line} decides it, and {why.message}"
 
     def _holds(self, word: str, rest: str) -> bool:
         if word in ("ifdef", "ifndef"):
@@ -245,14 +269,16 @@ class Makefile:
                 self.found.differs("unset", message, self.place)
             return is_set is (word == "ifdef")
         one, other = _compared(rest)
-        try:
-            same = self.expander.text(one, "a condition") == self.expander.text(other, "a condition")
-        except DynamicError as why:
-            raise UntranslatableError("conditional", f"line {self.place.line}: {why.message}") from None
+        same = self.expander.text(one, "it") == self.expander.text(other, "it")
         return same is (word == "ifeq")
 
     def _rule(self, text: str, colon: int, place: Node) -> None:
-        targets = self.expander.text(text[:colon], "a target").split()
+        try:
+            targets = self.expander.text(text[:colon], "a target").split()
+        except DynamicError as why:
+            self.current = [""]  # its lines are read, and belong to nothing
+            self.found.differs("make", f"a rule is left out, whose targets are known to make alone: {why.message}", place)
+            return
         is_double = text[colon : colon + 2] == "::"
         rest = text[colon + (2 if is_double else 1) :].strip()
         own = _ASSIGNED.match(rest.removeprefix("export ").removeprefix("private ").removeprefix("override "))
@@ -263,7 +289,7 @@ class Makefile:
             return
         rest, semicolon, recipe = rest.partition(";")
         parts = rest.split(":")
-        unfit = "it has a double colon" if is_double else "its prerequisites are static patterns" if len(parts) > 2 else ""
+        unfit = self.doubt or ("it has a double colon" if is_double else "") or ( "its prerequisites are static patterns" if len(parts) > 2 else "")
         pattern = ""
         if len(parts) == 2:
             pattern, rest = self.expander.text(parts[0], "a pattern").strip(), parts[1]
@@ -425,8 +451,8 @@ class Makefile:
 
     def _by_make(self, name: str, rule: Rule) -> str:
         """Return why make itself has to run a target; "" where its recipe is known."""
-        if rule.unfit:
-            return rule.unfit
+        if rule.unfit or self.unsure:
+            return rule.unfit or self.unsure
         if rule.variables and any(self._rule_of(each) is not None for each in rule.needs):
             return "it sets variables for the targets that it needs"
         for need in rule.needs:
@@ -579,8 +605,10 @@ def _signs(pieces: list[Piece]) -> tuple[list[Piece], str]:
 
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
+    makefile = Makefile(found)
     try:
-        return Makefile(text, found).convert(jobs)
+        makefile.read(text)
+        return makefile.convert(jobs)
     except UntranslatableError as why:
-        found.refuse(why.code, why.message, Node(SCALAR, "", 1, 1))
+        found.refuse(why.code, why.message, makefile.expander.place)
         return DraftPlan()

@@ -28,9 +28,10 @@ MAX_TEXT = 100_000
 
 
 class Variable(Record):
-    """A variable: its text as it stands, or the pieces that it was when it was read."""
+    """A variable: its text as it stands, or the pieces that it was when it was read; `unknown`: why it is not known."""
 
     text: str = ""
+    unknown: str = ""
     pieces: tuple[Piece, ...] | None = None
     place: Node | None = None
 
@@ -109,6 +110,8 @@ class Expander:
         variable = self.known.get(name)
         if variable is None:
             return self._unknown(name)
+        if variable.unknown:
+            raise DynamicError(f"`{name}`: {variable.unknown}")
         if variable.pieces is not None:
             return self._param(name, list(variable.pieces), is_whole=True)
         if name in self._open or len(self._open) > MAX_NESTING:
