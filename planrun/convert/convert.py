@@ -12,6 +12,7 @@ from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
 from planrun.convert.reader import EVERYTHING, Finding, Findings
+from planrun.convert.recipes.justfile import convert_justfile
 from planrun.convert.recipes.makefile import convert_makefile
 from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
@@ -205,7 +206,7 @@ def _of_lines(order: Order, source: str, data: bytes) -> Converted:
     if text is None:
         raise InvalidPlan(problems, sources={order.file: data})
     found = Findings(order.file, order.accepted)
-    draft = convert_makefile(text, found, order.jobs)
+    draft = (convert_makefile if source == "make" else convert_justfile)(text, found, order.jobs)
     return _converted(order, source, draft, found, Node(SCALAR, "", 1, 1))
 
 
