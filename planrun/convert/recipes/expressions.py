@@ -7,7 +7,18 @@ import re
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import NAME, SAFE, DynamicError, Param, Piece, Read, plain, script_of
+from planrun.convert.recipes.scripts import (
+    NAME,
+    SAFE,
+    DynamicError,
+    Param,
+    Piece,
+    Read,
+    lines_of,
+    plain,
+    script_of,
+    shell_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +179,7 @@ class Evaluator:
         if name in ("env", "env_var", "env_var_or_default"):
             return self._environment(args)
         if name in _HERE:
-            return [Read(name="PWD")]
+            return [Read(name="PLANRUN_WORKSPACE")]
         if name in KNOWN and not args:
             if name in ("os", "arch", "os_family"):
                 self.found.differs("machine", f"`{name}()` is taken to be {KNOWN[name]}", self.place)
@@ -198,12 +209,8 @@ class Evaluator:
         if len(args) == 1:
             return [Read(name=name, lines=(f': "${{{name}?is not set}}"',))]
         otherwise = args[1]
-        param = all(isinstance(piece, str) for piece in otherwise)
-        text = "".join(str(piece) for piece in otherwise) if param else ""
-        escaped = re.sub(r'(["\\$`])', r"\\\1", text)
-        if not param:
-            raise DynamicError(f"the default of the variable {name} is worked out")
-        return [Read(name=name, lines=(f'{name}="${{{name}-{escaped}}}"',))]
+        lines = lines_of(otherwise)
+        return [Read(name=name, lines=(*lines, f'{name}="${{{name}-{shell_text(otherwise)}}}"'))]
 
 
 class _Parser:

@@ -64,8 +64,11 @@ class Order:
         self._emit(key, recipe)
         self._open.pop()
         self._done.add(key)
-        for other in recipe.after:
-            self._visit(other)
+        if recipe.after:  # just runs these, and what they need, again
+            before, self._done = self._done, set()
+            for other in recipe.after:
+                self._visit(other)
+            self._done = before
 
     def _emit(self, key: Key, recipe: Recipe) -> None:
         shared = self._shared.get((key, self._last))

@@ -140,7 +140,7 @@ class Expander:
 
     def _unknown(self, name: str) -> list[Piece]:
         if name in ("CURDIR", "PWD"):
-            return [Read(name="PWD")]
+            return [Read(name="PLANRUN_WORKSPACE")]
         if name in BUILT_IN:
             return [BUILT_IN[name]]
         if not NAME.match(name):
