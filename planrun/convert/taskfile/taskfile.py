@@ -10,7 +10,7 @@ import posixpath
 import re
 
 from planrun.convert.choice import choose, tell
-from planrun.convert.draft import DraftPlan
+from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.commands import Call, options_of
 from planrun.convert.taskfile.tasks import Emission, Known, Source
@@ -202,6 +202,11 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
             emission.call(Call(task=name, place=root.key("tasks")), [], source)
     else:
         _all(root, emission, source)
+    if not plan.steps and gathered.lost and not emission.tasks:
+        found.refuse("includes", f"all tasks are elsewhere: {next(iter(gathered.lost.values()))}", root.key("includes"))
+    if not plan.steps and emission.tasks and not found.is_refused:
+        name = (wanted or list(emission.tasks))[0]  # tasks that run nothing
+        plan.add(DraftStep(plan.name(name.replace(":", ".")), validate=[{"that": True}]))
     if "CLI_ARGS" in plan.params:
         plan.keys.setdefault("env", {})["CLI_ARGS"] = "${{ params.CLI_ARGS }}"
     return plan
