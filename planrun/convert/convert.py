@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
+from planrun.convert.dagu.subdags import documents, names_of
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
 from planrun.convert.reader import EVERYTHING, Finding, Findings
@@ -171,6 +172,8 @@ def convert(order: Order) -> Converted:
         return _of_lines(order, source, data)
     if "gitlab" in (order.source, foreign.source if foreign else ""):
         data = prepared(data)
+    if source == "dagu" and len(parts := documents(data)) > 1:
+        return _of_documents(order, parts)
     root, problems, complete = read_tree(data, order.file, "file")
     if root is None or problems or not complete:
         raise InvalidPlan(problems, sources={order.file: data})
@@ -198,6 +201,19 @@ def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, roo
         text=text,
         steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
+
+
+def _of_documents(order: Order, parts: Sequence[bytes]) -> Converted:
+    """Convert a Dagu file of several documents: the first, which runs the others."""
+    roots = []
+    for part in parts:
+        root, problems, complete = read_tree(part, order.file, "file")
+        if root is None or problems or not complete:
+            raise InvalidPlan(problems, sources={order.file: part})
+        roots.append(root)
+    found = Findings(order.file, order.accepted)
+    draft = convert_dag(roots[0], found, order.jobs, names_of(roots))
+    return _converted(order, "dagu", draft, found, roots[0])
 
 
 def _of_lines(order: Order, source: str, data: bytes) -> Converted:
