@@ -1,4 +1,4 @@
-"""Files without a task that runs by itself: all of their tasks in one plan, and a parameter that chooses one of them."""
+"""Files without a task that runs by itself: all tasks in one plan, and a parameter that chooses one of them."""
 
 from __future__ import annotations
 
@@ -45,5 +45,7 @@ def choose(plan: DraftPlan, ends: Mapping[str, list[str]]) -> str:
 
 def tell(found: Findings, param: str, why: str, place: Node) -> None:
     """Report that the plan has all tasks."""
-    message = f"{why}: the plan has all tasks, and `--param {param}=NAME` chooses one; --job converts single ones"
+    message = (
+        f"{why}: the plan has all tasks, and `--param {param}=NAME` chooses one; --job converts single ones"
+    )
     found.differs("task", message, place)

@@ -136,6 +136,7 @@ if TYPE_CHECKING:
     Converter = Callable[[Node, Findings, Collection[str]], DraftPlan]
 
 SOURCES = ("github", "gitlab", "taskfile", "dagu", "make", "just")
+_TOOLS = "GitHub Actions, GitLab CI, go-task, Dagu, make and just"
 
 
 class Order(Record):
@@ -181,9 +182,7 @@ def convert(order: Order) -> Converted:
         raise InvalidInput(f"{order.file} is a plan of planrun already")
     source = order.source or (foreign.source if foreign else source_of(root))
     if not source:
-        raise InvalidInput(
-            f"{order.file} does not look like a GitHub workflow, a Taskfile or a Dagu file; name its tool by --from"
-        )
+        raise InvalidInput(f"{order.file} looks like no file of {_TOOLS}; name its tool by --from")
     found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
     return _converted(order, source, draft, found, root)
@@ -239,7 +238,7 @@ def _check_accepted(order: Order, found: Findings) -> None:
 
 
 def _no_converter(file: str, tool: str) -> str:
-    return f"{file}: no converter for {tool} yet; planrun converts GitHub workflows, Taskfiles and Dagu files"
+    return f"{file}: no converter for {tool} yet; planrun converts files of {_TOOLS}"
 
 
 def source_of(root: Node) -> str:

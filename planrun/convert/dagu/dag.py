@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planrun.convert.dagu.subdags import Inlining
 from planrun.convert.dagu.steps import StepReading, hand_on, skips_on
+from planrun.convert.dagu.subdags import Inlining
 from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reader import Reader, UntranslatableError

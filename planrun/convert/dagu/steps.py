@@ -99,12 +99,22 @@ def _mail(_command: str, _text: str, config: Keys, reader: Reader) -> str:
     to = ", ".join(reader.texts(config.get("to"), "`to`"))
     body = config.text("message")
     kind = "text/html" if "<html" in body.lower() else "text/plain"
-    lines = [f"From: {config.text('from')}", f"To: {to}", f"Subject: {config.text('subject')}", f"Content-Type: {kind}; charset=utf-8"]
+    lines = [
+        f"From: {config.text('from')}",
+        f"To: {to}",
+        f"Subject: {config.text('subject')}",
+        f"Content-Type: {kind}; charset=utf-8",
+    ]
     text = "\n".join([*lines, "", body.rstrip("\n")])
     return f"sendmail -t <<{_INPUT}\n{text}\n{_INPUT}"
 
 
-_PROGRAMS: dict[str, Callable[[str, str, Keys, Reader], str]] = {"http": _http, "jq": _jq, "mail": _mail, "ssh": _ssh}
+_PROGRAMS: dict[str, Callable[[str, str, Keys, Reader], str]] = {
+    "http": _http,
+    "jq": _jq,
+    "mail": _mail,
+    "ssh": _ssh,
+}
 KINDS = frozenset(_PROGRAMS)
 """The executors that are known here."""
 
@@ -336,12 +346,16 @@ class StepReading:
         items = node.value if node is not None and node.kind == SEQUENCE else []
         texts = [text_of(item) for item in items]
         if not texts or any(not text or "$" in text or "`" in text for text in texts) or keys.has("output"):
-            raise UntranslatableError("sub-dag", "a step that runs another DAG for each of the items that a run finds")
+            raise UntranslatableError(
+                "sub-dag", "a step that runs another DAG for each of the items that a run finds"
+            )
         if name in self.inlining.dag.others:
             raise UntranslatableError("sub-dag", f"{name}, a DAG of this file, for each item")
         step.keys["matrix"] = {"item": texts, **({"max_parallel": most} if most else {})}
         step.keys["env"] = {**step.keys.get("env", {}), "ITEM": "${{ matrix.item }}"}
-        self.found.differs("sub-dag", f"the DAG {name} is run by Dagu for each item, which has to be there", keys.node)
+        self.found.differs(
+            "sub-dag", f"the DAG {name} is run by Dagu for each item, which has to be there", keys.node
+        )
         params = " ".join(self.reader.texts(keys.get("params"), "`params`")) if keys.has("params") else ""
         self._script(step, command_for(name, params or '"$ITEM"'), keys)
 
@@ -365,6 +379,10 @@ class StepReading:
             return
         if shell is not None and text_of(shell):
             step.keys["shell"] = text_of(shell)
+        self._commands(step, keys, script, command)
+
+    def _commands(self, step: DraftStep, keys: Keys, script: Node | None, command: Node | None) -> None:
+        """Give a step a script, or the words of a command."""
         if script is not None:
             text = text_of(script)
             if text_of(command):
@@ -483,8 +501,9 @@ class StepReading:
         self.found.differs("continue-on", message, node)
         lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?", "set -e"]
         if patterns:
-            lines[2], lines[5:7] = "{ (", [') 2>&1; echo $? > "$kept.code"; } | tee "$kept"', 'read -r code < "$kept.code"']  # fmt: skip
-            lines.insert(0, "kept=$(mktemp)\ntrap 'rm -f \"$kept\" \"$kept.code\"' EXIT")
+            lines[2] = "{ ("
+            lines[5:7] = [') 2>&1; echo $? > "$kept.code"; } | tee "$kept"', 'read -r code < "$kept.code"']
+            lines.insert(0, 'kept=$(mktemp)\ntrap \'rm -f "$kept" "$kept.code"\' EXIT')
         if codes:
             lines.append(f"case $code in {'|'.join(codes)}) exit 0 ;; esac")
         for pattern in patterns:

@@ -1,4 +1,4 @@
-"""Sub-DAGs: another document of the same file, or a file beside it, as steps in the plan; others are run by Dagu itself."""
+"""Sub-DAGs: another document of the file, or a file beside it, as steps of the plan; others are run by Dagu."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def documents(data: bytes) -> list[bytes]:
 
 def names_of(nodes: list[Node]) -> dict[str, Node]:
     """Return the documents behind the first by their names."""
-    return {text_of(node.get("name")): node for node in nodes[1:] if node.kind == MAPPING and node.get("name") is not None}
+    return {
+        text_of(node.get("name")): node
+        for node in nodes[1:]
+        if node.kind == MAPPING and node.get("name") is not None
+    }
 
 
 def command_for(name: str, params: str) -> str:
@@ -59,7 +63,11 @@ def beside(file: str, name: str) -> tuple[str, Node | None]:
             root, problems, complete = read_tree(read_source(whole, "file"), whole, "file")
         except PlanrunError:
             return "", None
-        return (whole, root) if root is not None and not problems and complete and root.kind == MAPPING else ("", None)
+        return (
+            (whole, root)
+            if root is not None and not problems and complete and root.kind == MAPPING
+            else ("", None)
+        )
     return "", None
 
 
@@ -78,7 +86,16 @@ class Inlining:
             found = found.of(path) if root is not None else found
         if root is None or self.dag.depth >= MAX_DEPTH:
             return None
-        for key in ("output", "parallel", "retrypolicy", "repeatpolicy", "continueon", "preconditions", "precondition", "env"):
+        for key in (
+            "output",
+            "parallel",
+            "retrypolicy",
+            "repeatpolicy",
+            "continueon",
+            "preconditions",
+            "precondition",
+            "env",
+        ):
             if keys.has(key):
                 raise UntranslatableError("sub-dag", f"a step that runs another DAG, with `{key}`")
         child = self.make(root, found, self.dag.depth + 1)
@@ -91,8 +108,10 @@ class Inlining:
             return {}
         if node.kind == MAPPING:
             return {name: text_of(value) for name, value in node.value.items()}
-        found = {}
-        for at, word in enumerate((each for text in reader.texts(node, "`params`") for each in shlex.split(text)), 1):
+        found: dict[str, str] = {}
+        for at, word in enumerate(
+            (each for text in reader.texts(node, "`params`") for each in shlex.split(text)), 1
+        ):
             name, sign, value = word.partition("=")
             found |= {name: value} if sign else {f"P{at}": word}
         return found

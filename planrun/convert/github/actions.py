@@ -346,12 +346,16 @@ class Actions:
 
     def _installed(self, action: str, uses: Node, name: str) -> DraftStep:
         """Return the check that the tools which an action installs are there."""
-        key = next(key for key in ("tool", "tools", "crate", "packages", "pkg", "") if not key or key in self.inputs)
+        key = next(
+            key for key in ("tool", "tools", "crate", "packages", "pkg", "") if not key or key in self.inputs
+        )
         asked = text_of(self.inputs.get(key)) or action.rpartition("/")[2]
         names = [each.partition("@")[0] for each in re.split(r"[,\s]+", asked) if each]
         step = DraftStep(name)
         if not all(re.fullmatch(r"[A-Za-z0-9._-]+", each) for each in names):
-            note = self.found.refuse(f"uses:{action}", f"which tools {action} installs is worked out", uses, name)
+            note = self.found.refuse(
+                f"uses:{action}", f"which tools {action} installs is worked out", uses, name
+            )
             step.make_abstract(note)
             return step
         programs = [_PROGRAMS.get(each, each) for each in names]

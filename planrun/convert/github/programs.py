@@ -145,7 +145,8 @@ def _login(inputs: Inputs) -> str:
         raise UntranslatableError("", "it has no user name and password")
     inputs.env["INPUT_PASSWORD"] = password
     where = f" {inputs.word(registry, 'registry')}" if registry else ""
-    return f"printf '%s' \"$INPUT_PASSWORD\" | docker login{where} --username {inputs.word(user, 'username')} --password-stdin"
+    login = f"docker login{where} --username {inputs.word(user, 'username')} --password-stdin"
+    return f"printf '%s' \"$INPUT_PASSWORD\" | {login}"
 
 
 def _build(inputs: Inputs) -> str:
@@ -172,7 +173,7 @@ def _build(inputs: Inputs) -> str:
     where = inputs.word(context, "context")
     return (
         f"{inputs.begin()}{text}{inputs.rest()} --metadata-file build-metadata.json {where}\n"
-        "digest=$(sed -n 's/.*\"containerimage.digest\": *\"\\([^\"]*\\)\".*/\\1/p' build-metadata.json)\n"
+        'digest=$(sed -n \'s/.*"containerimage.digest": *"\\([^"]*\\)".*/\\1/p\' build-metadata.json)\n'
         "rm -f build-metadata.json\n"
         'echo "digest=$digest" >> "$GITHUB_OUTPUT"'
     )
@@ -181,7 +182,9 @@ def _build(inputs: Inputs) -> str:
 def _release(inputs: Inputs) -> str:
     """A release and its files; one that is there gets the files."""
     _token(inputs, "token")
-    inputs.drop("fail_on_unmatched_files", "make_latest", "overwrite_files", "allowupdates", "omitbodyduringupdate")
+    inputs.drop(
+        "fail_on_unmatched_files", "make_latest", "overwrite_files", "allowupdates", "omitbodyduringupdate"
+    )
     tag = inputs.take("tag_name") or inputs.take("tag") or "${{ github.ref_name }}"
     name = inputs.take("name") or tag
     options = f" --title {inputs.word(name, 'name')}"
@@ -239,11 +242,11 @@ def _sarif(inputs: Inputs) -> str:
     inputs.drop("wait-for-processing", "checkout_path", "add-snippets", "matrix")
     file = inputs.word(inputs.take("sarif_file", "../results"), "sarif_file")
     category = inputs.take("category")
-    tool = f',"category":"%s"' if category else ""
+    tool = ',"category":"%s"' if category else ""
     value = f" {inputs.word(category, 'category')}" if category else ""
     return (
         f'file={file}\n[ ! -d "$file" ] || file=$(find "$file" -name "*.sarif" | head -n 1)\n'
-        f"ref=$(git symbolic-ref -q HEAD || echo \"$GITHUB_REF\")\n"
+        f'ref=$(git symbolic-ref -q HEAD || echo "$GITHUB_REF")\n'
         f'printf \'{{"commit_sha":"%s","ref":"%s","sarif":"%s"{tool}}}\' "$(git rev-parse HEAD)" "$ref" \\\n'
         f'  "$(gzip -c "$file" | base64 | tr -d "\\n")"{value} |\n'
         '  gh api --method POST "repos/{owner}/{repo}/code-scanning/sarifs" --input -'
@@ -254,7 +257,9 @@ def _pull_request(inputs: Inputs) -> str:
     _token(inputs, "token")
     inputs.drop("delete-branch", "committer", "sign-commits", "maintainer-can-modify", "git-token")
     branch = inputs.word(inputs.take("branch", "create-pull-request/patch"), "branch")
-    message = inputs.word(inputs.take("commit-message", "[create-pull-request] automated change"), "commit-message")
+    message = inputs.word(
+        inputs.take("commit-message", "[create-pull-request] automated change"), "commit-message"
+    )
     title = inputs.word(inputs.take("title", "Changes by create-pull-request action"), "title")
     body = inputs.take("body-path")
     text = f" --body-file {inputs.word(body, 'body-path')}" if body else ""
@@ -295,7 +300,9 @@ def _commit(inputs: Inputs) -> str:
 
 
 def _ssh(inputs: Inputs) -> str:
-    inputs.drop("timeout", "command_timeout", "debug", "fingerprint", "use_insecure_cipher", "protocol", "sync")
+    inputs.drop(
+        "timeout", "command_timeout", "debug", "fingerprint", "use_insecure_cipher", "protocol", "sync"
+    )
     host, user = inputs.take("host"), inputs.take("username", "root")
     port = inputs.take("port", "22")
     key, script = inputs.node("key"), inputs.node("script")
@@ -312,12 +319,15 @@ def _ssh(inputs: Inputs) -> str:
 
 
 def _trivy(inputs: Inputs) -> str:
-    inputs.drop("cache", "cache-dir", "skip-setup-trivy", "version", "token-setup-trivy", "limit-severities-for-sarif")
+    inputs.drop(
+        "cache", "cache-dir", "skip-setup-trivy", "version", "token-setup-trivy", "limit-severities-for-sarif"
+    )
     kind, target = inputs.take("scan-type", "image"), inputs.take("image-ref") or inputs.take("scan-ref", ".")
     text = f"trivy {inputs.word(kind, 'scan-type')}"
     for name, option in (
         ("format", "--format "), ("output", "--output "), ("exit-code", "--exit-code "), ("severity", "--severity "),
-        ("vuln-type", "--pkg-types "), ("scanners", "--scanners "), ("skip-dirs", "--skip-dirs "), ("timeout", "--timeout "),
+        ("vuln-type", "--pkg-types "), ("scanners", "--scanners "), ("skip-dirs", "--skip-dirs "),
+        ("timeout", "--timeout "),
         ("skip-files", "--skip-files "), ("trivyignores", "--ignorefile "), ("trivy-config", "--config "),
         ("template", "--template "), ("ignore-policy", "--ignore-policy "),
     ):  # fmt: skip
@@ -352,7 +362,11 @@ def _pages_branch(inputs: Inputs) -> str:
     inputs.drop("user_name", "user_email", "clean", "single-commit", "force", "enable_jekyll", "force_orphan")
     folder = inputs.word(inputs.take("publish_dir") or inputs.take("folder", "public"), "publish_dir")
     branch = inputs.word(inputs.take("publish_branch") or inputs.take("branch", "gh-pages"), "publish_branch")
-    message = inputs.take("commit_message") or inputs.take("full_commit_message") or inputs.take("commit-message", "deploy")
+    message = (
+        inputs.take("commit_message")
+        or inputs.take("full_commit_message")
+        or inputs.take("commit-message", "deploy")
+    )
     name = inputs.take("cname")
     cname = f'echo {inputs.word(name, "cname")} > "$tree/CNAME"\n' if name else ""
     if token is not None:
@@ -474,11 +488,16 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     "peaceiris/actions-gh-pages": (_pages_branch, "git", "", ()),
     "jamesives/github-pages-deploy-action": (_pages_branch, "git", "", ()),
     "dorny/paths-filter": (_filters, "git", "", ()),
-    "goreleaser/goreleaser-action": (_tool("goreleaser", ("args", "")), "goreleaser", "workdir", ("version", "distribution", "install-only")),
+    "goreleaser/goreleaser-action": (
+        _tool("goreleaser", ("args", "")), "goreleaser", "workdir",
+        ("version", "distribution", "install-only"),
+    ),
     "golangci/golangci-lint-action": (
         _tool("golangci-lint run", ("args", "")), "golangci-lint", _GO,
-        ("version", "only-new-issues", "skip-cache", "skip-pkg-cache", "skip-build-cache", "github-token", "install-mode",
-         "skip-save-cache", "cache-invalidation-interval", "verify", "install-only", "version-file", "problem-matchers"),
+        ("version", "only-new-issues", "skip-cache", "skip-pkg-cache", "skip-build-cache", "github-token",
+        "install-mode",
+         "skip-save-cache", "cache-invalidation-interval", "verify", "install-only", "version-file",
+         "problem-matchers"),
     ),
     "golang/govulncheck-action": (
         _tool("govulncheck", ("go-package", "./...")), "govulncheck", "work-dir",
@@ -486,7 +505,10 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     ),
     "embarkstudios/cargo-deny-action": (_deny, "cargo-deny", "", ()),
     "actions-rs/cargo": (_cargo, "cargo", "", ()),
-    "actions-rs/clippy-check": (_tool("cargo clippy", ("args", "")), "cargo", "", ("token", "name", "toolchain", "use-cross")),
+    "actions-rs/clippy-check": (
+        _tool("cargo clippy", ("args", "")), "cargo", "",
+        ("token", "name", "toolchain", "use-cross"),
+    ),
     "actions-rs/audit-check": (_tool("cargo audit"), "cargo-audit", "", ("token",)),
     "rustsec/audit-check": (_tool("cargo audit"), "cargo-audit", _GO, ("token",)),
     "actions-rust-lang/audit": (_tool("cargo audit"), "cargo-audit", _GO, ("token", "file", "createissues")),
@@ -496,7 +518,8 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     "pre-commit/action": (_precommit, "pre-commit", "", ("token",)),
     "crate-ci/typos": (_typos, "typos", "", ()),
     "codespell-project/actions-codespell": (
-        lambda inputs: "codespell" + inputs.value("skip", "--skip ") + inputs.value("ignore_words_list", "--ignore-words-list ")
+        lambda inputs: "codespell" + inputs.value("skip", "--skip ")
+        + inputs.value("ignore_words_list", "--ignore-words-list ")
         + inputs.value("ignore_words_file", "--ignore-words ") + inputs.words("path", "."),
         "codespell", "", ("check_filenames", "only_warn"),
     ),
@@ -510,19 +533,30 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
         + inputs.words("file_or_dir", "."),
         "yamllint", "", ("format", "no_warnings"),
     ),
-    "editorconfig-checker/action-editorconfig-checker": (lambda _inputs: "editorconfig-checker", "editorconfig-checker", "", ("version",)),
+    "editorconfig-checker/action-editorconfig-checker": (
+        lambda _inputs: "editorconfig-checker", "editorconfig-checker", "",
+        ("version",),
+    ),
     "jakebailey/pyright-action": (
-        _tool("pyright", ("extra-args", "")), "pyright", _GO, ("version", "python-version", "python-platform", "annotate", "no-comments"),
+        _tool("pyright", ("extra-args", "")), "pyright", _GO, ("version", "python-version", "python-platform",
+        "annotate", "no-comments"),
     ),
     "ramsey/composer-install": (_composer, "composer", _GO, ()),
     "bahmutov/npm-install": (_tool("npm ci"), "npm", _GO, ("usecache", "uselockfile", "userollingcache")),
     "helm/kind-action": (
         lambda inputs: "kind create cluster --wait " + inputs.word(inputs.take("wait", "60s"), "wait")
-        + inputs.value("cluster_name", "--name ", "chart-testing") + inputs.value("config", "--config ") + inputs.value("node_image", "--image "),
+        + inputs.value("cluster_name", "--name ", "chart-testing") + inputs.value("config", "--config ")
+        + inputs.value("node_image", "--image "),
         "kind", "", ("version", "kubectl_version", "log_level", "verbosity"),
     ),
-    "julia-actions/julia-buildpkg": (lambda _inputs: "julia --project=. -e 'using Pkg; Pkg.build()'", "julia", "", ("localregistry",)),
-    "julia-actions/julia-runtest": (lambda _inputs: "julia --project=. -e 'using Pkg; Pkg.test(coverage=true)'", "julia", "", ("annotate",)),
+    "julia-actions/julia-buildpkg": (
+        lambda _inputs: "julia --project=. -e 'using Pkg; Pkg.build()'", "julia", "",
+        ("localregistry",),
+    ),
+    "julia-actions/julia-runtest": (
+        lambda _inputs: "julia --project=. -e 'using Pkg; Pkg.test(coverage=true)'", "julia", "",
+        ("annotate",),
+    ),
 }  # fmt: skip
 # Actions that do nothing which a plan needs, and what is said of them.
 LEFT_OUT: Mapping[str, str] = {

@@ -215,8 +215,8 @@ def renamed_outputs(script: str) -> tuple[str, set[str]]:
         return script, set()
 
     def rename(match: re.Match[str]) -> str:
-        whole, name = match[0], match[1]
-        return f"{whole[: match.start(1) - match.start()]}{name.replace('-', '_')}{whole[match.end(1) - match.start() :]}"
+        start, end = match.start(1) - match.start(), match.end(1) - match.start()
+        return f"{match[0][:start]}{match[1].replace('-', '_')}{match[0][end:]}"
 
     return _NAMED.sub(lambda match: rename(match) if match[1] in dashed else match[0], script), dashed
 

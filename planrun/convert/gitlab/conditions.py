@@ -32,7 +32,14 @@ def value_of(name: str, known: Mapping[str, str]) -> str:
     return f"default(env.{name}, {otherwise})"
 
 
-_CLASSES = (("\\d", "[0-9]"), ("\\w", "[A-Za-z0-9_]"), ("\\s", "[[:space:]]"), ("\\/", "/"), ("\\-", "-"), ("(?:", "("))
+_CLASSES = (
+    ("\\d", "[0-9]"),
+    ("\\w", "[A-Za-z0-9_]"),
+    ("\\s", "[[:space:]]"),
+    ("\\/", "/"),
+    ("\\-", "-"),
+    ("(?:", "("),
+)
 _PORTABLE = re.compile(r"(?:[^\\(]|\\[./+*?()\[\]{}|^$-]|\((?!\?))*")
 CHECK = "conditions"
 
@@ -48,7 +55,9 @@ class Patterns:
         for there, here in _CLASSES:
             pattern = pattern.replace(there, here)
         if flags not in ("", "i") or not _PORTABLE.fullmatch(pattern):
-            raise UntranslatableError("condition", f"the pattern `/{pattern}/{flags}` has no equivalent for grep")
+            raise UntranslatableError(
+                "condition", f"the pattern `/{pattern}/{flags}` has no equivalent for grep"
+            )
         name = self.tests.setdefault((value, pattern, flags), f"c{len(self.tests) + 1}")
         return f"steps.{CHECK}.outputs.{name}"
 
@@ -58,7 +67,9 @@ class Patterns:
         for (value, pattern, flags), name in self.tests.items():
             env[f"VALUE_{name}"], env[f"PATTERN_{name}"] = f"${{{{ {value} }}}}", literal_text(pattern)
             grep = f'printf "%s\\n" "$VALUE_{name}" | grep -Eq{flags} -e "$PATTERN_{name}"'
-            lines.append(f'if {grep}; then echo "{name}=true"; else echo "{name}=false"; fi >> "$PLANRUN_OUTPUT"')
+            lines.append(
+                f'if {grep}; then echo "{name}=true"; else echo "{name}=false"; fi >> "$PLANRUN_OUTPUT"'
+            )
         outputs = dict.fromkeys(self.tests.values(), "boolean")
         return DraftStep(CHECK, run="\n".join(lines) + "\n", env=env, outputs=outputs)
 
@@ -147,7 +158,9 @@ class _Parser:
         if flags:
             return self.patterns.test(value, pattern, flags)
         group = re.fullmatch(r"(\^?)\(([^()]*)\)(\$?)", pattern)
-        options = [f"{group[1]}{each}{group[3]}" for each in group[2].split("|")] if group else pattern.split("|")
+        options = (
+            [f"{group[1]}{each}{group[3]}" for each in group[2].split("|")] if group else pattern.split("|")
+        )
         try:
             tests = [self.plain(value, each) for each in options]
         except UntranslatableError:

@@ -41,18 +41,38 @@ _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
 MAX_FILES = 50
+_WORKSPACE = (
+    "all jobs share one workspace, which stays as it is; one step runs at a time: raise `limits.max_parallel` where "
+    "steps touch different files"
+)
+_ENVIRONMENT = (
+    "the variables of GitLab's runner (CI_…) are those of the environment, empty outside of it; those of the file win; "
+    "what looks like a credential is not inherited: see `secrets` and `inherit_env`"
+)
 _TOLD = {
     "tags": "`tags` choose no runner: the plan runs where planrun is started",
     "coverage": "coverage is not read from the output",
     "interruptible": "a run is not cancelled by a newer one",
     "inherit": "what is inherited is worked out here",
 }
-_EVERYWHERE = ("before_script", "after_script", "image", "services", "retry", "timeout", "tags", "artifacts", "interruptible")
+_EVERYWHERE = (
+    "before_script",
+    "after_script",
+    "image",
+    "services",
+    "retry",
+    "timeout",
+    "tags",
+    "artifacts",
+    "interruptible",
+)
 
 
 def prepared(data: bytes) -> bytes:
     """Return the text of a GitLab CI file with its own tag, `!reference [a, b]`, as texts that YAML knows."""
-    return _REFERENCE.sub(lambda match: b"'" + REFERENCE.encode() + match[1].replace(b"'", b"").replace(b'"', b"") + b"'", data)
+    return _REFERENCE.sub(
+        lambda match: b"'" + REFERENCE.encode() + match[1].replace(b"'", b"").replace(b'"', b"") + b"'", data
+    )
 
 
 class Pipeline:
@@ -75,7 +95,7 @@ class Pipeline:
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
-        self._gather(self.root, self.found.file)
+        self._gather(self.root)
         self._head()
         jobs = {
             name: {key: self._resolved(node) for key, node in self._whole(name).items()}
@@ -113,12 +133,12 @@ class Pipeline:
             chosen += [each for each in names if each in jobs and each not in chosen]
         return [name for name in jobs if name in chosen]
 
-    def _gather(self, root: Node, file: str, depth: int = 0) -> None:
+    def _gather(self, root: Node, depth: int = 0) -> None:
         """Add what a file and those that it includes say; the including file counts."""
         members = self.reader.mapping(root, "a GitLab CI file")
         include = members.get("include")
         for node in [] if include is None else include.value if include.kind == SEQUENCE else [include]:
-            self._include(node, file, depth)
+            self._include(node, depth)
         for name, node in members.items():
             if name == "default":
                 self.usual |= self.reader.mapping(node, "`default`")
@@ -137,7 +157,7 @@ class Pipeline:
             elif not name.startswith("."):
                 self.found.refuse(f"key:{name}", f"unknown key `{name}`", root.key(name))
 
-    def _include(self, node: Node, file: str, depth: int) -> None:
+    def _include(self, node: Node, depth: int) -> None:
         local = text_of(node) if node.kind == SCALAR else text_of(node.get("local"))
         if not local or "://" in local or "$" in local or "*" in local:
             what = local or " ".join(f"{key}: {text_of(each)}" for key, each in node.value.items())
@@ -157,7 +177,7 @@ class Pipeline:
             self.found.refuse("include", f"the included file is no valid YAML: {path}", node)
             return
         before, self.reader.found = self.reader.found, self.found.of(path)
-        self._gather(root, path, depth + 1)
+        self._gather(root, depth + 1)
         self.reader.found = before
 
     def _resolved(self, node: Node, depth: int = 0) -> Node:
@@ -166,7 +186,13 @@ class Pipeline:
             target: Node | None = None
             names = [each.strip().strip("'\"") for each in str(node.value).removeprefix(REFERENCE).split(",")]
             for at, name in enumerate(names):
-                members = self.jobs if at == 0 else target.value if target is not None and target.kind == MAPPING else {}
+                members = (
+                    self.jobs
+                    if at == 0
+                    else target.value
+                    if target is not None and target.kind == MAPPING
+                    else {}
+                )
                 target = members.get(name)
             if target is None or depth > MAX_NESTING:
                 self.found.refuse("reference", f"`!reference [{', '.join(names)}]` names nothing here", node)
@@ -175,7 +201,12 @@ class Pipeline:
         if node.kind == SEQUENCE:
             return Node(SEQUENCE, [self._resolved(each, depth) for each in node.value], node.line, node.col)
         if node.kind == MAPPING:
-            made = Node(MAPPING, {key: self._resolved(each, depth) for key, each in node.value.items()}, node.line, node.col)
+            made = Node(
+                MAPPING,
+                {key: self._resolved(each, depth) for key, each in node.value.items()},
+                node.line,
+                node.col,
+            )
             made.keys = node.keys
             return made
         return node
@@ -213,10 +244,8 @@ class Pipeline:
         plan.keys["limits"] = {"max_parallel": 1}
         for code, message in (
             ("triggers", "a plan has no triggers, and `workflow:` is not read: start it from a pipeline"),
-            ("workspace", "all jobs share one workspace, which stays as it is; one step runs at a time: raise "
-             "`limits.max_parallel` where steps touch different files"),
-            ("environment", "the variables of GitLab's runner (CI_…) are those of the environment, empty outside of it; "
-             "those of the file win over them; what looks like a credential is not inherited: see `secrets` and `inherit_env`"),
+            ("workspace", _WORKSPACE),
+            ("environment", _ENVIRONMENT),
             ("timeout", "a job has one hour, as in GitLab"),
         ):  # fmt: skip
             found.differs(code, message, root)
@@ -279,7 +308,9 @@ class Job:
         try:
             self._fill(step)
         except UntranslatableError as why:
-            step.make_abstract(self.found.refuse(why.code, f"{why.message} (job {self.name})", self.node, step.id))
+            step.make_abstract(
+                self.found.refuse(why.code, f"{why.message} (job {self.name})", self.node, step.id)
+            )
         return step
 
     def place(self, key: str) -> Node:
@@ -354,7 +385,9 @@ class Job:
             return
         step.keys["container"] = {"image": image, "user": "0:0"}
         step.keys["shell"] = "sh -e"
-        message = "scripts in images run by `sh -e`, or by bash where they need it; GitLab takes bash where there is one"
+        message = (
+            "scripts in images run by `sh -e`, or by bash if they need it; GitLab takes bash where it is"
+        )
         self.found.differs("image", message, self.place("image"))
 
     def _told(self, step: DraftStep) -> None:
@@ -365,7 +398,9 @@ class Job:
         if "environment" in self.members:
             node = self.members["environment"]
             name = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
-            message = f"the environment {name} of {self.name} may ask for approvals and give secrets; see `policy:`"
+            message = (
+                f"the environment {name} of {self.name} may ask for approvals and give secrets; see `policy:`"
+            )
             step.notes.append(self.found.todo("environment", message, self.place("environment"), step.id))
         if "id_tokens" in self.members:
             raise UntranslatableError("id_tokens", "GitLab's identity tokens are not there")
@@ -381,8 +416,7 @@ class Job:
         artifacts = self.reader.mapping(self.members.get("artifacts"), "`artifacts`")
         paths = [self.pipeline.expanded(path, self.own).removeprefix("./").rstrip("/")
                  for path in self.reader.texts(artifacts.get("paths"), "`paths`")]  # fmt: skip
-        fit = [path for path in dict.fromkeys(paths) if path and not path.startswith(("/", "~", "!")) and "${{" not in path
-               and ".." not in path.split("/")]  # fmt: skip
+        fit = [path for path in dict.fromkeys(paths) if _is_local(path)]
         if artifacts:
             message = "artifacts are not uploaded: they stay in the workspace, and `produces` records them"
             self.found.differs("artifacts", message, self.place("artifacts"))
@@ -435,7 +469,9 @@ class Job:
                 rows += made
         names = list(dict.fromkeys(name for row in rows for name in row))
         if not rows or len(rows) > 200 or any(set(row) != set(names) for row in rows):
-            raise UntranslatableError("parallel", "a matrix whose entries have different names, or too many instances")
+            raise UntranslatableError(
+                "parallel", "a matrix whose entries have different names, or too many instances"
+            )
         if any("$" in text for row in rows for text in row.values()):
             raise UntranslatableError("parallel", "a matrix with variables in its values")
         step.keys["matrix"] = {"include": rows}
@@ -446,7 +482,9 @@ class Job:
 class Edges:
     """Gives the steps their edges and conditions."""
 
-    def __init__(self, pipeline: Pipeline, jobs: Mapping[str, Mapping[str, Node]], made: Mapping[str, list[DraftStep]]) -> None:
+    def __init__(
+        self, pipeline: Pipeline, jobs: Mapping[str, Mapping[str, Node]], made: Mapping[str, list[DraftStep]]
+    ) -> None:
         self.pipeline = pipeline
         self.found, self.reader, self.plan = pipeline.found, pipeline.reader, pipeline.plan
         self.jobs = jobs
@@ -463,7 +501,9 @@ class Edges:
                 except UntranslatableError as why:
                     step.condition = ""
                     place = step.node or self.pipeline.root
-                    note = self.pipeline.origin[name].refuse(why.code, f"{why.message} (job {name})", place, step.id)
+                    note = self.pipeline.origin[name].refuse(
+                        why.code, f"{why.message} (job {name})", place, step.id
+                    )
                     step.make_abstract(note)
         for name, job in self.jobs.items():
             when = self._when(job)
@@ -471,17 +511,28 @@ class Edges:
             for step in self.made[name]:
                 for other in before:
                     for each in self.made[other]:
-                        kind = "done" if when in ("always", "on_failure") else "completed" if other in self.blocking else "ok"
+                        kind = (
+                            "done"
+                            if when in ("always", "on_failure")
+                            else "completed"
+                            if other in self.blocking
+                            else "ok"
+                        )
                         step.wait(each.id, kind)
                 if when == "on_failure":
-                    failed = " or ".join(f"{step_path(each.id, 'status')} == 'failed'" for other in before for each in self.made[other])
+                    failed = " or ".join(
+                        f"{step_path(each.id, 'status')} == 'failed'"
+                        for other in before
+                        for each in self.made[other]
+                        if each.keys.get("on_failure") != "continue"
+                    )
                     step.demand(failed or "false")
 
     def _when(self, job: Mapping[str, Node]) -> str:
         return text_of(job.get("when")) or "on_success"
 
     def _before(self, name: str, job: Mapping[str, Node], *, is_waiting: bool) -> list[str]:
-        """Return the jobs for which one waits: those of the stage before, and of all stages before with `is_waiting`."""
+        """Return the jobs for which one waits: those of the stage before; of all stages before with `is_waiting`."""
         stages = self.pipeline.stages
         own = self.pipeline.stage(job)
         if own not in stages:
@@ -496,13 +547,17 @@ class Edges:
                 if other in self.jobs and other != name:
                     found.append(other)
                 elif node.kind == SCALAR or not truth_of(node.get("optional")):
-                    self.pipeline.origin[name].refuse("needs", f"{name} needs `{other}`, which is no job of this file", node)
+                    self.pipeline.origin[name].refuse(
+                        "needs", f"{name} needs `{other}`, which is no job of this file", node
+                    )
             return found
         found = []
         for stage in reversed(stages[: stages.index(own)]):
             here = [other for other, each in self.jobs.items() if self.pipeline.stage(each) == stage]
             found += here
-            if not is_waiting and any(other not in self.doubtful and self._when(self.jobs[other]) == "on_success" for other in here):
+            if not is_waiting and any(
+                other not in self.doubtful and self._when(self.jobs[other]) == "on_success" for other in here
+            ):
                 break
         return found
 
@@ -515,7 +570,10 @@ class Edges:
 
     def _condition(self, name: str, job: Mapping[str, Node], step: DraftStep) -> None:
         node = self.pipeline.jobs[name]
-        known = {**self.pipeline.known, **{key: "" for key in self.reader.mapping(job.get("variables"), "`variables`")}}
+        known = {
+            **self.pipeline.known,
+            **dict.fromkeys(self.reader.mapping(job.get("variables"), "`variables`"), ""),
+        }
         rules = job.get("rules")
         if rules is not None and not is_nothing(rules):
             self._rules(name, rules, known, step)
@@ -545,32 +603,40 @@ class Edges:
         items = _flat(rules)
         tolerant = []
         for rule in reversed(items):
-            members = self.reader.mapping(rule, "a rule")
-            for key in members:
-                if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible"):
-                    raise UntranslatableError("rules", f"a rule with `{key}`")
-            when = text_of(members.get("when")) or "on_success"
-            if when not in ("on_success", "never", "manual", "always"):
-                raise UntranslatableError("rules", f"a rule with `when: {when}`")
-            tolerant.append(bool(truth_of(members.get("allow_failure"))) and when != "never")
-            result = "true" if when in ("on_success", "always") else "false"
-            if when == "manual":
-                result = self._manual(name, step, rule)
-                if not truth_of(members.get("allow_failure")):
-                    self.blocking.add(name)
-            if when == "always" and len(items) > 1:
-                self.found.differs("when", "`when: always` of a rule does not start a job after a failure", rule)
-            asked = condition_of(text_of(members["if"]), known, self.pipeline.patterns) if "if" in members else ""
-            for key in ("changes", "exists"):
-                if key in members:
-                    message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
-                    step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+            result, asked, is_tolerated = self._rule(name, rule, known, step)
+            tolerant += [is_tolerated] if result != "false" else []
             text = _chosen(asked, result, text)
         if any(tolerant):
             step.keys["on_failure"] = "continue"
             if not all(tolerant):
-                self.found.differs("allow-failure", f"a failure of {name} never counts; some of its rules say so", rules)
+                message = f"a failure of {name} never counts; some of its rules say so"
+                self.found.differs("allow-failure", message, rules)
         step.demand(text)
+
+    def _rule(
+        self, name: str, rule: Node, known: Mapping[str, str], step: DraftStep
+    ) -> tuple[str, str, bool]:
+        """Return what a rule says, under which condition, and whether a failure is tolerated."""
+        members = self.reader.mapping(rule, "a rule")
+        for key in members:
+            if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible"):
+                raise UntranslatableError("rules", f"a rule with `{key}`")
+        when = text_of(members.get("when")) or "on_success"
+        if when not in ("on_success", "never", "manual", "always"):
+            raise UntranslatableError("rules", f"a rule with `when: {when}`")
+        result = "true" if when in ("on_success", "always") else "false"
+        if when == "manual":
+            result = self._manual(name, step, rule)
+            if not truth_of(members.get("allow_failure")):
+                self.blocking.add(name)
+        if when == "always":
+            self.found.differs("when", "`when: always` of a rule does not start a job after a failure", rule)
+        asked = condition_of(text_of(members["if"]), known, self.pipeline.patterns) if "if" in members else ""
+        for key in ("changes", "exists"):
+            if key in members:
+                message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
+                step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+        return result, asked, bool(truth_of(members.get("allow_failure")))
 
     def _refs(self, node: Node | None, known: Mapping[str, str], step: DraftStep) -> str:
         if node is None or is_nothing(node):
@@ -586,10 +652,24 @@ class Edges:
             refs, variables = node.value.get("refs"), node.value.get("variables")
         parts = []
         for each, read in ((refs, ref_of), (variables, condition_of)):
-            tests = [read(text, known, self.pipeline.patterns) for text in self.reader.texts(each, "`only`")] if each is not None and each.kind != MAPPING else []
+            tests = (
+                [read(text, known, self.pipeline.patterns) for text in self.reader.texts(each, "`only`")]
+                if each is not None and each.kind != MAPPING
+                else []
+            )
             if tests:
                 parts.append(" or ".join(tests) if len(tests) == 1 else f"({' or '.join(tests)})")
         return " and ".join(parts)
+
+
+def _is_local(path: str) -> bool:
+    """Say whether a plan can name the files of a path."""
+    return (
+        bool(path)
+        and not path.startswith(("/", "~", "!"))
+        and "${{" not in path
+        and ".." not in path.split("/")
+    )
 
 
 def _flat(node: Node) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Expressions of just: strings, variables, calls, `+`, `/`, `if`, backticks; what a shell alone knows becomes a variable."""
+"""Expressions of just: strings, variables, calls, `+`, `/`, `if`; backticks become variables of the shell."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ KNOWN: Mapping[str, str] = {
     "just_executable": "just",
     "just_pid": "",
 }
-_HERE = frozenset(("justfile_directory", "invocation_directory", "source_directory", "invocation_dir", "justfile_dir"))
+_HERE = frozenset(
+    ("justfile_directory", "invocation_directory", "source_directory", "invocation_dir", "justfile_dir")
+)
 _WORK: Mapping[str, Callable[..., str]] = {
     "uppercase": str.upper,
     "lowercase": str.lower,
@@ -136,7 +138,16 @@ class Evaluator:
         if name in self.given:
             return self.given[name]
         if name not in self.texts:
-            constants = {"HEX": "0123456789abcdef", "NORMAL": "", "BOLD": "", "RED": "", "GREEN": "", "YELLOW": "", "BLUE": "", "CYAN": ""}
+            constants = {
+                "HEX": "0123456789abcdef",
+                "NORMAL": "",
+                "BOLD": "",
+                "RED": "",
+                "GREEN": "",
+                "YELLOW": "",
+                "BLUE": "",
+                "CYAN": "",
+            }
             if name in constants:
                 return [constants[name]]
             raise UntranslatableError("variable", f"there is no variable `{name}`")
@@ -151,16 +162,30 @@ class Evaluator:
 
     def _param(self, name: str, pieces: list[Piece]) -> list[Piece]:
         param = name.replace("-", "_")
-        if len(pieces) == 1 and isinstance(pieces[0], Read) and pieces[0].name.startswith("SHELL_") and NAME.match(param):
+        if (
+            len(pieces) == 1
+            and isinstance(pieces[0], Read)
+            and pieces[0].name.startswith("SHELL_")
+            and NAME.match(param)
+        ):
             own = pieces[0].name
-            renamed = [f"{param}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line for line in pieces[0].lines]
+            renamed = [
+                f"{param}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line
+                for line in pieces[0].lines
+            ]
             return [Read(name=param, lines=tuple(renamed))]
         if not all(isinstance(piece, str) for piece in pieces):
             return pieces
         text = "".join(str(piece) for piece in pieces)
-        if not SAFE.match(text) or not NAME.match(param) or self.plan.params.get(param, {}).get("default", text) != text:
+        if (
+            not SAFE.match(text)
+            or not NAME.match(param)
+            or self.plan.params.get(param, {}).get("default", text) != text
+        ):
             if text:
-                message = f"the variable {name} is written into the plan as its text, and cannot be given to a run"
+                message = (
+                    f"the variable {name} is written into the plan as its text, and cannot be given to a run"
+                )
                 self.found.differs("variable", message, self.place)
             return pieces
         self.plan.params.setdefault(param, {"type": "string", "default": text})
@@ -170,7 +195,11 @@ class Evaluator:
         """Return the output of a command, as a variable of the shell."""
         self._count += 1
         lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
-        self.found.differs("backtick", "a command in backticks runs in each step that reads it, before its recipe", self.place)
+        self.found.differs(
+            "backtick",
+            "a command in backticks runs in each step that reads it, before its recipe",
+            self.place,
+        )
         name = f"SHELL_{self._count}"
         return [Read(name=name, lines=(*lines, f'{name}="$({script_of(command).strip()})" || exit'))]
 
@@ -188,19 +217,22 @@ class Evaluator:
         if name == "shell" and args:
             return self.shell(args[0])
         if name == "quote" and args:
-            text = plain(args[0], "`quote`") if not any(isinstance(piece, (Read, Param)) for piece in args[0]) else None
-            if text is None:
-                return ['"', *args[0], '"']
-            return ["'" + text.replace("'", "'\\''") + "'"]
+            return _quoted(args[0])
         if name == "error":
             raise DynamicError("`error(…)` ends just")
+        return self._worked(name, args)
+
+    def _worked(self, name: str, args: list[list[Piece]]) -> list[Piece]:
+        """Return what a function of texts results in."""
         work = _WORK.get(name)
         if work is None:
             raise UntranslatableError("function", f"the function `{name}`")
         try:
             return [work(*(plain(each, f"`{name}`") for each in args))]
         except TypeError:
-            raise UntranslatableError("function", f"the function `{name}` with {len(args)} arguments") from None
+            raise UntranslatableError(
+                "function", f"the function `{name}` with {len(args)} arguments"
+            ) from None
 
     def _environment(self, args: list[list[Piece]]) -> list[Piece]:
         name = plain(args[0], "the name of a variable") if args else ""
@@ -211,6 +243,13 @@ class Evaluator:
         otherwise = args[1]
         lines = lines_of(otherwise)
         return [Read(name=name, lines=(*lines, f'{name}="${{{name}-{shell_text(otherwise)}}}"'))]
+
+
+def _quoted(pieces: list[Piece]) -> list[Piece]:
+    if any(not isinstance(piece, str) for piece in pieces):
+        return ['"', *pieces, '"']
+    text = "".join(str(piece) for piece in pieces)
+    return ["'" + text.replace("'", "'\\''") + "'"]
 
 
 class _Parser:
@@ -227,7 +266,9 @@ class _Parser:
     def take(self, text: str = "") -> tuple[str, str]:
         token = self.look()
         if not token[0] or (text and token[1] != text):
-            raise UntranslatableError("expression", f"an expression has `{token[1]}` where `{text or 'a value'}` is expected")
+            raise UntranslatableError(
+                "expression", f"an expression has `{token[1]}` where `{text or 'a value'}` is expected"
+            )
         self.at += 1
         return token
 
@@ -298,7 +339,11 @@ class _Parser:
         if sign not in ("==", "!=", "=~", "!~"):
             raise UntranslatableError("expression", f"`if` compares by `{sign}`")
         one, other = plain(first, "`if`"), plain(second, "`if`")
-        holds = (one == other) is (sign == "==") if sign in ("==", "!=") else bool(re.search(other, one)) is (sign == "=~")
+        holds = (
+            (one == other) is (sign == "==")
+            if sign in ("==", "!=")
+            else bool(re.search(other, one)) is (sign == "=~")
+        )
         self.own.found.differs("if", "`if` is worked out now, by the defaults of variables", self.own.place)
         self.take("{")
         yes = self._body(skips=not holds)
@@ -344,7 +389,9 @@ def _end(text: str, start: int) -> int:
     at = start
     while at < len(text) and not text.startswith("}}", at):
         match = _TOKEN.match(text, at)
-        if match is None or (match.lastgroup == "sign" and match["sign"] == "}" and text.startswith("}}", match.start("sign"))):
+        if match is None or (
+            match.lastgroup == "sign" and match["sign"] == "}" and text.startswith("}}", match.start("sign"))
+        ):
             at = text.find("}}", at)
             break
         at = match.end()

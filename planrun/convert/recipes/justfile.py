@@ -39,7 +39,14 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"(@?)([A-Za-z_][A-Za-z0-9_-]*)((?:[ \t]+[^:]*?)?)[ \t]*:(?!=)(.*)\Z", re.DOTALL)
 _SET = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:=[ \t]*(.*)\Z", re.DOTALL)
 _ELSEWHERE = frozenset(("windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android"))
-_LISTS = re.compile(r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--justfile \S+|-f \S+|--list-submodules))+")
+_LISTS = re.compile(
+    r"@?(?:just|\{\{ *just_executable\(\) *\}\})"
+    r"(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--justfile \S+|-f \S+|--list-submodules))+"
+)
+_ATTRIBUTES = frozenset((
+    "private", "group", "doc", "linux", "unix", "no-cd", "working-directory", "no-exit-message", "default",
+    "positional-arguments", "script", "parallel",
+))  # fmt: skip
 MAX_FILES = 50
 
 
@@ -63,6 +70,7 @@ class Entry(Record):
     body: tuple[tuple[int, str], ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
     title: str = ""
+    file: str = ""
 
     def attribute(self, name: str) -> str | None:
         """Return the argument of an attribute; None where it has none of this name."""
@@ -82,9 +90,12 @@ class Justfile:
         self.settings: dict[str, str] = {}
         self.exported: dict[str, Node] = {}
         self.files = 0
+        self.file = found.file
+        self.here = found  # the findings of the file that is read, or in which a recipe stands
 
     def read(self, text: str, file: str) -> None:
         """Read a file; raises UntranslatableError."""
+        self._enter(file)
         lines = text.replace("\r\n", "\n").split("\n")
         at, comment = 0, ""
         attributes: list[tuple[str, str]] = []
@@ -95,7 +106,11 @@ class Justfile:
                 comment = line.strip().lstrip("#! ") if line.strip() else ""
                 continue
             while (_is_open(line) or line.rstrip().endswith("\\")) and at < len(lines):
-                line = f"{line.rstrip()[:-1]} {lines[at].strip()}" if line.rstrip().endswith("\\") else f"{line}\n{lines[at]}"
+                line = (
+                    f"{line.rstrip()[:-1]} {lines[at].strip()}"
+                    if line.rstrip().endswith("\\")
+                    else f"{line}\n{lines[at]}"
+                )
                 at += 1
             self.place = self.evaluator.place = Node(SCALAR, "", number, 1)
             line = _without_comment(line)
@@ -112,7 +127,19 @@ class Justfile:
             self._statement(line.rstrip(), body, tuple(attributes), comment, file)
             attributes, comment = [], ""
 
-    def _statement(self, line: str, body: list[tuple[int, str]], attributes: tuple[tuple[str, str], ...], comment: str, file: str) -> None:
+    def _enter(self, file: str) -> None:
+        """Report at places of a file from now on."""
+        self.file = file
+        self.here = self.evaluator.found = self.found.of(file)
+
+    def _statement(
+        self,
+        line: str,
+        body: list[tuple[int, str]],
+        attributes: tuple[tuple[str, str], ...],
+        comment: str,
+        file: str,
+    ) -> None:
         word, _, rest = line.partition(" ")
         rest = rest.strip()
         if word == "set" and not re.match(r"set[ \t]*:", line):
@@ -123,7 +150,7 @@ class Justfile:
         elif word in ("import", "import?") and rest[:1] in "'\"":
             self._import(rest, file, is_optional=word == "import?")
         elif word in ("mod", "mod?"):
-            self.found.refuse("mod", f"the module {rest}: its recipes are not read", self.place)
+            self.here.refuse("mod", f"the module {rest}: its recipes are not read", self.place)
         elif word == "unexport":
             raise UntranslatableError("unexport", f"`unexport {rest}`")
         elif match := _SET.match(line):
@@ -148,22 +175,38 @@ class Justfile:
         except InvalidInput as error:
             raise UntranslatableError("import", str(error)) from None
         own = dict(self.recipes)
+        before = self.file
         self.read(text, path)
+        self._enter(before)
         self.recipes |= own  # what the importing file says counts
 
-    def _recipe(self, match: re.Match[str], body: list[tuple[int, str]], attributes: tuple[tuple[str, str], ...], comment: str) -> None:
+    def _recipe(
+        self,
+        match: re.Match[str],
+        body: list[tuple[int, str]],
+        attributes: tuple[tuple[str, str], ...],
+        comment: str,
+    ) -> None:
         name = match[2]
-        if any(key in _ELSEWHERE for key, _ in attributes) and not any(key in ("linux", "unix") for key, _ in attributes):
-            self.found.differs("other-machines", f"the recipe {name} is for another system than Linux, and is left out", self.place)
+        if any(key in _ELSEWHERE for key, _ in attributes) and not any(
+            key in ("linux", "unix") for key, _ in attributes
+        ):
+            self.here.differs(
+                "other-machines",
+                f"the recipe {name} is for another system than Linux, and is left out",
+                self.place,
+            )
             return
         before, _, after = match[4].partition("&&")
         while body and not body[-1][1].strip():
             body.pop()
         indent = next((len(each) - len(each.lstrip()) for _, each in body if each.strip()), 0)
-        lines = tuple((number, each[indent:] if each[:indent].strip() == "" else each.lstrip()) for number, each in body)
+        lines = tuple(
+            (number, each[indent:] if each[:indent].strip() == "" else each.lstrip()) for number, each in body
+        )
         self.recipes[name] = Entry(
             name=name, place=self.place, params=tuple(_parameters(match[3])), before=tuple(_needs(before)),
-            after=tuple(_needs(after)), body=lines, attributes=attributes, title=comment,
+            after=tuple(_needs(after)), body=lines, attributes=attributes, title=comment, file=self.file,
         )  # fmt: skip
 
     # Converting.
@@ -195,7 +238,9 @@ class Justfile:
 
     def _default(self) -> list[str]:
         marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
-        name = (marked or (["default"] if next(iter(self.recipes), "") == "default" else list(self.recipes)[:1]))[:1]
+        name = (
+            marked or (["default"] if next(iter(self.recipes), "") == "default" else list(self.recipes)[:1])
+        )[:1]
         if not name:
             return []
         entry = self.recipes[name[0]]
@@ -215,7 +260,12 @@ class Justfile:
             if last := order.run([self._key(name, ())]):
                 ends[name] = last
         if len(ends) > 1:
-            tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", Node(SCALAR, "", 1, 1))
+            tell(
+                self.found,
+                choose(self.plan, ends),
+                "the default recipe only lists the others",
+                Node(SCALAR, "", 1, 1),
+            )
 
     def _lists(self, entry: Entry) -> bool:
         texts = [line.strip() for _, line in entry.body if line.strip()]
@@ -239,13 +289,21 @@ class Justfile:
         return any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in kept[1:])
 
     def _environment(self) -> list[str]:
-        if self.settings.get("dotenv-load", "false") == "true" or "dotenv-filename" in self.settings or "dotenv-path" in self.settings:
+        if (
+            self.settings.get("dotenv-load", "false") == "true"
+            or "dotenv-filename" in self.settings
+            or "dotenv-path" in self.settings
+        ):
             value = self.settings.get("dotenv-filename") or self.settings.get("dotenv-path") or "'.env'"
             self.plan.keys["env_file"] = [plain(self.evaluator.value(value), "the file of variables")]
-            self.found.differs("dotenv", "a file of variables has to be there, and wins over the caller's environment", Node(SCALAR, "", 1, 1))
+            self.found.differs(
+                "dotenv",
+                "a file of variables has to be there, and wins over the caller's environment",
+                Node(SCALAR, "", 1, 1),
+            )
         names = dict(self.exported)
         if self.settings.get("export", "false") == "true":
-            names |= {name: self.place for name in self.evaluator.texts}
+            names |= dict.fromkeys(self.evaluator.texts, self.place)
         env: dict[str, str] = {}
         lines: list[str] = []
         for name, place in names.items():
@@ -271,23 +329,27 @@ class Justfile:
             raise UntranslatableError("recipe", f"there is no recipe `{name}`")
         assert isinstance(args, tuple)
         before, self.evaluator.place = self.evaluator.place, entry.place
+        self._enter(entry.file)
         try:
             given, checks = self._given(entry, args)
             recipe = Recipe(name, entry.place, lambda step: self._step(entry, given, checks, step))
             recipe.before = [self._called(need, given) for need in entry.before]
             recipe.after = [self._called(need, given) for need in entry.after]
         except UntranslatableError as why:
-            message = why.message
-            code = why.code
-            return Recipe(name, entry.place, lambda step: self._abstract(entry, step, code, message))
+            problem = why
+            return Recipe(name, entry.place, lambda step: self._abstract(entry, step, problem, entry.place))
         finally:
             self.evaluator.place = before
         return recipe
 
-    def _called(self, need: tuple[str, tuple[str, ...]], given: dict[str, list[Piece]]) -> tuple[str, Hashable]:
+    def _called(
+        self, need: tuple[str, tuple[str, ...]], given: dict[str, list[Piece]]
+    ) -> tuple[str, Hashable]:
         return self._key(need[0], [tuple(self.evaluator.value(each, given)) for each in need[1]])
 
-    def _given(self, entry: Entry, args: tuple[tuple[Piece, ...], ...]) -> tuple[dict[str, list[Piece]], list[str]]:
+    def _given(
+        self, entry: Entry, args: tuple[tuple[Piece, ...], ...]
+    ) -> tuple[dict[str, list[Piece]], list[str]]:
         """Return what the parameters of a recipe are, and those that must not be empty."""
         given: dict[str, list[Piece]] = {}
         checks = []
@@ -301,7 +363,9 @@ class Justfile:
                     words += [*([" "] if words else []), *each]
                 given[parameter.name] = words
                 continue
-            pieces = self.evaluator.value(parameter.default, given) if parameter.default is not None else [""]
+            pieces: list[Piece] = [""]
+            if parameter.default is not None:
+                pieces = self.evaluator.value(parameter.default, given)
             if any(isinstance(piece, Read) for piece in pieces):
                 given[parameter.name] = pieces
                 continue
@@ -312,8 +376,10 @@ class Justfile:
 
     def _param_name(self, entry: Entry, parameter: Parameter) -> str:
         plain_name = re.sub(r"[^A-Za-z0-9_]", "_", parameter.name)
-        others = [each.name for each in self.recipes.values() for one in each.params if one.name == parameter.name]
-        clashes = len(others) > 1 or plain_name in ("task",) or parameter.name in self.evaluator.texts
+        others = [
+            each.name for each in self.recipes.values() for one in each.params if one.name == parameter.name
+        ]
+        clashes = len(others) > 1 or plain_name == "task" or parameter.name in self.evaluator.texts
         return f"{re.sub(r'[^A-Za-z0-9_]', '_', entry.name)}_{plain_name}" if clashes else plain_name
 
     def _param(self, entry: Entry, parameter: Parameter, default: str) -> list[Piece]:
@@ -322,19 +388,22 @@ class Justfile:
             self.plan.params.setdefault(name, {"type": "string", "default": default})
             self.plan.keys.setdefault("env", {})[f"ARG_{name}"] = f"${{{{ params.{name} }}}}"
             if parameter.sign:
-                message = f"the words of {parameter.name} are the parameter {name}; the shell splits it and reads no quotes"
-                self.found.differs("arguments", message, entry.place)
+                message = f"the words of {parameter.name} are the parameter {name}; a shell splits it"
+                self.found.of(entry.file).differs("arguments", message, entry.place)
             return [Read(name=f"ARG_{name}")]
         self.plan.params.setdefault(name, {"type": "string", "default": default})
         return [Param(name=name, text=default)]
 
-    def _abstract(self, entry: Entry, step_id: str, code: str, message: str) -> DraftStep:
+    def _abstract(self, entry: Entry, step_id: str, why: UntranslatableError, place: Node) -> DraftStep:
         step = DraftStep(step_id)
-        note = self.found.refuse(code, f"{message} (recipe {entry.name})", entry.place, step_id)
+        message = f"{why.message} (recipe {entry.name})"
+        note = self.found.of(entry.file).refuse(why.code, message, place, step_id)
         step.make_abstract(note)
         return step
 
-    def _step(self, entry: Entry, given: dict[str, list[Piece]], checks: list[str], step_id: str) -> DraftStep | None:
+    def _step(
+        self, entry: Entry, given: dict[str, list[Piece]], checks: list[str], step_id: str
+    ) -> DraftStep | None:
         if not any(line.strip() for _, line in entry.body):
             return None
         step = DraftStep(step_id)
@@ -342,9 +411,10 @@ class Justfile:
             step.keys["title"] = entry.title[:200]
         try:
             self.evaluator.given = given
+            self._enter(entry.file)
             self._fill(step, entry, checks)
         except UntranslatableError as why:
-            return self._abstract(entry, step_id, why.code, why.message)
+            return self._abstract(entry, step_id, why, self.evaluator.place)
         finally:
             self.evaluator.given = {}
         return step
@@ -353,8 +423,7 @@ class Justfile:
         if entry.attribute("confirm") is not None:
             raise UntranslatableError("confirm", "`[confirm]`: put a step with `ask:` before it")
         for name, _ in entry.attributes:
-            if name not in ("private", "group", "doc", "linux", "unix", "no-cd", "working-directory", "no-exit-message", "default",
-                            "positional-arguments", "script", "parallel", *_ELSEWHERE):  # fmt: skip
+            if name not in _ATTRIBUTES and name not in _ELSEWHERE:
                 raise UntranslatableError("attribute", f"the attribute `[{name}]`")
         folder = entry.attribute("working-directory")
         if folder is not None:
@@ -367,7 +436,10 @@ class Justfile:
         for each in exports:
             pieces = self.evaluator.given[each.name]
             first += [*lines_of(pieces), f'export {each.name}="{shell_text(pieces)}"']
-        if self.settings.get("positional-arguments") == "true" or entry.attribute("positional-arguments") is not None:
+        if (
+            self.settings.get("positional-arguments") == "true"
+            or entry.attribute("positional-arguments") is not None
+        ):
             words = []
             for each in entry.params:
                 pieces = self.evaluator.given[each.name]
@@ -394,8 +466,13 @@ class Justfile:
         needed = [*first, *lines_of(pieces)]
         if needed and not is_shell:
             raise UntranslatableError("shell", f"`{words[0]}` is no shell in which variables could be set")
-        body = script_of(pieces) if is_shell else "".join(
-            f"${{{{ params.{piece.name} }}}}" if isinstance(piece, Param) else literal_text(str(piece)) for piece in pieces
+        body = (
+            script_of(pieces)
+            if is_shell
+            else "".join(
+                f"${{{{ params.{piece.name} }}}}" if isinstance(piece, Param) else literal_text(str(piece))
+                for piece in pieces
+            )
         )
         step.keys["shell"] = shlex.join(words)
         step.keys["run"] = "\n".join([*needed, body]) + "\n"
@@ -418,7 +495,9 @@ class Justfile:
                 joined_line = joined_line[:-1]
                 continue
             text, joined_line = joined_line, ""
-            if not text.strip() or (text.lstrip().startswith("#") and self.settings.get("ignore-comments") == "true"):
+            if not text.strip() or (
+                text.lstrip().startswith("#") and self.settings.get("ignore-comments") == "true"
+            ):
                 continue
             signs = re.match(r"[@-]*", text.lstrip())
             assert signs is not None  # it matches nothing, too
@@ -434,7 +513,9 @@ def _is_open(text: str) -> bool:
             return True
     stripped = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", text)
     is_inside = stripped.count("(") > stripped.count(")") or stripped.count("{") > stripped.count("}")
-    return (is_inside and ":=" in text) or (":=" in text and bool(re.search(r"['\"]", re.sub(r"#.*", "", stripped))))
+    return (is_inside and ":=" in text) or (
+        ":=" in text and bool(re.search(r"['\"]", re.sub(r"#.*", "", stripped)))
+    )
 
 
 def _without_comment(line: str) -> str:
@@ -445,11 +526,12 @@ def _without_comment(line: str) -> str:
 
 
 def _attributes(line: str) -> list[tuple[str, str]]:
-    found = []
-    for inside in re.findall(r"\[((?:[^\]'\"]|'[^']*'|\"[^\"]*\")*)\]", line):
-        for match in re.finditer(r"([a-z-]+)\s*(?:\(([^)]*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|$)", inside.strip()):
-            found.append((match[1], match[2] or match[3] or ""))
-    return found
+    form = re.compile(r"([a-z-]+)\s*(?:\(([^)]*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|$)")
+    return [
+        (match[1], match[2] or match[3] or "")
+        for inside in re.findall(r"\[((?:[^\]'\"]|'[^']*'|\"[^\"]*\")*)\]", line)
+        for match in form.finditer(inside.strip())
+    ]
 
 
 def _parameters(text: str) -> list[Parameter]:
@@ -461,7 +543,9 @@ def _parameters(text: str) -> list[Parameter]:
     while text[at:].strip():
         match = pattern.match(text, at)
         if match is None or match.end() == at:
-            raise UntranslatableError("shape", f"the parameters of a recipe cannot be read: {text.strip()[:80]}")
+            raise UntranslatableError(
+                "shape", f"the parameters of a recipe cannot be read: {text.strip()[:80]}"
+            )
         found.append(Parameter(name=match[3], sign=match[1], is_exported=bool(match[2]), default=match[4]))
         at = match.end()
     return found
@@ -470,21 +554,29 @@ def _parameters(text: str) -> list[Parameter]:
 def _needs(text: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the recipes that stand behind the colon, with their arguments as texts of expressions."""
     found = []
-    for match in re.finditer(r"\(([A-Za-z_][\w:-]*)((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)|([A-Za-z_][\w:-]*)", text):
+    for match in re.finditer(
+        r"\(([A-Za-z_][\w:-]*)((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)|([A-Za-z_][\w:-]*)", text
+    ):
         name = match[1] or match[3]
         args = []
         at, rest = 0, match[2] or ""
-        pattern = re.compile(r"""\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?)""")
+        pattern = re.compile(
+            r"""\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?)"""
+        )
         while rest[at:].strip():
             one = pattern.match(rest, at)
             if one is None:
-                raise UntranslatableError("shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}")
+                raise UntranslatableError(
+                    "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
+                )
             args.append(one[1])
             at = one.end()
             while joining := re.match(r"\s*[+/]\s*", rest[at:]):
                 more = pattern.match(rest, at + joining.end())
                 if more is None:
-                    raise UntranslatableError("shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}")
+                    raise UntranslatableError(
+                        "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
+                    )
                 args[-1] = f"{args[-1]} {joining[0].strip()} {more[1]}"
                 at = more.end()
         if "::" in name:
@@ -500,5 +592,5 @@ def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> 
         justfile.read(text, found.file)
         return justfile.convert(jobs)
     except UntranslatableError as why:
-        found.refuse(why.code, why.message, justfile.evaluator.place)
+        justfile.here.refuse(why.code, why.message, justfile.evaluator.place)
         return DraftPlan()

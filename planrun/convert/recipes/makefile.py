@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
+_DEFINED = re.compile(r"(?:override\s+)?define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
 _FROM_CALLER = frozenset(("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TERM"))
 _SPECIAL = frozenset((
@@ -60,6 +61,7 @@ class Rule(Record):
     recipe: tuple[tuple[int, str], ...] = ()
     stem: str = ""
     variables: tuple[tuple[str, str, str], ...] = ()
+    file: str = ""
     unfit: str = ""  # why make has to run it
     has_recipe: bool = False
 
@@ -81,18 +83,25 @@ class Makefile:
         self.current: list[str] = []
         self.is_pattern = False
         self.files = 0
+        self.here = found  # the findings of the file that is read, or in which a rule stands
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
 
     def read(self, text: str) -> None:
         """Read the file; raises UntranslatableError."""
-        self._read(text, self.found.file)
+        self._read(text)
 
     # Reading.
 
-    def _read(self, text: str, file: str) -> None:
+    def _enter(self, file: str) -> None:
+        """Report at places of a file from now on."""
+        self.here = self.expander.found = self.found.of(file)
+
+    def _read(self, text: str) -> None:
         lines = text.replace("\r\n", "\n").split("\n")
-        active: list[list[bool | str]] = []  # of each open condition: whether it holds now, whether one has held, a doubt
+        active: list[
+            list[bool | str]
+        ] = []  # of each condition: whether it holds, whether one has held, a doubt
         at = 0
         while at < len(lines):
             number, line = at + 1, lines[at]
@@ -116,28 +125,31 @@ class Makefile:
             elif not all(state[0] for state in active):
                 if stripped.startswith("define "):
                     at = _end_of(lines, at)
-            elif match := re.match(r"(?:override\s+)?define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z", stripped):
+            elif match := _DEFINED.match(stripped):
                 end = _end_of(lines, at)
                 self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), place)
                 at = end
             else:
-                try:
-                    self._statement(stripped, place, file)
-                except DynamicError as why:
-                    self.unsure = self.unsure or ("" if self.doubt else why.message)
+                self._tried(stripped, place)
 
-    def _statement(self, text: str, place: Node, file: str) -> None:
+    def _tried(self, text: str, place: Node) -> None:
+        try:
+            self._statement(text, place)
+        except DynamicError as why:
+            self.unsure = self.unsure or ("" if self.doubt else why.message)
+
+    def _statement(self, text: str, place: Node) -> None:
         self.place = self.expander.place = place
         word, _, rest = text.partition(" ")
         rest = rest.strip()
         if word in ("include", "-include", "sinclude"):
-            self._include(rest, file, place, is_optional=word != "include")
+            self._include(rest, place, is_optional=word != "include")
             return
         if word in ("export", "unexport") and not text.startswith(("export:", "export :")):
             self._export(word, rest, place)
             return
         if word in ("vpath", "undefine", "load"):
-            raise UntranslatableError("directive", f"{file}:{place.line}: `{word}`")
+            raise UntranslatableError("directive", f"`{word}`")
         while word in ("override", "private"):
             text = rest
             word, _, rest = text.partition(" ")
@@ -152,27 +164,31 @@ class Makefile:
         else:
             expanded = self.expander.expand(text)
             if "".join(str(piece) for piece in expanded).strip():
-                raise UntranslatableError("shape", f"{file}:{place.line}: neither a variable nor a rule: {text[:80]}")
+                raise UntranslatableError("shape", f"neither a variable nor a rule: {text[:80]}")
 
     def _assign(self, name: str, sign: str, value: str, place: Node) -> None:
         expander = self.expander
         name = expander.text(name, "a name")
         earlier = expander.known.get(name)
         if self.doubt or (earlier is not None and earlier.unknown and sign == "+="):
-            expander.known[name] = Variable(unknown=self.doubt or (earlier.unknown if earlier else ""), place=place)
+            expander.known[name] = Variable(
+                unknown=self.doubt or (earlier.unknown if earlier else ""), place=place
+            )
             return
         if sign == "?=" and earlier is not None:
             return
         if sign == "?=":
             message = f"{name} is a parameter with a default: what the environment says of it is not read"
-            self.found.differs("default", message, place)
+            self.here.differs("default", message, place)
         if sign == "!=":
             value, sign = f"$(shell {value})", ":="
         if sign == "+=" and earlier is not None:
             if earlier.pieces is None:
                 expander.known[name] = Variable(text=f"{earlier.text} {value}".strip(), place=place)
                 return
-            expander.known[name] = Variable(pieces=(*earlier.pieces, " ", *expander.expand(value)), place=place)
+            expander.known[name] = Variable(
+                pieces=(*earlier.pieces, " ", *expander.expand(value)), place=place
+            )
         elif sign in (":=", "::=", ":::="):
             before, expander.is_recipe = expander.is_recipe, True
             try:
@@ -201,13 +217,13 @@ class Makefile:
             else:
                 self.exported.pop(name, None)
 
-    def _include(self, rest: str, file: str, place: Node, *, is_optional: bool) -> None:
+    def _include(self, rest: str, place: Node, *, is_optional: bool) -> None:
         try:
             names = self.expander.text(rest, "an included file").split()
         except DynamicError as why:
             if not is_optional:
                 self.unsure = why.message
-            self.found.differs("include", f"{why.message}: what it includes is left out", place)
+            self.here.differs("include", f"{why.message}: what it includes is left out", place)
             return
         for name in names:
             path = os.path.join(os.path.dirname(self.found.file), name)
@@ -216,7 +232,7 @@ class Makefile:
                 if not is_optional:
                     self.unsure = f"the included file {name} is not there"
                     continue
-                self.found.differs("include", f"the file {name} is not there, and is left out", place)
+                self.here.differs("include", f"the file {name} is not there, and is left out", place)
                 continue
             if self.files > MAX_FILES:
                 raise UntranslatableError("include", "too many files include each other")
@@ -225,7 +241,10 @@ class Makefile:
             except InvalidInput as error:
                 raise UntranslatableError("include", str(error)) from None
             self.current = []
-            self._read(text, path)
+            before = self.here.file
+            self._enter(path)
+            self._read(text)
+            self._enter(before)
             self.current = []
 
     def _condition(self, word: str, rest: str, active: list[list[bool | str]], place: Node) -> None:
@@ -266,7 +285,7 @@ class Makefile:
             is_set = known is not None and bool(known.text or known.pieces not in (None, (), ("",)))
             if known is None:
                 message = f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
-                self.found.differs("unset", message, self.place)
+                self.here.differs("unset", message, self.place)
             return is_set is (word == "ifdef")
         one, other = _compared(rest)
         same = self.expander.text(one, "it") == self.expander.text(other, "it")
@@ -277,7 +296,9 @@ class Makefile:
             targets = self.expander.text(text[:colon], "a target").split()
         except DynamicError as why:
             self.current = [""]  # its lines are read, and belong to nothing
-            self.found.differs("make", f"a rule is left out, whose targets are known to make alone: {why.message}", place)
+            self.here.differs(
+                "make", f"a rule is left out, whose targets are known to make alone: {why.message}", place
+            )
             return
         is_double = text[colon : colon + 2] == "::"
         rest = text[colon + (2 if is_double else 1) :].strip()
@@ -289,13 +310,20 @@ class Makefile:
             return
         rest, semicolon, recipe = rest.partition(";")
         parts = rest.split(":")
-        unfit = self.doubt or ("it has a double colon" if is_double else "") or ( "its prerequisites are static patterns" if len(parts) > 2 else "")
+        unfit = (
+            self.doubt
+            or ("it has a double colon" if is_double else "")
+            or ("its prerequisites are static patterns" if len(parts) > 2 else "")
+        )
         pattern = ""
         if len(parts) == 2:
             pattern, rest = self.expander.text(parts[0], "a pattern").strip(), parts[1]
         before, _, only = rest.partition("|")
         try:
-            needs, first = self.expander.text(before, "a prerequisite").split(), self.expander.text(only, "a prerequisite").split()
+            needs, first = (
+                self.expander.text(before, "a prerequisite").split(),
+                self.expander.text(only, "a prerequisite").split(),
+            )
         except DynamicError as why:
             needs, first, unfit = [], [], why.message
         self.current = targets
@@ -319,7 +347,7 @@ class Makefile:
             self._recipe(place.line, recipe.strip())
 
     def _of(self, target: str, place: Node) -> Rule:
-        return self.rules.get(target) or Rule(place=place)
+        return self.rules.get(target) or Rule(place=place, file=self.here.file)
 
     def _set(self, target: str, rule: Rule) -> None:
         self.rules[target] = rule
@@ -374,12 +402,22 @@ class Makefile:
     def public(self) -> list[str]:
         """The targets that people call."""
         phony = self.specials.get(".PHONY", [])
-        named = [name for name in self.rules if "%" not in name and not re.fullmatch(r"\.[A-Za-z]+(?:\.[A-Za-z]+)?", name)]
+        named = [
+            name
+            for name in self.rules
+            if "%" not in name and not re.fullmatch(r"\.[A-Za-z]+(?:\.[A-Za-z]+)?", name)
+        ]
         return [name for name in named if name in phony] or named
 
     def _default(self) -> str:
         goal = self.expander.known.get(".DEFAULT_GOAL")
-        name = goal.text.strip() if goal is not None and goal.pieces is None else plain(goal.pieces or (), "a goal") if goal else ""
+        name = (
+            goal.text.strip()
+            if goal is not None and goal.pieces is None
+            else plain(goal.pieces or (), "a goal")
+            if goal
+            else ""
+        )
         first = next((each for each in self.rules if "%" not in each and not each.startswith(".")), "")
         name = name or first
         rule = self.rules.get(name)
@@ -407,12 +445,14 @@ class Makefile:
         """Put exported variables into the plan; returns lines for those that only a shell knows."""
         names = {**self.exported}
         for name, variable in self.expander.known.items():
-            if (self.exports_all or ".EXPORT_ALL_VARIABLES" in self.specials or name in _FROM_CALLER) and NAME.match(name):
+            if (
+                self.exports_all or ".EXPORT_ALL_VARIABLES" in self.specials or name in _FROM_CALLER
+            ) and NAME.match(name):
                 names.setdefault(name, variable.place or self.place)
         env: dict[str, str] = {}
         lines: list[str] = []
         for name, place in names.items():
-            if name not in self.expander.known or not NAME.match(name) or name in ("SHELL",):
+            if name not in self.expander.known or not NAME.match(name) or name == "SHELL":
                 continue
             self.expander.place, self.expander.is_recipe = place, True
             try:
@@ -469,10 +509,11 @@ class Makefile:
     def _commands(self, name: str, rule: Rule) -> tuple[list[str], list[Command]]:
         """Return what a recipe's script begins with, and its commands; raises UntranslatableError."""
         expander = self.expander
+        self._enter(rule.file)
         before = dict(expander.known)
         expander.auto = {
-            "@": name, "<": next(iter(rule.needs), ""), "^": " ".join(dict.fromkeys(rule.needs)), "+": " ".join(rule.needs),
-            "*": rule.stem, "|": " ".join(rule.first),
+            "@": name, "<": next(iter(rule.needs), ""), "^": " ".join(dict.fromkeys(rule.needs)),
+            "+": " ".join(rule.needs), "*": rule.stem, "|": " ".join(rule.first),
         }  # fmt: skip
         try:
             for variable, sign, value in rule.variables:
@@ -503,14 +544,19 @@ class Makefile:
 
     def _step(self, name: str, rule: Rule, step_id: str) -> DraftStep | None:
         why = self._by_make(name, rule)
+        self._enter(rule.file)
         if why:
-            self.found.differs("make", f"{name} is run by make, which must be there: {why}", rule.place)
+            self.here.differs("make", f"{name} is run by make, which must be there: {why}", rule.place)
             return DraftStep(step_id, run=f"make {shlex.quote(name)}\n")
         try:
             first, commands = self._commands(name, rule)
         except UntranslatableError as problem:
             step = DraftStep(step_id)
-            step.make_abstract(self.found.refuse(problem.code, f"{problem.message} (target {name})", rule.place, step_id))
+            step.make_abstract(
+                self.here.refuse(
+                    problem.code, f"{problem.message} (target {name})", self.expander.place, step_id
+                )
+            )
             return step
         if not commands:
             return None
@@ -526,7 +572,10 @@ class Makefile:
         if name in phony:
             return []
         word = shlex.quote(name)
-        if any(need in phony or ((found := self._rule_of(need)) is not None and not found.has_recipe) for need in rule.needs):
+        if any(
+            need in phony or ((found := self._rule_of(need)) is not None and not found.has_recipe)
+            for need in rule.needs
+        ):
             return []
         lines = [f"[ -e {word} ] && old= || old=yes"]
         if rule.needs:
@@ -537,7 +586,10 @@ class Makefile:
                 f'  [ ! "$file" -nt {word} ] || old=yes',
                 "done",
             ]
-        return [*lines, 'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make']
+        return [
+            *lines,
+            'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make',
+        ]
 
 
 def _end_of(lines: list[str], at: int) -> int:
@@ -610,5 +662,5 @@ def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> 
         makefile.read(text)
         return makefile.convert(jobs)
     except UntranslatableError as why:
-        found.refuse(why.code, why.message, makefile.expander.place)
+        makefile.here.refuse(why.code, why.message, makefile.expander.place)
         return DraftPlan()

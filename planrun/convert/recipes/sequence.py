@@ -35,7 +35,9 @@ class Order:
         self.plan = plan
         self.found = found
         self.find = find
-        self.is_choice = False  # whether a run takes one of several: only what nothing comes before has its own name
+        self.is_choice = (
+            False  # whether a run takes one of several: only what nothing comes before has its own name
+        )
         self._shared: dict[tuple[Key, str], str] = {}
         self._done: set[Key] = set()
         self._open: list[Key] = []

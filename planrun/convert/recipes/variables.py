@@ -84,7 +84,7 @@ class Expander:
 
     def _reference(self, inside: str) -> list[Piece]:
         word = re.match(r"\s*([a-z-]+)(?:\s+|$)", inside)
-        if word and word[1] in _FUNCTIONS and (word.end() < len(inside) or word[1] in ("call",)):
+        if word and word[1] in _FUNCTIONS and (word.end() < len(inside) or word[1] == "call"):
             return _FUNCTIONS[word[1]](self, inside[word.end() :])
         name, colon, change = inside.partition(":")
         if colon and "=" in change and "$" not in name:
@@ -124,15 +124,30 @@ class Expander:
 
     def _param(self, name: str, pieces: list[Piece], *, is_whole: bool) -> list[Piece]:
         """Return a variable as a parameter where a script takes its value."""
-        if len(pieces) == 1 and isinstance(pieces[0], Read) and NAME.match(name) and pieces[0].name.startswith("SHELL_"):
+        if (
+            len(pieces) == 1
+            and isinstance(pieces[0], Read)
+            and NAME.match(name)
+            and pieces[0].name.startswith("SHELL_")
+        ):
             own = pieces[0].name
-            return [Read(name=name, lines=tuple(f"{name}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line for line in pieces[0].lines))]
+            return [
+                Read(
+                    name=name,
+                    lines=tuple(
+                        f"{name}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line
+                        for line in pieces[0].lines
+                    ),
+                )
+            ]
         if not self.is_recipe or not is_whole or not all(isinstance(piece, str) for piece in pieces):
             return pieces
         text = "".join(str(piece) for piece in pieces)
         if not SAFE.match(text) or not NAME.match(name):
             if text:
-                message = f"the variable {name} is written into the plan as its text, and cannot be given to a run"
+                message = (
+                    f"the variable {name} is written into the plan as its text, and cannot be given to a run"
+                )
                 self.found.differs("variable", message, self.place)
             return pieces
         self.plan.params.setdefault(name, {"type": "string", "default": text})
@@ -146,10 +161,14 @@ class Expander:
         if not NAME.match(name):
             return [""]
         if not self.is_recipe:
-            message = f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
+            message = (
+                f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
+            )
             self.found.differs("unset", message, self.place)
             return [""]
-        self.found.differs("env-vars", f"{name} is set nowhere in the file: it is a variable of the environment", self.place)
+        self.found.differs(
+            "env-vars", f"{name} is set nowhere in the file: it is a variable of the environment", self.place
+        )
         return [Read(name=name)]
 
     def shell(self, command: list[Piece]) -> list[Piece]:
@@ -164,7 +183,11 @@ class Expander:
         before, self.is_recipe = self.is_recipe, True
         lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
         self.is_recipe = before
-        self.found.differs("shell-function", "`$(shell …)` runs in each step that reads it, and keeps its line breaks", self.place)
+        self.found.differs(
+            "shell-function",
+            "`$(shell …)` runs in each step that reads it, and keeps its line breaks",
+            self.place,
+        )
         return [Read(name=name, lines=(*lines, f'{name}="$({script_of(command).strip()})"'))]
 
 
@@ -196,7 +219,8 @@ def _closing(text: str, start: int) -> int:
 
 def arguments(text: str, most: int = 99) -> list[str]:
     """Return the arguments of a function; commas in brackets do not part them."""
-    found, depth, start = [], 0, 0
+    found: list[str] = []
+    depth = start = 0
     for at, char in enumerate(text):
         if char in "({":
             depth += 1
@@ -227,7 +251,9 @@ def _patsubst(old: str, new: str, words: str) -> str:
     found = []
     for word in words.split():
         stem = stem_of(old.strip(), word)
-        found.append(word if stem is None else new.strip().replace("%", stem, 1) if "%" in old else new.strip())
+        found.append(
+            word if stem is None else new.strip().replace("%", stem, 1) if "%" in old else new.strip()
+        )
     return " ".join(found)
 
 
@@ -239,7 +265,9 @@ def _of_texts(count: int, work: Callable[..., str]) -> Callable[[Expander, str],
     def run(own: Expander, text: str) -> list[Piece]:
         given = [own.text(each, "a function") for each in arguments(text, count)]
         if len(given) != count:
-            raise UntranslatableError("function", f"a function has {count} arguments, and {len(given)} are given")
+            raise UntranslatableError(
+                "function", f"a function has {count} arguments, and {len(given)} are given"
+            )
         return [work(*given)]
 
     return run
@@ -299,7 +327,11 @@ def _call(own: Expander, text: str) -> list[Piece]:
     if name not in own.known or own.known[name].pieces is not None:
         raise UntranslatableError("function", f"`$(call {name})`: there is no such function")
     auto = dict(own.auto)
-    own.auto = {**auto, "0": name, **{str(at): own.text(each, "an argument") for at, each in enumerate(given, 1)}}
+    own.auto = {
+        **auto,
+        "0": name,
+        **{str(at): own.text(each, "an argument") for at, each in enumerate(given, 1)},
+    }
     own.auto = {**{str(at): "" for at in range(1, 10)}, **own.auto}
     try:
         return own.expand(own.known[name].text)
@@ -331,12 +363,19 @@ _FUNCTIONS: Mapping[str, Callable[[Expander, str], list[Piece]]] = {
     "filter": _of_texts(2, lambda patterns, words: _filtered(patterns, words, keeps=True)),
     "filter-out": _of_texts(2, lambda patterns, words: _filtered(patterns, words, keeps=False)),
     "sort": _of_words(_sorted),
-    "word": _of_texts(2, lambda at, words: (words.split() + [""] * int(at))[int(at) - 1] if at.strip().isdecimal() and int(at) else ""),
+    "word": _of_texts(
+        2,
+        lambda at, words: (
+            (words.split() + [""] * int(at))[int(at) - 1] if at.strip().isdecimal() and int(at) else ""
+        ),
+    ),
     "words": _of_words(lambda words: [str(len(words))]),
     "firstword": _of_words(lambda words: words[:1]),
     "lastword": _of_words(lambda words: words[-1:]),
     "wordlist": _of_texts(3, lambda first, last, words: " ".join(words.split()[int(first) - 1 : int(last)])),
-    "dir": _of_words(lambda words: [f"{posixpath.dirname(word)}/" if "/" in word else "./" for word in words]),
+    "dir": _of_words(
+        lambda words: [f"{posixpath.dirname(word)}/" if "/" in word else "./" for word in words]
+    ),
     "notdir": _of_words(lambda words: [posixpath.basename(word) for word in words]),
     "basename": _of_words(lambda words: [posixpath.splitext(word)[0] for word in words]),
     "suffix": _of_words(lambda words: [posixpath.splitext(word)[1] for word in words]),

@@ -188,7 +188,9 @@ def calls_of(node: Node, scope: Scope, reader: Reader) -> list[Call]:
         lines += test.lines
         asked = [*(f"! {{ {each}; }}" for each in before), *([test.test] if test.test else [])]
         if name:
-            found.append(Call(task=name, place=node, given=given, only_if=" && ".join(asked), lines=tuple(lines)))
+            found.append(
+                Call(task=name, place=node, given=given, only_if=" && ".join(asked), lines=tuple(lines))
+            )
         before += [test.test] if test.test else []
     return found
 

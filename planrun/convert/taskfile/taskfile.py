@@ -183,7 +183,8 @@ DEFAULT = "default"
 # The closest equivalent of a shell without options: each command has to state itself that its failure counts.
 SHELL = "bash --norc"
 _LISTS = re.compile(
-    r"(?:@?(?:go-)?task|['\"]?\{\{ *\.TASK_EXE *\}\}['\"]?)(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
+    r"(?:@?(?:go-)?task|['\"]?\{\{ *\.TASK_EXE *\}\}['\"]?)"
+    r"(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
 )
 
 
@@ -196,14 +197,16 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     gathered = Gathered()
     gather(root, source, gathered, (found.file,))
     emission = Emission(plan, gathered.tasks, gathered.aliases, gathered.lost)
-    wanted = list(jobs) or _default(root, emission)
+    wanted = list(jobs) or _default(emission)
     if wanted:
         for name in wanted:
             emission.call(Call(task=name, place=root.key("tasks")), [], source)
     else:
         _all(root, emission, source)
     if not plan.steps and gathered.lost and not emission.tasks:
-        found.refuse("includes", f"all tasks are elsewhere: {next(iter(gathered.lost.values()))}", root.key("includes"))
+        found.refuse(
+            "includes", f"all tasks are elsewhere: {next(iter(gathered.lost.values()))}", root.key("includes")
+        )
     if not plan.steps and emission.tasks and not found.is_refused:
         name = (wanted or list(emission.tasks))[0]  # tasks that run nothing
         plan.add(DraftStep(plan.name(name.replace(":", ".")), validate=[{"that": True}]))
@@ -212,7 +215,7 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     return plan
 
 
-def _default(root: Node, emission: Emission) -> list[str]:
+def _default(emission: Emission) -> list[str]:
     """Return the task that runs by itself; none where there is none, or one that only lists the others."""
     name = DEFAULT if DEFAULT in emission.tasks else emission.aliases.get(DEFAULT, "")
     known = emission.tasks.get(name)
@@ -246,10 +249,15 @@ def _all(root: Node, emission: Emission, source: Source) -> None:
             found.differs("task", message, root.key("tasks"))
             continue
         last = emission.call(Call(task=name, place=root.key("tasks")), [], source)
-        if last:
-            ends[name] = last
+        if not last:  # a task without commands, or for another system: go-task runs nothing, either
+            last = [plan.add(DraftStep(plan.name(name.replace(":", ".")), validate=[{"that": True}])).id]
+        ends[name] = last
     if len(ends) > 1:
-        why = "the task `default` only lists the others" if DEFAULT in emission.tasks else "there is no task `default`"
+        why = (
+            "the task `default` only lists the others"
+            if DEFAULT in emission.tasks
+            else "there is no task `default`"
+        )
         tell(found, choose(plan, ends), why, root.key("tasks"))
 
 

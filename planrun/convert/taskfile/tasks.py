@@ -74,7 +74,9 @@ class Emission:
         self.tasks = tasks
         self.aliases = aliases
         self.lost = lost
-        self.is_choice = False  # whether a run takes one of several tasks: only those without steps before are shared
+        self.is_choice = (
+            False  # whether a run takes one of several tasks: only those without steps before are shared
+        )
         self._done: dict[object, list[str]] = {}
         self._open: list[object] = []
 
@@ -267,6 +269,7 @@ class Task:
             self._add(self._scripted(f"{step_name}.pre", "\n".join(lines) + "\n", is_named=False))
 
     def parts(self) -> list[Entry | Call]:
+        """Return the commands of the task in order; raises UntranslatableError."""
         nodes: list[Node]
         if self.node.kind == SCALAR:
             nodes = [] if is_nothing(self.node) else [self.node]
@@ -286,8 +289,20 @@ class Task:
         if known is None:
             raise UntranslatableError("defer", f"the task {call.task}, which runs at the end, is not there")
         task = Task(self.emission, name, known, call.given)
-        if set(task.members) - {"cmd", "cmds", "desc", "summary", "silent", "internal", "vars", "aliases", "ignore_error"}:
-            raise UntranslatableError("defer", f"the task {name}, which runs at the end, has more than commands")
+        if set(task.members) - {
+            "cmd",
+            "cmds",
+            "desc",
+            "summary",
+            "silent",
+            "internal",
+            "vars",
+            "aliases",
+            "ignore_error",
+        }:
+            raise UntranslatableError(
+                "defer", f"the task {name}, which runs at the end, has more than commands"
+            )
         parts = [part for part in task.parts() if isinstance(part, Entry)]
         if len(parts) != len(task.parts()):
             raise UntranslatableError("defer", f"the task {name}, which runs at the end, calls others")
@@ -304,19 +319,8 @@ class Task:
         return found or None
 
     def _commands(self, step_name: str, parts: list[Entry | Call]) -> None:
-        groups: list[list[Entry] | Call] = []
-        for part in parts:
-            if isinstance(part, Call):
-                groups.append(part)
-            elif groups and isinstance(groups[-1], list):
-                groups[-1].append(part)
-            else:
-                groups.append([part])
-        early = [each for group in groups[:-1] if isinstance(group, list) for each in group]
-        if any(each.after for each in early):  # what is deferred last of all is still in the script that ends the task
-            raise UntranslatableError(
-                "defer", "a command that runs when the task ends, in a task that calls others"
-            )
+        groups = _grouped(parts)
+        _check_deferred(groups)
         own = [group for group in groups if isinstance(group, list)]
         for number, group in enumerate(groups, 1):
             if isinstance(group, Call) and group.only_if:
@@ -460,6 +464,28 @@ class Task:
                 self.found.differs(key, message, self.node.key(key))
         if self.made and notes:
             self.made[0].notes += notes
+
+
+def _grouped(parts: list[Entry | Call]) -> list[list[Entry] | Call]:
+    """Return the calls, and between them the commands that are one script."""
+    groups: list[list[Entry] | Call] = []
+    for part in parts:
+        if isinstance(part, Call):
+            groups.append(part)
+        elif groups and isinstance(groups[-1], list):
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return groups
+
+
+def _check_deferred(groups: list[list[Entry] | Call]) -> None:
+    """Raise UntranslatableError for a command that is deferred before the script that ends the task."""
+    early = [each for group in groups[:-1] if isinstance(group, list) for each in group]
+    if any(each.after for each in early):
+        raise UntranslatableError(
+            "defer", "a command that runs when the task ends, in a task that calls others after it"
+        )
 
 
 def _shell_quoted(text: str) -> str:

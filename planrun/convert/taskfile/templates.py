@@ -341,7 +341,9 @@ def _date(expression: Call) -> Value:
     if not re.fullmatch(r"[A-Za-z0-9%:_ ./,+TZ-]*", form):
         raise UntranslatableError("template", f"the form of a time, `{layout}`")
     name = name_for(f"date {form}")
-    return Value(text=f"${{{name}}}", is_shell=True, lines=(f'{name}="$(date {"-u " if zone else ""}\'+{form}\')"',))
+    return Value(
+        text=f"${{{name}}}", is_shell=True, lines=(f"{name}=\"$(date {'-u ' if zone else ''}'+{form}')\"",)
+    )
 
 
 def _environment(name: Known | Value) -> Value:

@@ -384,7 +384,11 @@ def arms_of(text: str, place: Node, scope: Scope) -> list[tuple[Value, str]] | N
         found.append((test if isinstance(test, Value) else Value(), name))
         if test is True:
             break
-    return found if any(test.test for test, _ in found) and "${{" not in "".join(name for _, name in found) else None
+    return (
+        found
+        if any(test.test for test, _ in found) and "${{" not in "".join(name for _, name in found)
+        else None
+    )
 
 
 def _test(condition: Expression, place: Node, scope: Scope) -> bool | Value:
