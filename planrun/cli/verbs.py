@@ -47,7 +47,13 @@ TABLE = (
         "explain when a step would run, and its risk",
         "cli.explain:explain",
     ),
-    Verb("convert", "FILE", "plans", "convert a workflow, a Taskfile, a Makefile and others", "convert.cli:convert"),
+    Verb(
+        "convert",
+        "FILE",
+        "plans",
+        "convert a workflow, a Taskfile, a Makefile and others",
+        "convert.cli:convert",
+    ),
     Verb(
         "templates",
         "[VERB]",
