@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +15,7 @@ MOST_PARAMETERS = 5
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+@cache
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return every function of a file, nested ones and methods included."""
     return [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, FUNCTION)]

@@ -84,6 +84,8 @@ class Budget:
 
 __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "read_tree"]
 
+_READ_AGAIN = 1 << 16
+"""Characters that PyYAML's own parser reads in half a second."""
 MAX_DEPTH = 64  # levels of lists and mappings; the plan itself is the first
 MAX_ENTRIES = 120_000  # entries of one list or mapping
 MAX_ANCHORS = 10_000  # of one file: each is kept to its end, and costs as much as three values
@@ -166,9 +168,27 @@ class _Reading:
             self.problems.append(stop.problem)
             return False
         except (YAMLError, ValueError, OverflowError) as error:  # the latter two: escapes beyond Unicode
-            self.problems.append(explain(error, self.text, self.file))
+            problem = explain(error, self.text, self.file)
+            self.problems.append(self._first_too_deep(problem) if problem.code == "E012" else problem)
             return False
         return True
+
+    def _first_too_deep(self, problem: Problem) -> Problem:
+        """Return the finding at the first level too many: libyaml stops 1,000 levels deep, before any event of them."""
+        *before, last = self.text.split("\n", problem.line)[: problem.line]
+        text = "\n".join([*before, last[: problem.col]])
+        if len(text) > _READ_AGAIN:
+            return problem
+        from yaml.error import YAMLError
+
+        again = _Reading(text, self.file, self.noun)
+        try:
+            again._build(_pure_python(text))
+        except _StopError as stop:
+            return stop.problem
+        except YAMLError:  # the text ends here, too early
+            return problem
+        return problem
 
     def _build(self, get_event: Callable[[], Any]) -> None:  # noqa: C901, PLR0912, PLR0915
         """Make nodes of events; one loop without calls, since a call for each event would cost as much as its event."""
