@@ -50,6 +50,13 @@ TABLE = (
     Verb("lsp", "", "plans", "serve an editor: problems, help and completion", "cli.lsp:lsp"),
     Verb("convert", "FILE", "plans", "convert a workflow, a Taskfile or a Dagu file", "convert.cli:convert"),
     Verb(
+        "convert",
+        "FILE",
+        "plans",
+        "convert a workflow, a Taskfile, a Makefile and others",
+        "convert.cli:convert",
+    ),
+    Verb(
         "templates",
         "[VERB]",
         "plans",

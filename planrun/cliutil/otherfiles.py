@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from planrun.plan.foreign import Foreign
 
-_TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
+_TASKFILES = (
+    "Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml", ".gitlab-ci.yml", "Makefile", "makefile",
+    "GNUmakefile", "justfile", "Justfile",
+)  # fmt: skip
 _WORKFLOWS = os.path.join(".github", "workflows")
 _MOST = 3  # files that are named
 _LARGEST = 1_000_000  # bytes

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from planrun.convert.convert import Converted, Order
 
-SOURCES = ("github", "taskfile", "dagu")
+SOURCES = ("github", "gitlab", "taskfile", "dagu", "make", "just")
 
 
-@click.command(short_help="Make a plan of a GitHub workflow, a Taskfile or a Dagu file.")
+@click.command(short_help="Make a plan of a workflow, a GitLab CI file, a Taskfile, a Makefile …")
 @click.argument("file", type=click.Path(readable=False))
 @click.option(
     "--from",
@@ -34,7 +34,7 @@ SOURCES = ("github", "taskfile", "dagu")
     "jobs",
     metavar="NAME",
     multiple=True,
-    help="Only this job or task, and those that it depends on.",
+    help="Only this job, task, target or recipe, and those that it depends on.",
 )
 @click.option(
     "-o",
@@ -65,10 +65,10 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
 ) -> int:
     """Convert FILE to a plan, and list the differences in meaning.
 
-    FILE is a GitHub workflow, a Taskfile or a Dagu file. Nothing runs, and nothing is fetched. The list goes to stderr
-    and to the head of the plan: `differs` is converted with a slightly different meaning, `todo` is left to you,
-    `refused` cannot be converted, and no plan is written until you leave that part out by --job or accept it by
-    --accept. The plan is valid, and a draft: read it before you run it.
+    FILE is a GitHub workflow, a GitLab CI file, a Taskfile, a Dagu file, a Makefile or a justfile. Nothing runs, and
+    nothing is fetched. The list goes to stderr and to the head of the plan: `differs` is converted with a slightly
+    different meaning, `todo` is left to you, `refused` cannot be converted, and no plan is written until you leave that
+    part out by --job or accept it by --accept. The plan is valid, and a draft: read it before you run it.
 
     \b
     Exit codes:
@@ -80,6 +80,7 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
       planrun convert .github/workflows/ci.yml -o plan.yml
       planrun convert .github/workflows/ci.yml --job test --job lint
       planrun convert Taskfile.yml --job build -o plans/build.yml
+      planrun convert Makefile --job test -o plan.yml
       planrun convert ci.yml --accept uses:actions/github-script -o plan.yml
       planrun convert ci.yml --accept all -o plan.yml
     """

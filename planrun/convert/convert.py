@@ -9,8 +9,12 @@ from fnmatch import fnmatchcase
 
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
+from planrun.convert.dagu.subdags import documents, names_of
 from planrun.convert.github.workflow import convert_workflow
+from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
 from planrun.convert.reader import EVERYTHING, Finding, Findings
+from planrun.convert.recipes.justfile import convert_justfile
+from planrun.convert.recipes.makefile import convert_makefile
 from planrun.convert.taskfile.taskfile import convert_taskfile
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.plantext import entry_text, plan_text
@@ -20,7 +24,8 @@ from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import Node
+from planrun.plan.yaml.node import SCALAR, Node
+from planrun.plan.yaml.text import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +135,8 @@ if TYPE_CHECKING:
 
     Converter = Callable[[Node, Findings, Collection[str]], DraftPlan]
 
-SOURCES = ("github", "taskfile", "dagu")
+SOURCES = ("github", "gitlab", "taskfile", "dagu", "make", "just")
+_TOOLS = "GitHub Actions, GitLab CI, go-task, Dagu, make and just"
 
 
 class Order(Record):
@@ -162,6 +168,13 @@ def convert(order: Order) -> Converted:
     foreign = None if order.source else foreign_file(data, order.file)
     if foreign is not None and not foreign.source:
         raise InvalidInput(_no_converter(order.file, foreign.tool))
+    source = order.source or (foreign.source if foreign else "")
+    if source in ("make", "just"):
+        return _of_lines(order, source, data)
+    if "gitlab" in (order.source, foreign.source if foreign else ""):
+        data = prepared(data)
+    if source == "dagu" and len(parts := documents(data)) > 1:
+        return _of_documents(order, parts)
     root, problems, complete = read_tree(data, order.file, "file")
     if root is None or problems or not complete:
         raise InvalidPlan(problems, sources={order.file: data})
@@ -169,11 +182,14 @@ def convert(order: Order) -> Converted:
         raise InvalidInput(f"{order.file} is a plan of planrun already")
     source = order.source or (foreign.source if foreign else source_of(root))
     if not source:
-        raise InvalidInput(
-            f"{order.file} does not look like a GitHub workflow, a Taskfile or a Dagu file; name its tool by --from"
-        )
+        raise InvalidInput(f"{order.file} looks like no file of {_TOOLS}; name its tool by --from")
     found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
+    return _converted(order, source, draft, found, root)
+
+
+def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, root: Node) -> Converted:
+    """Return a draft as the text of a plan, with all findings."""
     if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
         found.refuse("shape", "the file has no command that a step could run", root)
     text = "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
@@ -184,6 +200,29 @@ def convert(order: Order) -> Converted:
         text=text,
         steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
+
+
+def _of_documents(order: Order, parts: Sequence[bytes]) -> Converted:
+    """Convert a Dagu file of several documents: the first, which runs the others."""
+    roots = []
+    for part in parts:
+        root, problems, complete = read_tree(part, order.file, "file")
+        if root is None or problems or not complete:
+            raise InvalidPlan(problems, sources={order.file: part})
+        roots.append(root)
+    found = Findings(order.file, order.accepted)
+    draft = convert_dag(roots[0], found, order.jobs, names_of(roots))
+    return _converted(order, "dagu", draft, found, roots[0])
+
+
+def _of_lines(order: Order, source: str, data: bytes) -> Converted:
+    """Convert a file that is no YAML."""
+    text, problems = decode(data, order.file)
+    if text is None:
+        raise InvalidPlan(problems, sources={order.file: data})
+    found = Findings(order.file, order.accepted)
+    draft = (convert_makefile if source == "make" else convert_justfile)(text, found, order.jobs)
+    return _converted(order, source, draft, found, Node(SCALAR, "", 1, 1))
 
 
 def _check_accepted(order: Order, found: Findings) -> None:
@@ -199,7 +238,7 @@ def _check_accepted(order: Order, found: Findings) -> None:
 
 
 def _no_converter(file: str, tool: str) -> str:
-    return f"{file}: no converter for {tool} yet; planrun converts GitHub workflows, Taskfiles and Dagu files"
+    return f"{file}: no converter for {tool} yet; planrun converts files of {_TOOLS}"
 
 
 def source_of(root: Node) -> str:
@@ -216,4 +255,6 @@ def _converter(source: str) -> Converter:
         return convert_workflow
     if source == "taskfile":
         return convert_taskfile
+    if source == "gitlab":
+        return convert_pipeline
     return convert_dag

@@ -37,6 +37,7 @@ class DraftStep:
         self.sets_path = False  # whether parts behind it need the PATH that it sets
         self.parts = [name]  # ids of the steps whose scripts it runs
         self.hands_on = False  # whether it writes to $GITHUB_ENV or $GITHUB_PATH for the parts behind it
+        self.renamed: set[str] = set()  # names of its outputs with dashes, which are underscores in the plan
         self.node: Node | None = None  # where it stands in the file that is converted
 
     def wait(self, step: str, kind: str = "ok") -> None:

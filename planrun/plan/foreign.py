@@ -63,7 +63,7 @@ _ACTION = _of(
     "GitHub actions by themselves; convert the workflow that uses it",
     "convert the workflow that uses it: planrun convert .github/workflows/ci.yml",
 )
-_GITLAB = _of("a GitLab CI file", "GitLab CI")
+_GITLAB = Foreign(name="a GitLab CI file", tool="GitLab CI files", source="gitlab")
 _CIRCLECI = _of("a CircleCI config", "CircleCI")
 _AZURE = _of("an Azure Pipelines file", "Azure Pipelines")
 _DRONE = _of("a Drone pipeline", "Drone")
@@ -85,8 +85,8 @@ _COMPOSE = _of(
 _PRECOMMIT = _of("a pre-commit config", "pre-commit", _call("pre-commit run --all-files"))
 _HOOKS = _of("a list of pre-commit hooks", "pre-commit", _call("pre-commit run --all-files"))
 _ANSIBLE = _of("an Ansible playbook", "Ansible", _call("ansible-playbook site.yml"))
-_MAKE = _of("a Makefile", "Makefiles", _call("make test"))
-_JUST = _of("a justfile", "justfiles", _call("just test"))
+_MAKE = Foreign(name="a Makefile", tool="Makefiles", source="make")
+_JUST = Foreign(name="a justfile", tool="justfiles", source="just")
 _TOX = _of("a tox config", "tox", _call("tox run"))
 _NOX = _of("a nox file", "nox", _call("nox -s tests"))
 _NPM = _of("a package.json", "npm scripts", _call("npm test"))

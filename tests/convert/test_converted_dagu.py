@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import shutil
 import threading
 from textwrap import dedent
@@ -128,3 +129,48 @@ def test_jq_and_ssh_are_programs_of_that_name(planrun: Command, tmp_path: Path) 
         'ssh -o BatchMode=yes -p "2222" -i "$HOME"/".ssh/id" "deploy@server.example" "systemctl restart app"'
     )
     assert expected in plan
+
+
+FAMILY = """\
+    name: main
+    consts: {place: here}
+    params: [WHO: bob]
+    steps:
+      - {name: json, command: "echo '{\\"a\\": {\\"b\\": 5}}'", output: J}
+      - - echo one >> said
+        - echo two >> said
+      - {name: sub, call: child, params: "X=7"}
+      - {name: codes, command: "sh -c 'exit 3'", continueOn: {exitCode: [3]}}
+      - {name: words, command: "sh -c 'echo WARN; exit 4'", continueOn: {output: ["re:^WARN"]}}
+      - echo "${J.a.b} ${params.WHO} ${consts.place}" >> said
+    ---
+    name: child
+    params: [X: 1, Y: 2]
+    env: [Z: zed]
+    steps:
+      - echo "a $X" >> said
+      - echo "b $Y $Z" >> said
+    """
+
+
+def test_documents_references_and_counted_failures(planrun: Command, tmp_path: Path) -> None:
+    """A DAG of the same file is steps of the plan; failures that are named by code or output do not count."""
+    (tmp_path / "bin").mkdir()
+    jq = tmp_path / "bin" / "jq"  # stands for jq, which need not be installed
+    jq.write_text("#!/usr/bin/env python3\nimport json, sys\nprint(json.load(sys.stdin)['a']['b'])\n")
+    jq.chmod(0o755)
+    (tmp_path / "dag.yaml").write_text(dedent(FAMILY))
+    done = planrun("convert", "dag.yaml", "-o", "plan.yml")
+    assert done.returncode == 0, done.stderr
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    assert planrun("execute", "plan.yml", "--jobs", "1", env={"PATH": path}).returncode == 0
+    said = (tmp_path / "said").read_text().splitlines()
+    assert (sorted(said[:2]), said[2:]) == (["one", "two"], ["a 7", "b 2 zed", "5 bob here"])
+
+
+def test_a_dag_in_another_file_is_run_by_dagu(planrun: Command, tmp_path: Path) -> None:
+    """Where the file is not beside this one, the step is the command that runs it."""
+    (tmp_path / "dag.yaml").write_text("steps: [{name: a, call: other, params: X=1}]\n")
+    done = planrun("convert", "dag.yaml", "--from", "dagu")
+    assert "run: dagu start other -- X=1" in done.stdout
+    assert "differs[sub-dag]: the DAG other is not in this folder: Dagu runs it" in done.stderr

@@ -131,13 +131,53 @@ def test_what_cannot_be_included_is_refused_where_it_is_called(planrun: Command,
         assert "Traceback" not in done.stderr
 
 
-def test_a_missing_default_task_names_the_others(planrun: Command, tmp_path: Path) -> None:
-    """The tasks that can be wanted are in the message, internal ones are not."""
-    text = 'version: "3"\ntasks:\n  build: echo b\n  own: {internal: true, cmds: [echo o]}\n'
-    write(tmp_path, {"Taskfile.yml": text})
-    done = planrun("convert", "Taskfile.yml")
-    assert done.returncode == 2
-    assert "name the tasks that you want by --job; there are build\n" in done.stderr
+CHOICE = """\
+    version: "3"
+    tasks:
+      default: [task --list]
+      build: {deps: [gen], cmds: [echo build >> said]}
+      test: {cmds: [echo first >> said, {task: build}, echo test >> said]}
+      gen: {internal: true, cmds: [echo gen >> said]}
+      nothing: {desc: Does nothing}
+    """
+
+
+def test_without_a_default_task_a_parameter_chooses_one(planrun: Command, tmp_path: Path) -> None:
+    """A run has the steps of the task that it names, and of what that one needs, and no other."""
+    write(tmp_path, {"Taskfile.yml": dedent(CHOICE)})
+    done = planrun("convert", "Taskfile.yml", "-o", "plan.yml")
+    assert "differs[task]: the task `default` only lists the others" in done.stderr
+    assert planrun("execute", "plan.yml").returncode == 2  # none is named
+    for task, lines in (("test", "first gen build test"), ("build", "gen build"), ("nothing", "")):
+        (tmp_path / "said").write_text("")
+        assert planrun("execute", "plan.yml", "--param", f"task={task}").returncode == 0
+        assert (tmp_path / "said").read_text().split() == lines.split()
+
+
+CALLS = """\
+    version: "3"
+    tasks:
+      default:
+        cmds:
+          - task: '{{if eq .MODE "fast"}}quick{{else}}slow{{end}}'
+          - {task: never, if: test -e missing}
+          - {defer: {task: bye}}
+          - echo "{{now | date "2006"}}" >> said
+          - exit 3
+      quick: [echo quick >> said]
+      slow: [echo slow >> said]
+      never: [echo never >> said]
+      bye: [echo bye >> said]
+    """
+
+
+def test_calls_under_a_test_and_at_the_end(planrun: Command, tmp_path: Path) -> None:
+    """A test of the shell chooses the task when the plan runs; what is deferred runs after a failure, too."""
+    write(tmp_path, {"Taskfile.yml": dedent(CALLS)})
+    planrun("convert", "Taskfile.yml", "-o", "plan.yml")
+    assert planrun("execute", "plan.yml", env={"MODE": "fast"}).returncode == 1
+    quick, year, bye = (tmp_path / "said").read_text().split()
+    assert (quick, bye, len(year), year.isdecimal()) == ("quick", "bye", 4, True)
 
 
 def test_files_that_a_task_makes_are_demanded_and_that_is_said(planrun: Command, tmp_path: Path) -> None:

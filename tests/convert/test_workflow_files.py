@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from planrun.convert.convert import Order, convert
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -175,12 +177,7 @@ def test_names_to_accept(there: Workspace) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "tool"),
     [
-        ("Makefile", "all:\n\ttrue\n", "Makefiles"),
         ("tox.ini", "[tox]\n", "tox"),
-        ("justfile", "a:\n  true\n", "justfiles"),
-        (".gitlab-ci.yml", "a: {script: [make]}\n", "GitLab CI"),
-        ("x.yml", "stages: [a]\nb: {stage: a, script: [make]}\n", "GitLab CI"),
-        ("x.yml", "b: {script: make}\n", "GitLab CI"),
         ("x.yml", "trigger: [main]\npool: {vmImage: x}\nsteps: [{script: make}]\n", "Azure Pipelines"),
         ("x.yml", "jobs: [{job: a, steps: [{script: make}]}]\n", "Azure Pipelines"),
         ("x.yml", "version: 2.1\njobs: {a: {docker: [{image: x}], steps: [checkout]}}\n", "CircleCI"),
@@ -192,7 +189,24 @@ def test_files_of_other_tools_are_named(there: Workspace, name: str, text: str, 
     (there.folder / name).write_text(text)
     ended = there.planrun("convert", name)
     assert ended.code == 2
-    assert f"{name}: no converter for {tool} yet; planrun converts GitHub workflows" in ended.err
+    assert f"{name}: no converter for {tool} yet; planrun converts files of GitHub Actions" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "source"),
+    [
+        ("Makefile", "all:\n\ttrue\n", "make"),
+        ("justfile", "a:\n  true\n", "just"),
+        (".gitlab-ci.yml", "a: {script: [make]}\n", "gitlab"),
+        ("x.yml", "stages: [a]\nb: {stage: a, script: [make]}\n", "gitlab"),
+        ("x.yml", "b: {script: make}\n", "gitlab"),
+    ],
+)
+def test_files_of_known_tools_are_recognised(tmp_path: Path, name: str, text: str, source: str) -> None:
+    """By their names, and by their content."""
+    (tmp_path / name).write_text(text)
+    found = convert(Order(file=str(tmp_path / name)))
+    assert (found.source, found.steps) == (source, 1)
 
 
 def test_a_plan_is_not_converted(there: Workspace) -> None:

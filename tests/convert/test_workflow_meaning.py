@@ -60,6 +60,7 @@ ELSEWHERE = """\
         steps: [{run: echo never >> said}]
       c:
         runs-on: ${{ github.ref == 'x' && 'macos-15' || 'ubuntu-latest' }}
+        needs: [a, b]
         steps: [{run: echo never >> said}]
     """
 
@@ -71,6 +72,22 @@ def test_a_job_for_another_system_never_runs_here(there: Workspace) -> None:
     assert {name: "run" in step for name, step in there.steps.items()} == {"a": False, "b": False, "c": False}
     assert there.execute().code == 2
     assert there.said == []
+
+
+def test_a_job_for_another_system_that_nothing_needs_is_left_out(there: Workspace) -> None:
+    """It is named; where all jobs are for other systems, they are refused."""
+    ended = there.convert("""\
+        jobs:
+          mac: {runs-on: macos-latest, steps: [{run: echo never >> said}]}
+          linux: {runs-on: ubuntu-latest, steps: [{run: echo linux >> said}]}
+        """)
+    assert (
+        "ci.yml:2:8: differs[other-machines]: the plan is for one machine with Linux: the job mac"
+        in ended.err
+    )
+    assert (list(there.steps), there.execute().code, there.said) == (["linux"], 0, ["linux"])
+    only = there.convert("jobs: {mac: {runs-on: macos-latest, steps: [{run: 'true'}]}}\n")
+    assert "refused[runs-on]: the job mac is for macos-latest" in only.err
 
 
 # Artifacts.

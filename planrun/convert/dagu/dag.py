@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from planrun.convert.dagu.steps import StepReading, hand_on, skips_on
+from planrun.convert.dagu.subdags import Inlining
 from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reader import Reader, UntranslatableError
-from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from planrun.convert.reader import Findings
 
@@ -20,7 +21,7 @@ _KNOWN = frozenset((
     "maxcleanuptimesec", "histretentiondays", "mailon", "smtp", "errormail", "infomail", "waitmail",
     "logdir", "restartwaitsec", "skipifsuccessful", "dotenv", "type", "shell", "workingdir", "queue",
     "container", "secrets", "logoutput", "workerselector", "catchupwindow", "runconfig", "otel", "version",
-    "overlappolicy", "artifacts",
+    "overlappolicy", "artifacts", "consts", "maxoutputsize",
 ))  # fmt: skip
 _NOT_KEPT = {
     "schedule": "a plan has no schedule: start it from cron, a timer or CI",
@@ -33,19 +34,24 @@ _NOT_KEPT = {
     "smtp": "no mail is sent",
     "errormail": "no mail is sent",
     "infomail": "no mail is sent",
+    "maxoutputsize": "an output has the limits of planrun",
     "queue": "see `planrun queue` for runs that wait for their turn",
     "workerselector": "the plan runs on this machine",
 }
 _HANDLERS = ("success", "failure", "cancel", "abort", "exit")
 
 
-def convert_dag(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
-    """Return the plan that a Dagu file becomes; a part of one cannot be chosen."""
+def convert_dag(
+    root: Node, found: Findings, jobs: Collection[str] = (), others: Mapping[str, Node] | None = None
+) -> DraftPlan:
+    """Return the plan that a Dagu file becomes; a part of one cannot be chosen. `others`: its other documents."""
     if jobs:
         found.refuse(
             "shape", "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole", root
         )
-    return Dag(root, Reader(found)).convert()
+    dag = Dag(root, Reader(found))
+    dag.others = others or {}
+    return dag.convert()
 
 
 class Dag:
@@ -58,10 +64,19 @@ class Dag:
         self.plan = DraftPlan()
         self.variables = Variables(self.plan, reader)
         self.reading = StepReading(reader, self.variables)
+        self.reading.inlining = Inlining(self, self._child)
         self.named: dict[str, DraftStep] = {}
         self.members: dict[str, Keys] = {}
         self.checks: dict[str, DraftStep] = {}
+        self.beside: dict[int, int] = {}  # which group of steps that run at the same time a step belongs to
+        self.others: Mapping[str, Node] = {}  # documents of the same file that steps can run
+        self.depth = 0
         self.skipped: set[str] = set()  # steps that may be skipped, and skip what waits for them
+
+    def _child(self, root: Node, found: Findings, depth: int) -> Dag:
+        child = Dag(root, Reader(found))
+        child.others, child.depth = self.others, depth
+        return child
 
     def convert(self) -> DraftPlan:
         """Return the plan."""
@@ -95,6 +110,7 @@ class Dag:
             "environment", "variables that look like credentials are not inherited; see `inherit_env`", root
         )
         try:
+            self.variables.consts(keys.get("consts"))
             self.variables.params(keys.get("params"))
             self.variables.environment(keys.get("env"))
         except UntranslatableError as why:
@@ -105,7 +121,7 @@ class Dag:
         if files:
             plan.keys["env_file"] = files
             found.differs("dotenv", "a file of variables has to be there", keys.place("dotenv"))
-        self.secrets = secrets_of(keys.get("secrets"), self.reader, plan)
+        self.secrets = secrets_of(keys.get("secrets"), self.reader, plan, self.variables.lines)
 
     def _defaults(self) -> None:
         keys = self.keys
@@ -138,8 +154,14 @@ class Dag:
             for name, member in node.value.items():
                 yield self._named(member, name)
             return
-        for item in self.reader.items(node, "`steps`"):
-            yield self._named(item, "")
+        for at, item in enumerate(self.reader.items(node, "`steps`")):
+            if item.kind != SEQUENCE:
+                yield self._named(item, "")
+                continue
+            for each in item.value:  # these run at the same time
+                keys = self._named(each, "")
+                self.beside[id(keys.node)] = at
+                yield keys
 
     def _named(self, node: Node, name: str) -> Keys:
         if node.kind == SCALAR:
@@ -218,12 +240,18 @@ class Dag:
                 else "steps run one after the other: that is the default of Dagu, which has no `type` here"
             )
             self.found.differs("type", message, self.keys.node)
-        before: DraftStep | None = None
+        before: list[DraftStep] = []
+        last: list[DraftStep] = []
+        group: int | None = None
         self._refuse_circles(pending)
         for step, keys in pending:
             waited = self._waited(keys)
-            if is_chain and not keys.has("depends") and before is not None:
-                waited = [before]
+            own = self.beside.get(id(keys.node))
+            if own is None or own != group:
+                before, last = last, []
+            group = own
+            if is_chain and not keys.has("depends"):
+                waited = list(before)
             check = self._check(step.id, keys)
             for target in (step, check):
                 if target is not None:
@@ -237,8 +265,21 @@ class Dag:
             )
             if may_skip and not skips_on(keys):
                 self.skipped.add(step.id)
-            self.plan.add(step)
-            before = step
+            self._place(step)
+            last.append(step)
+
+    def _place(self, step: DraftStep) -> None:
+        """Put a step into the plan, after the steps of the sub-DAG that it runs."""
+        inside = self.reading.inside.get(step.id, [])
+        if inside:
+            firsts = [each for each in inside if not any(other.id in each.edges for other in inside)]
+            for each in firsts:
+                for name, kind in step.edges.items():
+                    if name not in [other.id for other in inside]:
+                        each.wait(name, kind)
+                each.demand(step.condition)
+        self.plan.steps += inside
+        self.plan.add(step)
 
     def _refuse_circles(self, pending: list[tuple[DraftStep, Keys]]) -> None:
         """Refuse steps that wait for each other."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from planrun.convert.dagu.subdags import command_for
 from planrun.convert.dagu.variables import (
     Keys,
     check_references,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from planrun.convert.dagu.subdags import Inlining
     from planrun.convert.dagu.variables import Variables
     from planrun.convert.reader import Reader
     from planrun.plan.yaml.node import Node
@@ -91,7 +93,28 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-_PROGRAMS: dict[str, Callable[[str, str, Keys, Reader], str]] = {"http": _http, "jq": _jq, "ssh": _ssh}
+def _mail(_command: str, _text: str, config: Keys, reader: Reader) -> str:
+    if config.has("attachments"):
+        raise UntranslatableError("executor:mail", "a mail with attachments")
+    to = ", ".join(reader.texts(config.get("to"), "`to`"))
+    body = config.text("message")
+    kind = "text/html" if "<html" in body.lower() else "text/plain"
+    lines = [
+        f"From: {config.text('from')}",
+        f"To: {to}",
+        f"Subject: {config.text('subject')}",
+        f"Content-Type: {kind}; charset=utf-8",
+    ]
+    text = "\n".join([*lines, "", body.rstrip("\n")])
+    return f"sendmail -t <<{_INPUT}\n{text}\n{_INPUT}"
+
+
+_PROGRAMS: dict[str, Callable[[str, str, Keys, Reader], str]] = {
+    "http": _http,
+    "jq": _jq,
+    "mail": _mail,
+    "ssh": _ssh,
+}
 KINDS = frozenset(_PROGRAMS)
 """The executors that are known here."""
 
@@ -181,8 +204,6 @@ KNOWN = frozenset((
     "logoutput", "workerselector", "dotenv", "cmdwithargs", "outputschema", "shellpackages",
 ))  # fmt: skip
 _REFUSED = {
-    "call": ("sub-dag", "a step that runs another file"),
-    "parallel": ("sub-dag", "a step that runs another file for each item"),
     "approval": ("approval", "an approval after the step; write an `ask` step behind it"),
     "outputschema": ("output", "an output with a schema"),
     "shellpackages": ("shell", "a shell with packages that are fetched"),
@@ -205,6 +226,8 @@ class StepReading:
         self.reader = reader
         self.found = reader.found
         self.variables = variables
+        self.inlining: Inlining | None = None
+        self.inside: dict[str, list[DraftStep]] = {}  # steps of sub-DAGs, by the step that runs them
 
     def fill(self, step: DraftStep, keys: Keys) -> None:
         """Give a step its action and surroundings; raises UntranslatableError."""
@@ -291,7 +314,55 @@ class StepReading:
                 self.found.differs("container", f"a container's `{name}` is not kept", keys.place(name))
         return found
 
+    def _subdag(self, step: DraftStep, name: str, keys: Keys) -> None:
+        """Give a step the steps of a sub-DAG, or the command by which Dagu runs it; raises UntranslatableError."""
+        assert self.inlining is not None  # the file sets it
+        if keys.has("parallel"):
+            self._each(step, name, keys)
+            return
+        inside = self.inlining.steps(name, step, keys)
+        if inside is not None:
+            self.inside[step.id] = inside
+            return
+        if keys.has("output"):
+            raise UntranslatableError("sub-dag", f"the result of a DAG that is in another file: {name}")
+        message = f"the DAG {name} is not in this folder: Dagu runs it, and has to be there"
+        self.found.differs("sub-dag", message, keys.node)
+        params = keys.get("params")
+        if params is not None and params.kind == MAPPING:
+            words = " ".join(f"{key}={_word(text_of(value))}" for key, value in params.value.items())
+        else:
+            words = " ".join(self.reader.texts(params, "`params`"))
+        self._script(step, command_for(name, words), keys)
+
+    def _each(self, step: DraftStep, name: str, keys: Keys) -> None:
+        """Give a step an instance for each item of `parallel`, which Dagu runs another file with."""
+        assert self.inlining is not None  # the file sets it
+        node = keys.get("parallel")
+        most = None
+        if node is not None and node.kind == MAPPING:
+            own = Keys(node, "`parallel`", self.reader)
+            node, most = own.get("items"), whole(own.get("maxconcurrent"))
+        items = node.value if node is not None and node.kind == SEQUENCE else []
+        texts = [text_of(item) for item in items]
+        if not texts or any(not text or "$" in text or "`" in text for text in texts) or keys.has("output"):
+            raise UntranslatableError(
+                "sub-dag", "a step that runs another DAG for each of the items that a run finds"
+            )
+        if name in self.inlining.dag.others:
+            raise UntranslatableError("sub-dag", f"{name}, a DAG of this file, for each item")
+        step.keys["matrix"] = {"item": texts, **({"max_parallel": most} if most else {})}
+        step.keys["env"] = {**step.keys.get("env", {}), "ITEM": "${{ matrix.item }}"}
+        self.found.differs(
+            "sub-dag", f"the DAG {name} is run by Dagu for each item, which has to be there", keys.node
+        )
+        params = " ".join(self.reader.texts(keys.get("params"), "`params`")) if keys.has("params") else ""
+        self._script(step, command_for(name, params or '"$ITEM"'), keys)
+
     def _action(self, step: DraftStep, keys: Keys) -> None:
+        if keys.has("call"):
+            self._subdag(step, keys.text("call"), keys)
+            return
         if self._executor(step, keys):
             return
         if keys.has("action"):
@@ -304,9 +375,14 @@ class StepReading:
         if command is None and script is None:
             raise UntranslatableError("shape", "a step has `command`, `script`, `run` or `action`")
         if keys.has("run") and _is_file(text_of(command), keys):
-            raise UntranslatableError("sub-dag", f"a step that runs another file: {text_of(command)}")
+            self._subdag(step, text_of(command), keys)
+            return
         if shell is not None and text_of(shell):
             step.keys["shell"] = text_of(shell)
+        self._commands(step, keys, script, command)
+
+    def _commands(self, step: DraftStep, keys: Keys, script: Node | None, command: Node | None) -> None:
+        """Give a step a script, or the words of a command."""
         if script is not None:
             text = text_of(script)
             if text_of(command):
@@ -336,9 +412,9 @@ class StepReading:
             return False
         if kind in KINDS:
             command, text = text_of(keys.first("command", "run")), text_of(keys.get("script"))
-            check_references(f"{command}{text}")
+            command, text = self.variables.filled(command), self.variables.filled(text)
             settings = Keys(config, f"the executor {kind}", self.reader)
-            program = "curl" if kind == "http" else kind
+            program = {"http": "curl", "mail": "sendmail"}.get(kind, kind)
             self.found.differs(
                 f"executor:{kind}", f"the program {program} does it, which has to be there", node
             )
@@ -372,7 +448,8 @@ class StepReading:
             self._script(step, " ".join(map(_word, words)), keys)
 
     def _script(self, step: DraftStep, text: str, keys: Keys) -> None:
-        check_references(text)
+        self.variables.place = keys.node
+        text = self.variables.filled(text)
         script = literal_text(text.rstrip("\n"))
         shell = str(step.keys.get("shell", "")).split(" ")[0].rpartition("/")[2]
         lines = list(step.prelude)
@@ -398,11 +475,42 @@ class StepReading:
                     "repeat-policy", "a step with an output, or no shell, that repeats itself"
                 )
             script = repeated(script, policy, self.reader)
+        script = self._counted(script, keys)
         if name:
+            self.variables.outputs.add(name)
             script = _captured(script, name)
             step.keys["outputs"] = {name: "string"}
         body = "\n".join([*lines, script])
         step.keys["run"] = body + ("\n" if "\n" in body else "")
+
+    def _counted(self, script: str, keys: Keys) -> str:
+        """Return a script whose failure counts only with exit codes and outputs that `continueOn` does not name."""
+        node = keys.get("continueon")
+        if node is None or node.kind != MAPPING:
+            return script
+        own = Keys(node, "`continueOn`", self.reader)
+        if not own.has("exitcode") and not own.has("output"):
+            return script
+        codes = self.reader.texts(own.get("exitcode"), "`exitCode`")
+        if not all(code.isdecimal() for code in codes):
+            raise UntranslatableError("continue-on", "exit codes that are worked out")
+        patterns = self.reader.texts(own.get("output"), "`output`")
+        if any(re.search(r"\\[^.\-/+*?()|^$\[\]{}]", pattern) for pattern in patterns):
+            raise UntranslatableError("continue-on", "a pattern that grep reads otherwise")
+        message = "a failure that `continueOn` names by exit code or output counts as success"
+        self.found.differs("continue-on", message, node)
+        lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?", "set -e"]
+        if patterns:
+            lines[2] = "{ ("
+            lines[5:7] = [') 2>&1; echo $? > "$kept.code"; } | tee "$kept"', 'read -r code < "$kept.code"']
+            lines.insert(0, 'kept=$(mktemp)\ntrap \'rm -f "$kept" "$kept.code"\' EXIT')
+        if codes:
+            lines.append(f"case $code in {'|'.join(codes)}) exit 0 ;; esac")
+        for pattern in patterns:
+            option, text = ("E", pattern[3:]) if pattern.startswith("re:") else ("F", pattern)
+            quoted = "'" + text.replace("'", "'\\''") + "'"
+            lines.append(f'if grep -q{option} -e {quoted} "$kept"; then exit 0; fi')
+        return "\n".join([*lines, 'exit "$code"'])
 
     def _tolerance(self, step: DraftStep, keys: Keys) -> None:
         node = keys.get("continueon")
@@ -414,8 +522,6 @@ class StepReading:
             words = {text.lower() for text in self.reader.texts(node, "`continueOn`")}
         else:
             own = Keys(node, "`continueOn`", self.reader)
-            if own.has("exitcode") or own.has("output"):
-                raise UntranslatableError("continue-on", "a failure that counts by its exit code or output")
             if truth_of(own.get("marksuccess")):
                 self.found.differs(
                     "mark-success", "a tolerated failure stays a failure: the verdict is `partial`", node
@@ -447,6 +553,8 @@ class StepReading:
         codes = [
             int(text) for text in self.reader.texts(own.get("exitcode"), "`exitCode`") if text.isdecimal()
         ]
+        if codes and max(codes) > 255:
+            raise UntranslatableError("retry-policy", "exit codes that no process has")
         if codes:
             retries["on"] = [{"exit": [code for code in codes if code <= 255]}]
         step.keys["retries"] = retries

@@ -115,6 +115,9 @@ class Variables:
         self.env: dict[str, str] = {}
         self.lines: list[str] = []
         self.count = 0
+        self.fixed: dict[str, str] = {}  # constants by their paths
+        self.outputs: set[str] = set()  # names of the outputs of steps
+        self.place = Node(MAPPING, {}, 1, 1)
 
     def params(self, node: Node | None) -> None:
         """Declare the parameters of a file."""
@@ -138,6 +141,42 @@ class Variables:
         if self.count:
             words = " ".join(f'"${{P{number}}}"' for number in range(1, self.count + 1))
             self.lines.append(f"set -- {words}")
+
+    def consts(self, node: Node | None) -> None:
+        """Read the constants at the top of a file."""
+        for name, value in pairs_of(node, "`consts`", self.reader):
+            self._const(f"consts.{name}", value)
+
+    def _const(self, name: str, node: Node) -> None:
+        if node.kind == MAPPING:
+            for inner, value in node.value.items():
+                self._const(f"{name}.{inner}", value)
+        else:
+            self.fixed[name] = text_of(node)
+
+    def filled(self, text: str) -> str:
+        """Return a text for a shell in which what Dagu puts in is read by the shell.
+
+        `${params.X}`, `${env.X}`: a variable; `${consts.X}`: its text; `${NAME.key}` of an output that is JSON: jq.
+        Raises UntranslatableError for any other.
+        """
+
+        def read(match: re.Match[str]) -> str:
+            path = match[1]
+            root, _, rest = path.partition(".")
+            if path in self.fixed:
+                return self.fixed[path]
+            if root in ("params", "env") and _NAME.match(rest):
+                return f"${{{rest}}}"
+            if root in self.outputs and re.fullmatch(r"[\w.\[\]-]+", rest) and not rest.startswith("outputs"):
+                message = f"`${{{root}.…}}` is read by jq, which has to be there"
+                self.reader.found.differs("json", message, self.place)
+                words = re.findall(r"[\w-]+", rest)
+                keys = "".join(f"[{each}]" if each.isdecimal() else f'["{each}"]' for each in words)
+                return f"$(printf %s \"${{{root}}}\" | jq -r '.{keys}')"
+            raise UntranslatableError("reference", f"`${{{path}}}` is put in by Dagu")
+
+        return _INNER.sub(read, text)
 
     def environment(self, node: Node | None) -> None:
         """Read the variables at the top of a file."""
@@ -213,13 +252,22 @@ def _words(node: Node, reader: Reader) -> Iterator[tuple[str, Node]]:
         yield (name if is_named else ""), Node(SCALAR, value if is_named else word, node.line, node.col)
 
 
-def secrets_of(node: Node | None, reader: Reader, plan: DraftPlan) -> list[str]:
-    """Return the names of the secrets that a file declares, which are variables of the environment."""
+def secrets_of(node: Node | None, reader: Reader, plan: DraftPlan, lines: list[str]) -> list[str]:
+    """Return the names of the secrets that a file declares, which are variables of the environment.
+
+    `lines` gets those of a shell that give a secret another name.
+    """
     found = []
     for item in reader.items(node, "`secrets`"):
         keys = Keys(item, "a secret", reader)
         name = keys.text("name")
-        if keys.text("provider") != "env" or keys.text("key") not in ("", name) or not _NAME.match(name):
+        key = keys.text("key") or name
+        if keys.text("provider") == "env" and _NAME.match(name) and _NAME.match(key) and key != name:
+            plan.secret(key)
+            found.append(key)
+            lines.append(f'export {name}="${{{key}}}"')
+            continue
+        if keys.text("provider") != "env" or not _NAME.match(name):
             reader.found.refuse("secret", f"the secret {name} is not the variable of this name", item)
             continue
         plan.secret(name)

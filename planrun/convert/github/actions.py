@@ -9,9 +9,11 @@ import re
 
 from planrun.convert.draft import DraftStep
 from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
+from planrun.convert.github.programs import LEFT_OUT, TOOLS, program_of
 from planrun.convert.github.spelling import either
 from planrun.convert.github.texts import Variables, template
 from planrun.convert.reader import UntranslatableError, text_of
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.reader import Findings
-    from planrun.plan.yaml.node import Node
 
 # Actions that put programs on the PATH, and the programs.
 SETUPS: Mapping[str, tuple[str, ...]] = {
@@ -56,6 +57,38 @@ SETUPS: Mapping[str, tuple[str, ...]] = {
     "abatilo/actions-poetry": ("poetry",),
     "pdm-project/setup-pdm": ("pdm",),
     "rui314/setup-mold": ("mold",),
+    "android-actions/setup-android": ("sdkmanager",),
+    "anchore/sbom-action/download-syft": ("syft",),
+    "bazel-contrib/setup-bazel": ("bazel",),
+    "bazelbuild/setup-bazelisk": ("bazel",),
+    "bufbuild/buf-setup-action": ("buf",),
+    "cachix/install-nix-action": ("nix",),
+    "crazy-max/ghaction-upx": ("upx",),
+    "dart-lang/setup-dart": ("dart",),
+    "determinatesystems/nix-installer-action": ("nix",),
+    "google-github-actions/setup-gcloud": ("gcloud",),
+    "goto-bus-stop/setup-zig": ("zig",),
+    "haskell-actions/setup": ("ghc", "cabal"),
+    "hendrikmuhs/ccache-action": ("ccache",),
+    "helm/chart-testing-action": ("ct",),
+    "julia-actions/setup-julia": ("julia",),
+    "jwlawson/actions-setup-cmake": ("cmake",),
+    "lukka/get-cmake": ("cmake", "ninja"),
+    "mlugg/setup-zig": ("zig",),
+    "moonrepo/setup-rust": ("cargo", "rustc"),
+    "mozilla-actions/sccache-action": ("sccache",),
+    "ocaml/setup-ocaml": ("opam",),
+    "opentofu/setup-opentofu": ("tofu",),
+    "r-lib/actions/setup-r": ("Rscript",),
+    "seanmiddleditch/gha-setup-ninja": ("ninja",),
+    "sigstore/cosign-installer": ("cosign",),
+    "stcarolas/setup-maven": ("mvn",),
+    "subosito/flutter-action": ("flutter", "dart"),
+    "swift-actions/setup-swift": ("swift",),
+    "terraform-linters/setup-tflint": ("tflint",),
+    "arduino/setup-protoc": ("protoc",),
+    "actions/setup-haskell": ("ghc", "cabal"),
+    "actions/setup-elixir": ("elixir",),
 }
 # The input that names the version, and the command that prints the one that is there.
 _VERSIONS: Mapping[str, tuple[str, str]] = {
@@ -76,6 +109,12 @@ _VERSIONS: Mapping[str, tuple[str, str]] = {
     "actions-rs/toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
     "actions-rust-lang/setup-rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
 }
+# Actions that install the tools which an input names, and the programs of tools with other names.
+INSTALLERS = frozenset((
+    "taiki-e/install-action", "baptiste0928/cargo-install", "dtolnay/install", "taiki-e/cache-cargo-install-action",
+    "cargo-bins/cargo-binstall",
+))  # fmt: skip
+_PROGRAMS = {"nextest": "cargo-nextest", "protoc": "protoc", "mdbook": "mdbook"}
 _SIMPLE = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)*\Z")
 _PYTHON = re.compile(r"(?:pypy-?)?\d+(?:\.\d+)*(?:\.x)?(?:t|-dev)?\Z")
 SETUP_PYTHON = """\
@@ -227,6 +266,11 @@ _PLACED = ("repository", "path", "ref", "submodules", "lfs", "ssh-key")
 _LOCAL_PATH = re.compile(r"(?![~/!])(?!.*(?:^|/)\.\.(?:/|$))(?!.*\$\{\{)[^\n]+")
 
 
+def _spelled(action: str) -> str:
+    """Return an action as the tables have it: GitHub does not tell capital letters from small ones."""
+    return _SPELLINGS.get(action.lower(), action)
+
+
 class Actions:
     """Converts the steps of a job that use an action."""
 
@@ -236,6 +280,7 @@ class Actions:
         self.inputs: Mapping[str, Node] = {}
         self.condition = ""  # the `if` of the step
         self.comments: list[str] = []  # for the next step that is made
+        self.unfit = ""  # why the action that is known cannot be kept with its inputs
 
     @property
     def found(self) -> Findings:
@@ -245,7 +290,7 @@ class Actions:
     def step(self, node: Node, name: str) -> DraftStep | None:
         """Return the step that an action becomes; None when nothing is to be done, and the id is free."""
         uses = node.value["uses"]
-        action = text_of(uses).strip().partition("@")[0]
+        action = _spelled(text_of(uses).strip().partition("@")[0])
         self.inputs = self.workflow.reader.mapping(node.get("with"), "`with`")
         self.condition = text_of(node.get("if")) or text_of(node.get("continue-on-error"))
         if action in SETUPS:
@@ -255,6 +300,8 @@ class Actions:
                 step = DraftStep(name)
                 step.make_abstract(self.found.refuse(why.code, why.message, uses, name))
                 return step
+        if action.lower() in INSTALLERS:
+            return self._installed(action, uses, name)
         if action == "re-actors/alls-green":
             return self._green(uses, name)
         if action in PUBLISHERS:
@@ -265,10 +312,75 @@ class Actions:
         if handler is not None:
             handler(self, uses)
             return None
+        if action.lower() in LEFT_OUT:
+            self.found.differs("left-out", f"{action} is left out: {LEFT_OUT[action.lower()]}", uses)
+            return None
         return self._refused(action, uses, name)
+
+    def scripted(self, node: Node) -> Node | None:
+        """Return a step with a script in place of one whose action starts a program; None for any other.
+
+        Raises UntranslatableError for inputs that have no equivalent.
+        """
+        uses = node.value["uses"]
+        action = text_of(uses).strip().partition("@")[0].lower()
+        if action not in TOOLS:
+            return None
+        given = self.workflow.reader.mapping(node.get("with"), "`with`")
+        try:
+            program = program_of(action, given)
+        except UntranslatableError as why:
+            self.unfit = why.message
+            return None
+        assert program is not None
+        self.found.differs("program", program.message, uses)
+        own = self.workflow.reader.mapping(node.get("env"), "`env`")
+        script = Node(SCALAR, program.script, uses.line, uses.col)
+        members = {name: each for name, each in node.value.items() if name not in ("uses", "with")}
+        members |= {"run": script, "env": Node(MAPPING, {**own, **program.env}, node.line, node.col)}
+        if program.folder is not None:
+            members["working-directory"] = program.folder
+        made = Node(MAPPING, members, node.line, node.col)
+        made.keys = {name: node.keys.get(name, uses) for name in members}
+        return made
+
+    def _installed(self, action: str, uses: Node, name: str) -> DraftStep:
+        """Return the check that the tools which an action installs are there."""
+        key = next(
+            key for key in ("tool", "tools", "crate", "packages", "pkg", "") if not key or key in self.inputs
+        )
+        asked = text_of(self.inputs.get(key)) or action.rpartition("/")[2]
+        names = [each.partition("@")[0] for each in re.split(r"[,\s]+", asked) if each]
+        step = DraftStep(name)
+        if not all(re.fullmatch(r"[A-Za-z0-9._-]+", each) for each in names):
+            note = self.found.refuse(
+                f"uses:{action}", f"which tools {action} installs is worked out", uses, name
+            )
+            step.make_abstract(note)
+            return step
+        programs = [_PROGRAMS.get(each, each) for each in names]
+        self.found.differs("setup", f"{action} is not run: {' and '.join(programs)} must be there", uses)
+        self._check_programs(step, programs)
+        return step
+
+    def _check_programs(self, step: DraftStep, programs: list[str]) -> None:
+        """Let a step check that programs are there."""
+        if self.job.is_whole or self.job.is_contained:
+            lines = [
+                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
+                for name in programs
+            ]
+            step.keys["run"] = "".join(lines)
+            step.is_raw = True
+        else:
+            step.keys["validate"] = [{"commands_on_path": programs}]
+        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
+            step.keys["shell"] = "sh -e"
 
     def _refused(self, action: str, uses: Node, name: str) -> DraftStep:
         code, message = f"uses:{action}", f"the action {action} cannot run here"
+        if self.unfit:
+            message, self.unfit = f"{message}: {self.unfit}", ""
         if action.startswith("./"):
             message = f"the action {action} of this repository cannot run here; write what it does as steps"
         elif action.startswith("docker:"):
@@ -301,15 +413,8 @@ class Actions:
             self.found.differs("setup", message, uses)
         if setup.script:
             self._scripted(step, setup, node)
-        elif self.job.is_whole or self.job.is_contained:
-            lines = [
-                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
-                for name in setup.programs
-            ]
-            step.keys["run"] = "".join(lines)
-            step.is_raw = True
         else:
-            step.keys["validate"] = [{"commands_on_path": setup.programs}]
+            self._check_programs(step, setup.programs)
         if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
             step.keys["shell"] = "sh -e"
         return step
@@ -423,6 +528,7 @@ class Actions:
         )
 
 
+_SPELLINGS = {name.lower(): name for name in (*SETUPS, *PUBLISHERS, *_CACHES)}
 _HANDLERS: dict[str, Callable[[Actions, Node], None]] = {
     "actions/checkout": Actions.checkout,
     "actions/upload-artifact": Actions.upload,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from planrun.convert.draft import DraftStep, slug, step_path
 from planrun.convert.github.facts import Job, Workflow
+from planrun.convert.github.machines import leave_out
 from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, texts_of
 from planrun.convert.github.names import PlaceNames, given_value
 from planrun.convert.github.steps import MAX_DEPTH, local_path, read_local
@@ -437,6 +438,7 @@ def _entry(workflow: Workflow, job: Job, own: Condition) -> list[Job]:
 
 def _convert(child: Workflow, entry: list[Job], caller: Job) -> None:
     child.entry = entry
+    leave_out(child)
     for each in child.jobs.values():
         child.convert(child, each)
     if not child.jobs:

@@ -315,10 +315,11 @@ class PlaceNames:
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
             )
-        if not _OUTPUT.match(names[2]):
-            raise UntranslatableError("output-name", f"an output of a plan cannot be called `{names[2]}`")
-        declare_outputs(step, [names[2]])
-        return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
+        output = names[2].replace("-", "_") if names[2] in step.renamed else names[2]
+        if not _OUTPUT.match(output):
+            raise UntranslatableError("output-name", f"an output of a plan cannot be called `{output}`")
+        declare_outputs(step, [output])
+        return Spelled(text=f"default({step_path(step.id, 'outputs')}.{output}, '')")
 
     def _composite_output(self, action: Composite, name: str) -> Spelled:
         """Return an output of an action that is made of steps."""

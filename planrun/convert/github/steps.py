@@ -20,6 +20,7 @@ from planrun.convert.github.texts import (
     exported_names,
     is_shell,
     possible_names,
+    renamed_outputs,
     script,
     template,
     written_outputs,
@@ -117,6 +118,9 @@ class StepMaking:
         own_id = text_of(members.get("id")).lower()
         env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
+        if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
+            yield from self.make(scripted, position)
+            return
         if "uses" in members:
             action = self._composite(node, names)
             if action is not None:
@@ -236,6 +240,7 @@ class StepMaking:
     def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
         """Give a step its script and surroundings; raises UntranslatableError."""
         check_commands(text)
+        text, step.renamed = renamed_outputs(text)
         shell = self._shell(node)
         variables = Variables()
         for level in (

@@ -205,6 +205,22 @@ _BACKGROUND = re.compile(
 PYTHON_PRELUDE = 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_OUTPUT"]'
 
 
+def renamed_outputs(script: str) -> tuple[str, set[str]]:
+    """Return a script that writes outputs with dashes in their names under names that a plan has, and those names."""
+    if "GITHUB_OUTPUT" not in script:
+        return script, set()
+    names = set(_NAMED.findall(script))
+    dashed = {name for name in names if "-" in name and name.replace("-", "_") not in names}
+    if not dashed:
+        return script, set()
+
+    def rename(match: re.Match[str]) -> str:
+        start, end = match.start(1) - match.start(), match.end(1) - match.start()
+        return f"{match[0][:start]}{match[1].replace('-', '_')}{match[0][end:]}"
+
+    return _NAMED.sub(lambda match: rename(match) if match[1] in dashed else match[0], script), dashed
+
+
 def written_outputs(script: str) -> list[str]:
     """Return the names of outputs that a script writes, as far as its text shows."""
     if "GITHUB_OUTPUT" not in script:

@@ -6,6 +6,7 @@ import re
 
 from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.jobs import JobConversion, lock_name
+from planrun.convert.github.machines import leave_out
 from planrun.convert.github.names import PlaceNames
 from planrun.convert.github.steps import SHELLS
 from planrun.convert.github.texts import cut, secret_of, template, with_preludes
@@ -41,6 +42,7 @@ def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
+    leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
         convert_job(workflow, workflow.jobs[name])
     _finish(workflow)

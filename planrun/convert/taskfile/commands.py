@@ -9,13 +9,13 @@ import re
 
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.templates import Reference, Value
-from planrun.convert.taskfile.values import joined, outside, passed
+from planrun.convert.taskfile.values import arms_of, joined, outside, passed
 from planrun.model.record import Record
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from planrun.convert.reader import Reader
     from planrun.convert.taskfile.values import Scope
@@ -43,12 +43,21 @@ class Call(Record):
     task: str
     place: Node
     given: Mapping[str, Value] = {}
+    only_if: str = ""  # a command of the shell that has to pass, and the lines before it
+    lines: tuple[str, ...] = ()
 
 
 class Commands:
     """Reads the commands of one task in one scope."""
 
-    def __init__(self, scope: Scope, reader: Reader, files: Mapping[str, list[str] | None]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        reader: Reader,
+        files: Mapping[str, list[str] | None],
+        inlined: Callable[[Call], Entry],
+    ) -> None:
+        self.inlined = inlined  # the commands of another task as one
         self.scope = scope
         self.reader = reader
         self.files = files  # patterns of `sources` and `generates`, which a command can go through
@@ -79,10 +88,23 @@ class Commands:
             return
         scopes = [self.scope] if loop is None else items_of(loop, self.scope, self.reader)
         for scope in scopes:
+            if not is_nothing(node.get("task")) and node.get("defer") is None:
+                yield from self._calls(node, scope)
+                continue
             found = self._one(node, scope)
-            if isinstance(found, Entry):
-                found = found.but(is_tolerated=is_tolerated or truth_of(node.get("ignore_error")) is True)
-            yield found
+            yield found.but(is_tolerated=is_tolerated or truth_of(node.get("ignore_error")) is True)
+
+    def _calls(self, node: Node, scope: Scope) -> Iterator[Call]:
+        """Yield the call of a task; one for each where a test of the shell chooses which."""
+        asked = node.get("if")
+        lines: tuple[str, ...] = ()
+        only_if = ""
+        if asked is not None and not is_nothing(asked):
+            found = joined(asked, scope, text_of(asked), in_script=True)
+            lines, only_if = found.lines, f"(\n{found.text.rstrip()}\n)"
+        for call in calls_of(node, scope, self.reader):
+            tests = " && ".join(filter(None, (only_if, call.only_if)))
+            yield call.but(only_if=tests, lines=tuple(dict.fromkeys((*lines, *call.lines))))
 
     def _shell_loop(self, loop: Node, node: Node) -> Entry | None:
         """Return a command that a loop of the shell repeats, where only a run knows the items; None for other loops."""
@@ -114,16 +136,12 @@ class Commands:
         text = f"for {name} in {words}; do (\n{body}\n) || exit; done"
         return Entry(text=text, lines=tuple(dict.fromkeys((*lines, *entry.lines))))
 
-    def _one(self, node: Node, scope: Scope) -> Entry | Call:
+    def _one(self, node: Node, scope: Scope) -> Entry:
         after = node.get("defer")
         if after is not None:
             if after.kind == MAPPING:
-                raise UntranslatableError("defer", "a task that is called when this one ends")
+                return self.inlined(call_of(after, scope, self.reader)).but(after=True)
             return self._entry(after, node, scope).but(after=True)
-        if not is_nothing(node.get("task")):
-            if not is_nothing(node.get("if")):
-                raise UntranslatableError("condition", "a call under a condition of the shell")
-            return call_of(node, scope, self.reader)
         command = node.get("cmd")
         if command is None or is_nothing(command):
             raise UntranslatableError("shape", "a command has `cmd`, `task` or `defer`")
@@ -145,13 +163,36 @@ class Commands:
 
 def call_of(node: Node, scope: Scope, reader: Reader) -> Call:
     """Return the call that an entry of `cmds` or `deps` describes; raises UntranslatableError."""
-    name = outside(joined(node, scope, text_of(node.get("task"))), "the name of a task")
+    name = outside(joined(node, scope.fixed(), text_of(node.get("task"))), "the name of a task")
     if "${{" in name:
         raise UntranslatableError("task", f"which task is called is not known before the run: {name}")
     given = {
         key: passed(key, value, scope) for key, value in reader.mapping(node.get("vars"), "`vars`").items()
     }
     return Call(task=name, place=node, given=given)
+
+
+def calls_of(node: Node, scope: Scope, reader: Reader) -> list[Call]:
+    """Return the call that an entry describes: several where `{{if …}}` chooses the task by a test of the shell."""
+    place = node.get("task")
+    arms = arms_of(text_of(place), place or node, scope)
+    if arms is None:
+        return [call_of(node, scope, reader)]
+    given = {
+        key: passed(key, value, scope) for key, value in reader.mapping(node.get("vars"), "`vars`").items()
+    }
+    found = []
+    before: list[str] = []
+    lines: list[str] = []
+    for test, name in arms:
+        lines += test.lines
+        asked = [*(f"! {{ {each}; }}" for each in before), *([test.test] if test.test else [])]
+        if name:
+            found.append(
+                Call(task=name, place=node, given=given, only_if=" && ".join(asked), lines=tuple(lines))
+            )
+        before += [test.test] if test.test else []
+    return found
 
 
 def options_of(node: Node, reader: Reader) -> list[str]:

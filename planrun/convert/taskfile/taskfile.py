@@ -9,7 +9,8 @@ import os
 import posixpath
 import re
 
-from planrun.convert.draft import DraftPlan
+from planrun.convert.choice import choose, tell
+from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.commands import Call, options_of
 from planrun.convert.taskfile.tasks import Emission, Known, Source
@@ -17,7 +18,7 @@ from planrun.convert.taskfile.values import Scope, joined, outside, value_of
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import MAPPING, SCALAR, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,6 +182,10 @@ def _environment(root: Node, reader: Reader, top: Scope) -> list[str]:
 DEFAULT = "default"
 # The closest equivalent of a shell without options: each command has to state itself that its failure counts.
 SHELL = "bash --norc"
+_LISTS = re.compile(
+    r"(?:@?(?:go-)?task|['\"]?\{\{ *\.TASK_EXE *\}\}['\"]?)"
+    r"(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
+)
 
 
 def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
@@ -192,24 +197,68 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     gathered = Gathered()
     gather(root, source, gathered, (found.file,))
     emission = Emission(plan, gathered.tasks, gathered.aliases, gathered.lost)
-    ends: list[str] = []
-    for name in jobs or _wanted(root, emission, found):
-        ends += emission.call(Call(task=name, place=root.key("tasks")), [], source)
+    wanted = list(jobs) or _default(emission)
+    if wanted:
+        for name in wanted:
+            emission.call(Call(task=name, place=root.key("tasks")), [], source)
+    else:
+        _all(root, emission, source)
+    if not plan.steps and gathered.lost and not emission.tasks:
+        found.refuse(
+            "includes", f"all tasks are elsewhere: {next(iter(gathered.lost.values()))}", root.key("includes")
+        )
+    if not plan.steps and emission.tasks and not found.is_refused:
+        name = (wanted or list(emission.tasks))[0]  # tasks that run nothing
+        plan.add(DraftStep(plan.name(name.replace(":", ".")), validate=[{"that": True}]))
     if "CLI_ARGS" in plan.params:
         plan.keys.setdefault("env", {})["CLI_ARGS"] = "${{ params.CLI_ARGS }}"
     return plan
 
 
-def _wanted(root: Node, emission: Emission, found: Findings) -> list[str]:
-    if DEFAULT in emission.tasks or DEFAULT in emission.aliases:
-        return [DEFAULT]
-    shown = [
-        name for name, known in emission.tasks.items() if truth_of(known.node.get("internal")) is not True
-    ]
-    names = ", ".join(shown[:30]) + (f" and {len(shown) - 30} more" if len(shown) > 30 else "")
-    message = f"there is no task `{DEFAULT}`: name the tasks that you want by --job; there are {names}"
-    found.refuse("shape", message, root.key("tasks"))
-    return []
+def _default(emission: Emission) -> list[str]:
+    """Return the task that runs by itself; none where there is none, or one that only lists the others."""
+    name = DEFAULT if DEFAULT in emission.tasks else emission.aliases.get(DEFAULT, "")
+    known = emission.tasks.get(name)
+    if known is None or _only_lists(known.node):
+        return []
+    return [name]
+
+
+def _only_lists(task: Node) -> bool:
+    commands = task.value if task.kind == SEQUENCE else [task]
+    if task.kind == MAPPING:
+        if not is_nothing(task.get("deps")):
+            return False
+        found = task.get("cmds") or task.get("cmd")
+        commands = [] if found is None else found.value if found.kind == SEQUENCE else [found]
+    texts = [text_of(each.get("cmd") if each.kind == MAPPING else each).strip() for each in commands]
+    return bool(texts) and all(map(_LISTS.fullmatch, texts))
+
+
+def _all(root: Node, emission: Emission, source: Source) -> None:
+    """Convert all tasks that can be called; a parameter chooses one."""
+    found, plan = source.reader.found, emission.plan
+    emission.is_choice = True
+    ends: dict[str, list[str]] = {}
+    for name, known in emission.tasks.items():
+        is_listed = not (known.node.kind == MAPPING and truth_of(known.node.get("internal")))
+        if not is_listed or name == DEFAULT:
+            continue
+        if "*" in name:
+            message = f"the task {name}: its name is a pattern; it is left out where no task calls it"
+            found.differs("task", message, root.key("tasks"))
+            continue
+        last = emission.call(Call(task=name, place=root.key("tasks")), [], source)
+        if not last:  # a task without commands, or for another system: go-task runs nothing, either
+            last = [plan.add(DraftStep(plan.name(name.replace(":", ".")), validate=[{"that": True}])).id]
+        ends[name] = last
+    if len(ends) > 1:
+        why = (
+            "the task `default` only lists the others"
+            if DEFAULT in emission.tasks
+            else "there is no task `default`"
+        )
+        tell(found, choose(plan, ends), why, root.key("tasks"))
 
 
 def _head(root: Node, plan: DraftPlan, reader: Reader, top: Scope) -> list[str]:

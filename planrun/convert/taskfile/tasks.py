@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from planrun.convert.draft import DraftStep
+from planrun.convert.draft import DraftStep, step_path
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.commands import (
     Call,
@@ -74,6 +74,9 @@ class Emission:
         self.tasks = tasks
         self.aliases = aliases
         self.lost = lost
+        self.is_choice = (
+            False  # whether a run takes one of several tasks: only those without steps before are shared
+        )
         self._done: dict[object, list[str]] = {}
         self._open: list[object] = []
 
@@ -83,26 +86,40 @@ class Emission:
         `source`: the file that calls it, whose names need no prefix there. `parent`: the task that calls it as a
         command.
         """
-        name = self._meant(call.task, source.prefix)
+        name = self.meant(call.task, source.prefix)
         known = self.tasks.get(name)
         if known is None:
             return self._missing(name, call, entry, source)
-        key = (name, tuple(sorted((key, value.text) for key, value in call.given.items())))
+        key: tuple[object, ...] = (
+            name,
+            tuple(sorted((key, value.text) for key, value in call.given.items())),
+        )
+        if self.is_choice:
+            key = (*key, parent, *entry)
         done = self._done.get(key)
-        if done is not None and (not parent or text_of(known.node.get("run")) == "once"):
+        if done is not None and (not parent or self.is_choice or text_of(known.node.get("run")) == "once"):
             return done
         if key in self._open or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
             found = source.reader.found
             found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
             return entry
         self._open.append(key)
-        preferred = f"{parent}.{name}" if done is not None else name
+        is_copy = done is not None or (self.is_choice and bool(parent or entry))
+        preferred = f"{parent or entry[-1]}.{name}" if is_copy else name
         ends = Task(self, name, known, call.given).emit(self.plan.name(preferred.replace(":", ".")), entry)
         self._open.pop()
         self._done[key] = ends
         return ends
 
-    def _meant(self, name: str, prefix: str) -> str:
+    def apart(self, call: Call, entry: list[str], source: Source, parent: str) -> list[str]:
+        """Emit a task with steps of its own for all that it needs, since they run under a condition."""
+        before, self._done = self._done, {}
+        try:
+            return self.call(call, entry, source, parent)
+        finally:
+            self._done = before
+
+    def meant(self, name: str, prefix: str) -> str:
         """Return the full name of the task that a name means in a file: its own tasks come first."""
         if name.startswith(":"):
             return self._resolved(name[1:])
@@ -160,7 +177,7 @@ class Task:
             self._needed()
             self._asked(step_name)
             self._checked(step_name)
-            parts = self._parts()
+            parts = self.parts()
             self._commands(step_name, parts)
         except UntranslatableError as why:
             self._abstract(step_name, why)
@@ -223,8 +240,10 @@ class Task:
             name = text_of(node) or text_of(node.get("name"))
             if name in self.scope.given or name in self.scope.own or name in self.scope.shared:
                 continue
-            fragment: dict[str, object] = {"type": "string", "required": True}
             values = self.reader.texts(node.get("enum"), "`enum`") if node.kind == MAPPING else []
+            fragment: dict[str, object] = {"type": "string", "required": True}
+            if self.emission.is_choice:  # other tasks do not need it
+                fragment, values = {"type": "string", "default": ""}, ["", *values] if values else []
             if values:
                 fragment["enum"] = list(dict.fromkeys(values))
             if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
@@ -249,7 +268,8 @@ class Task:
         if lines:
             self._add(self._scripted(f"{step_name}.pre", "\n".join(lines) + "\n", is_named=False))
 
-    def _parts(self) -> list[Entry | Call]:
+    def parts(self) -> list[Entry | Call]:
+        """Return the commands of the task in order; raises UntranslatableError."""
         nodes: list[Node]
         if self.node.kind == SCALAR:
             nodes = [] if is_nothing(self.node) else [self.node]
@@ -260,7 +280,33 @@ class Task:
             nodes = [single] if single is not None else self.reader.items(self.members.get("cmds"), "`cmds`")
         tolerated = truth_of(self.members.get("ignore_error")) is True
         files = {name: self._patterns(name) for name in ("sources", "generates")}
-        return Commands(self.scope, self.reader, files).read(nodes, is_tolerated=tolerated)
+        return Commands(self.scope, self.reader, files, self._inlined).read(nodes, is_tolerated=tolerated)
+
+    def _inlined(self, call: Call) -> Entry:
+        """Return the commands of a task that is called when this one ends; raises UntranslatableError."""
+        name = self.emission.meant(call.task, self.source.prefix)
+        known = self.emission.tasks.get(name)
+        if known is None:
+            raise UntranslatableError("defer", f"the task {call.task}, which runs at the end, is not there")
+        task = Task(self.emission, name, known, call.given)
+        if set(task.members) - {
+            "cmd",
+            "cmds",
+            "desc",
+            "summary",
+            "silent",
+            "internal",
+            "vars",
+            "aliases",
+            "ignore_error",
+        }:
+            raise UntranslatableError(
+                "defer", f"the task {name}, which runs at the end, has more than commands"
+            )
+        parts = [part for part in task.parts() if isinstance(part, Entry)]
+        if len(parts) != len(task.parts()):
+            raise UntranslatableError("defer", f"the task {name}, which runs at the end, calls others")
+        return Entry(text=script_of(parts, list(known.source.first)).rstrip("\n"))
 
     def _patterns(self, key: str) -> list[str] | None:
         """Return the patterns under a key for a loop of the shell; None where a shell has no words for them."""
@@ -273,21 +319,13 @@ class Task:
         return found or None
 
     def _commands(self, step_name: str, parts: list[Entry | Call]) -> None:
-        groups: list[list[Entry] | Call] = []
-        for part in parts:
-            if isinstance(part, Call):
-                groups.append(part)
-            elif groups and isinstance(groups[-1], list):
-                groups[-1].append(part)
-            else:
-                groups.append([part])
-        if len(groups) > 1 and any(isinstance(part, Entry) and part.after for part in parts):
-            raise UntranslatableError(
-                "defer", "a command that runs when the task ends, in a task that calls others"
-            )
+        groups = _grouped(parts)
+        _check_deferred(groups)
         own = [group for group in groups if isinstance(group, list)]
         for number, group in enumerate(groups, 1):
-            if isinstance(group, Call):
+            if isinstance(group, Call) and group.only_if:
+                self._maybe(group, f"{step_name}.{number}")
+            elif isinstance(group, Call):
                 self.last = self.emission.call(group, self.last, self.source, step_name)
             else:
                 is_only = len(own) == 1 and len(groups) == 1
@@ -302,6 +340,20 @@ class Task:
             note = self.found.todo("sources", message, self.node.key("sources"))
             if self.made:
                 self.made[-1].notes.append(note)
+
+    def _maybe(self, call: Call, step_name: str) -> None:
+        """Emit a call that a test of the shell decides on: a step does the test, and all steps of the call read it."""
+        lines = [*self.source.first, *self._environment_lines(), *call.lines]
+        test = f'if {call.only_if}; then met=true; else met=false; fi\necho "met=$met" >> "$PLANRUN_OUTPUT"\n'
+        check = self._scripted(f"{step_name}.if", "\n".join([*lines, test]), is_named=False)
+        check.keys["outputs"] = {"met": "boolean"}
+        self._add(check)
+        count = len(self.plan.steps)
+        ends = self.emission.apart(call, [check.id], self.source, step_name)
+        for step in self.plan.steps[count:]:
+            step.wait(check.id, "completed")
+            step.demand(f"{step_path(check.id, 'outputs')}.met")
+        self.last = list(dict.fromkeys((check.id, *ends)))
 
     def _script(self, entries: list[Entry]) -> str:
         condition = self.members.get("if")
@@ -412,6 +464,28 @@ class Task:
                 self.found.differs(key, message, self.node.key(key))
         if self.made and notes:
             self.made[0].notes += notes
+
+
+def _grouped(parts: list[Entry | Call]) -> list[list[Entry] | Call]:
+    """Return the calls, and between them the commands that are one script."""
+    groups: list[list[Entry] | Call] = []
+    for part in parts:
+        if isinstance(part, Call):
+            groups.append(part)
+        elif groups and isinstance(groups[-1], list):
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return groups
+
+
+def _check_deferred(groups: list[list[Entry] | Call]) -> None:
+    """Raise UntranslatableError for a command that is deferred before the script that ends the task."""
+    early = [each for group in groups[:-1] if isinstance(group, list) for each in group]
+    if any(each.after for each in early):
+        raise UntranslatableError(
+            "defer", "a command that runs when the task ends, in a task that calls others after it"
+        )
 
 
 def _shell_quoted(text: str) -> str:

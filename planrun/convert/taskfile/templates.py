@@ -263,6 +263,8 @@ def evaluate(expression: Expression, read: Reading) -> Known | Value:
         return expression
     if expression.name in MACHINE and not expression.args:
         return MACHINE[expression.name]
+    if expression.name in ("date", "dateInZone"):
+        return _date(expression)
     if expression.name == "env" and len(expression.args) == 1:
         return _environment(evaluate(expression.args[0], read))
     args = [evaluate(arg, read) for arg in expression.args]
@@ -315,6 +317,35 @@ def name_for(text: str) -> str:
     return f"value_{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"
 
 
+# The parts of Go's layouts of times, and what `date` calls them; longer ones first.
+_LAYOUT = (
+    ("January", "%B"), ("Monday", "%A"), ("-0700", "%z"), ("2006", "%Y"), ("Jan", "%b"), ("Mon", "%a"), ("MST", "%Z"),
+    ("01", "%m"), ("02", "%d"), ("03", "%I"), ("04", "%M"), ("05", "%S"), ("06", "%y"), ("15", "%H"), ("PM", "%p"),
+)  # fmt: skip
+
+
+def _date(expression: Call) -> Value:
+    """Return the present time as `date` prints it; raises UntranslatableError for any other."""
+    layout = expression.args[0] if expression.args else ""
+    when = expression.args[1] if len(expression.args) > 1 else ""
+    if not isinstance(layout, str) or not isinstance(when, Call) or when.name != "now" or when.args:
+        raise UntranslatableError("template", "a time that is worked out by go-task")
+    zone = expression.args[2] if len(expression.args) > 2 else ""
+    if zone not in ("", "UTC"):
+        raise UntranslatableError("template", f"the time of the zone `{zone}`")
+    form, rest = "", layout.replace("Z07:00", "Z" if zone == "UTC" else "\0")
+    while rest:
+        part = next((each for each in _LAYOUT if rest.startswith(each[0])), None)
+        form += part[1] if part else rest[0]
+        rest = rest[len(part[0]) if part else 1 :]
+    if not re.fullmatch(r"[A-Za-z0-9%:_ ./,+TZ-]*", form):
+        raise UntranslatableError("template", f"the form of a time, `{layout}`")
+    name = name_for(f"date {form}")
+    return Value(
+        text=f"${{{name}}}", is_shell=True, lines=(f"{name}=\"$(date {'-u ' if zone else ''}'+{form}')\"",)
+    )
+
+
 def _environment(name: Known | Value) -> Value:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise UntranslatableError("template", "a variable of the environment whose name is worked out")
@@ -332,8 +363,14 @@ def _tolerant(text: str) -> str:
 def _by_shell(name: str, args: Sequence[Known | Value]) -> Value | None:
     if name in ("eq", "ne") and len(args) == 2:
         return _compared("=" if name == "eq" else "!=", args)
-    if name in ("and", "or", "not"):
-        return _combined(name, args)
+    if name in ("and", "or", "not", "empty"):
+        return _combined("not" if name == "empty" else name, args)
+    if name in ("contains", "hasPrefix", "hasSuffix") and len(args) == 2:
+        return _within(name, args[0], args[1])
+    if name == "ternary" and len(args) == 3 and isinstance(test := test_of(args[2]), Value):
+        yes, no = args[0], args[1]
+        fits = isinstance(yes, str) and isinstance(no, str) and _PLAIN.match(yes) and _PLAIN.match(no)
+        return chosen(test, str(yes), str(no)) if fits else None
     if name == "default" and len(args) == 2:
         return _with_default(args[0], args[1])
     if name == "printf" and isinstance(args[0], str):
@@ -342,6 +379,16 @@ def _by_shell(name: str, args: Sequence[Known | Value]) -> Value | None:
     if isinstance(value, Value) and all(isinstance(arg, str) and _PLAIN.match(arg) for arg in args[:-1]):
         return _working_cut(name, [str(arg) for arg in args[:-1]], in_shell(value))
     return None
+
+
+def _within(name: str, part: Known | Value, value: Known | Value) -> Value | None:
+    """Return the test whether a text that a shell knows has a part."""
+    if not isinstance(part, str) or not isinstance(value, Value) or not _PLAIN.match(part):
+        return None
+    read = in_shell(value)
+    before, after = "" if name == "hasPrefix" else "*", "" if name == "hasSuffix" else "*"
+    test = f'case "{_tolerant(read.text)}" in {before}"{part}"{after}) true ;; *) false ;; esac'
+    return Value(is_shell=True, lines=read.lines, test=f"{{ {test}; }}")
 
 
 def _compared(sign: str, args: Sequence[Known | Value]) -> Value:
@@ -418,6 +465,8 @@ def _working_cut(name: str, words: list[str], value: Value) -> Value | None:
             expansion = f"${{{kept}^^}}"
         case "replace", [old, new] if old:
             expansion = f"${{{kept}//{old.replace('/', chr(92) + '/')}/{new}}}"
+        case "catLines", []:
+            expansion = f"${{{kept}//$'\\n'/ }}"
         case "trimPrefix", [start]:
             expansion = f"${{{kept}#{start}}}"
         case "trimSuffix", [end]:

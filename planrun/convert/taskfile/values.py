@@ -57,6 +57,7 @@ class Scope:
     """The variables that one call of a task sees: its own, those it was called with, those of the file."""
 
     folder = ""  # of the Taskfile, from the one that is converted
+    is_fixed = False  # whether a plan needs the text of a variable now
 
     def __init__(self, plan: DraftPlan, found: Findings, shared: Mapping[str, Node], task: str = "") -> None:
         self.plan = plan
@@ -75,6 +76,12 @@ class Scope:
         scope.choices = self.choices
         scope.given = {**self.given, **given}
         scope.own = own
+        return scope
+
+    def fixed(self) -> Scope:
+        """Return the same scope where variables of the file are their text, not parameters."""
+        scope = self.inner(self.task, self.given, self.own)
+        scope.is_fixed = True
         return scope
 
     def with_item(
@@ -114,6 +121,8 @@ class Scope:
             return found if found.text else Value(text=literal_text(otherwise))
         if name in _HERE or name in ("TASK", "CLI_ARGS") or name in _OWN or not _NAME.match(name):
             return self._unknown(name, place)
+        if self.is_fixed:
+            return Value(text=literal_text(otherwise))
         if _SAFE.match(otherwise):
             self.plan.params.setdefault(name, {"type": "string", "default": otherwise})
             return Value(text=f"${{{{ params.{name} }}}}")
@@ -133,7 +142,7 @@ class Scope:
             return later() if later else self.given[name]
         if name in self.shared and f"shared {name}" not in self._open:
             found = self._read(f"shared {name}", name, self.shared[name])
-            if not is_computed:
+            if not is_computed and not self.is_fixed:
                 return self._as_param(name, found, place)
             if not found.is_shell and found.items is None and "${{" not in found.text:
                 message = (
@@ -359,6 +368,27 @@ def _commands(branch: Branch, place: Node, scope: Scope) -> Value:
         break
     closed = text if ends or not text else f"{text}fi\n"
     return Value(text=closed, is_shell=True, lines=tuple(dict.fromkeys(lines)))
+
+
+def arms_of(text: str, place: Node, scope: Scope) -> list[tuple[Value, str]] | None:
+    """Return the texts among which `{{if …}}` chooses by tests of a shell; None for a text that is no such choice."""
+    pieces = pieces_of(text)
+    if len(pieces) != 1 or not isinstance(pieces[0], Branch):
+        return None
+    found: list[tuple[Value, str]] = []
+    for condition, body in pieces[0].arms:
+        test = True if condition is None else _test(condition, place, scope)
+        if test is False:
+            continue
+        name = outside(_joined(body, place, scope, in_script=False), "the name of a task").strip()
+        found.append((test if isinstance(test, Value) else Value(), name))
+        if test is True:
+            break
+    return (
+        found
+        if any(test.test for test, _ in found) and "${{" not in "".join(name for _, name in found)
+        else None
+    )
 
 
 def _test(condition: Expression, place: Node, scope: Scope) -> bool | Value:

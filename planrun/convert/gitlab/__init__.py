@@ -1,0 +1,1 @@
+"""GitLab CI files as plans."""

@@ -1,0 +1,217 @@
+"""Conditions of GitLab CI, `$NAME == "text"` and the like, as expressions of planrun."""
+
+from __future__ import annotations
+
+import re
+
+from planrun.convert.draft import DraftStep, literal_text, quoted
+from planrun.convert.reader import UntranslatableError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<op>&&|\|\||==|!=|=~|!~|\(|\)|!)|\$\{?(?P<name>[A-Za-z_]\w*)\}?|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
+    r"""|(?P<null>null)\b|/(?P<regex>(?:[^/\\]|\\.)+)/(?P<flags>[a-z]*))"""
+)
+_LITERAL = re.compile(r"(?:[A-Za-z0-9_ :@,#%-]|\\[./+*?()\[\]{}|^$-])*")
+# What planrun knows itself; all else is a variable of the environment, which GitLab's runner sets.
+_OWN = {
+    "CI_COMMIT_SHA": "run.sha",
+    "CI_COMMIT_REF_NAME": "run.ref",
+    "CI_PIPELINE_SOURCE": "run.event",
+}
+
+
+def value_of(name: str, known: Mapping[str, str]) -> str:
+    """Return the expression that reads a variable; `known` are those that the file sets."""
+    if name in known:
+        return f"env.{name}"
+    otherwise = _OWN.get(name, "''")
+    return f"default(env.{name}, {otherwise})"
+
+
+_CLASSES = (
+    ("\\d", "[0-9]"),
+    ("\\w", "[A-Za-z0-9_]"),
+    ("\\s", "[[:space:]]"),
+    ("\\/", "/"),
+    ("\\-", "-"),
+    ("(?:", "("),
+)
+_PORTABLE = re.compile(r"(?:[^\\(]|\\[./+*?()\[\]{}|^$-]|\((?!\?))*")
+CHECK = "conditions"
+
+
+class Patterns:
+    """Tests of patterns that no expression can do: a step does them, and its outputs say what it found."""
+
+    def __init__(self) -> None:
+        self.tests: dict[tuple[str, str, str], str] = {}
+
+    def test(self, value: str, pattern: str, flags: str) -> str:
+        """Return the expression that says whether a value matches; raises UntranslatableError."""
+        for there, here in _CLASSES:
+            pattern = pattern.replace(there, here)
+        if flags not in ("", "i") or not _PORTABLE.fullmatch(pattern):
+            raise UntranslatableError(
+                "condition", f"the pattern `/{pattern}/{flags}` has no equivalent for grep"
+            )
+        name = self.tests.setdefault((value, pattern, flags), f"c{len(self.tests) + 1}")
+        return f"steps.{CHECK}.outputs.{name}"
+
+    def step(self) -> DraftStep:
+        """Return the step that does the tests."""
+        lines, env = [], {}
+        for (value, pattern, flags), name in self.tests.items():
+            env[f"VALUE_{name}"], env[f"PATTERN_{name}"] = f"${{{{ {value} }}}}", literal_text(pattern)
+            grep = f'printf "%s\\n" "$VALUE_{name}" | grep -Eq{flags} -e "$PATTERN_{name}"'
+            lines.append(
+                f'if {grep}; then echo "{name}=true"; else echo "{name}=false"; fi >> "$PLANRUN_OUTPUT"'
+            )
+        outputs = dict.fromkeys(self.tests.values(), "boolean")
+        return DraftStep(CHECK, run="\n".join(lines) + "\n", env=env, outputs=outputs)
+
+
+class _Parser:
+    """Reads one condition."""
+
+    def __init__(self, text: str, known: Mapping[str, str], patterns: Patterns) -> None:
+        self.patterns = patterns
+        self.text = text
+        self.known = known
+        self.tokens: list[re.Match[str]] = []
+        at = 0
+        while text[at:].strip():
+            match = _TOKEN.match(text, at)
+            if match is None or match.end() == at:
+                raise self.wrong()
+            self.tokens.append(match)
+            at = match.end()
+        self.at = 0
+
+    def wrong(self) -> UntranslatableError:
+        return UntranslatableError("condition", f"the condition `{self.text}` has no equivalent")
+
+    def sign(self) -> str:
+        return (self.tokens[self.at]["op"] or "") if self.at < len(self.tokens) else ""
+
+    def take(self) -> re.Match[str]:
+        if self.at >= len(self.tokens):
+            raise self.wrong()
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def either(self) -> str:
+        parts = [self.both()]
+        while self.sign() == "||":
+            self.take()
+            parts.append(self.both())
+        return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
+
+    def both(self) -> str:
+        parts = [self.one()]
+        while self.sign() == "&&":
+            self.take()
+            parts.append(self.one())
+        return parts[0] if len(parts) == 1 else f"({' and '.join(parts)})"
+
+    def one(self) -> str:
+        if self.sign() == "!":
+            self.take()
+            return f"not ({self.one()})"
+        if self.sign() == "(":
+            self.take()
+            found = self.either()
+            if self.sign() != ")":
+                raise self.wrong()
+            self.take()
+            return f"({found})"
+        first = self.operand(self.take())
+        sign = self.sign()
+        if sign not in ("==", "!=", "=~", "!~"):
+            return f"{first} != ''"
+        self.take()
+        second = self.take()
+        if sign in ("==", "!="):
+            return f"{first} {sign} {self.operand(second)}"
+        quoted_form = re.fullmatch(r"/(.+)/([a-z]*)", second["double"] or second["single"] or "")
+        if second["regex"] is None and quoted_form is None:
+            raise self.wrong()
+        pattern, flags = quoted_form.groups() if quoted_form else (second["regex"], second["flags"])
+        found = self.matched(first, pattern, flags)
+        return found if sign == "=~" else f"not ({found})"
+
+    def operand(self, token: re.Match[str]) -> str:
+        if token["name"]:
+            return value_of(token["name"], self.known)
+        if token["null"]:
+            return "''"
+        text = token["double"] if token["double"] is not None else token["single"]
+        if text is None:
+            raise self.wrong()
+        return quoted(text)
+
+    def matched(self, value: str, pattern: str, flags: str) -> str:
+        """Return the test of a pattern that is plain text, perhaps anchored, or a choice of such."""
+        if flags:
+            return self.patterns.test(value, pattern, flags)
+        group = re.fullmatch(r"(\^?)\(([^()]*)\)(\$?)", pattern)
+        options = (
+            [f"{group[1]}{each}{group[3]}" for each in group[2].split("|")] if group else pattern.split("|")
+        )
+        try:
+            tests = [self.plain(value, each) for each in options]
+        except UntranslatableError:
+            return self.patterns.test(value, pattern, flags)
+        return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
+
+    def plain(self, value: str, pattern: str) -> str:
+        starts, body = pattern.startswith("^"), pattern.removeprefix("^")
+        ends = body.endswith("$") and not body.endswith("\\$")
+        body = body.removesuffix("$") if ends else body
+        if body.endswith(".*") and not ends:
+            body = body.removesuffix(".*")
+        if body.startswith(".*") and not starts:
+            body = body.removeprefix(".*")
+        if not _LITERAL.fullmatch(body):
+            raise self.wrong()
+        text = quoted(re.sub(r"\\(.)", r"\1", body))
+        if starts and ends:
+            return f"{value} == {text}"
+        if starts or ends:
+            return f"{'startswith' if starts else 'endswith'}({value}, {text})"
+        return f"contains({value}, {text})"
+
+
+def condition_of(text: str, known: Mapping[str, str], patterns: Patterns) -> str:
+    """Return a condition as an expression; raises UntranslatableError for one that has no equivalent."""
+    parser = _Parser(text, known, patterns)
+    found = parser.either()
+    if parser.at < len(parser.tokens):
+        raise parser.wrong()
+    return found
+
+
+_REFS = {
+    "branches": "default(env.CI_COMMIT_TAG, '') == ''",
+    "tags": "default(env.CI_COMMIT_TAG, '') != ''",
+    "merge_requests": "default(env.CI_PIPELINE_SOURCE, run.event) == 'merge_request_event'",
+    "schedules": "default(env.CI_PIPELINE_SOURCE, run.event) == 'schedule'",
+    "web": "default(env.CI_PIPELINE_SOURCE, run.event) == 'web'",
+    "pushes": "default(env.CI_PIPELINE_SOURCE, run.event) == 'push'",
+    "triggers": "default(env.CI_PIPELINE_SOURCE, run.event) == 'trigger'",
+    "api": "default(env.CI_PIPELINE_SOURCE, run.event) == 'api'",
+}
+
+
+def ref_of(text: str, known: Mapping[str, str], patterns: Patterns) -> str:
+    """Return whether an entry of `only` or `except` fits."""
+    if text in _REFS:
+        return _REFS[text]
+    if text.startswith("/"):
+        return condition_of(f"$CI_COMMIT_REF_NAME =~ {text}", known, patterns)
+    if "@" in text:
+        raise UntranslatableError("only", f"`{text}` names a project")
+    return f"{value_of('CI_COMMIT_REF_NAME', known)} == {quoted(text)}"

@@ -1,0 +1,1 @@
+"""Makefiles and justfiles as plans: targets and recipes whose lines have a shell each."""
