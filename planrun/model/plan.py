@@ -318,6 +318,7 @@ class Step(Record):
     owner: str = ""
     notes: str = ""
     tags: tuple[str, ...] = ()
+    runs_on: tuple[str, ...] = ()  # labels of a worker
     estimated_tokens: int = 0
     edges: tuple[Edge, ...] = ()
     condition: Tree | None = None

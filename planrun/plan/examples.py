@@ -366,6 +366,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "track_files": "true",
         "criteria": "[The wheel can be installed.]",
         "tags": "[fast]",
+        "runs_on": "[gpu]",
         "owner": "team-core",
         "notes": "Slow on the first run.",
         "estimated_tokens": "3000",

@@ -388,6 +388,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "track_files": (("bool",), None, None),
         "criteria": (("line",), ((("line",), None, None), 1), None),
         "tags": (None, ((("line",), None, None), 0), None),
+        "runs_on": (None, ((("line",), None, None), 0), None),
         "owner": (("line",), None, None),
         "notes": (("text",), None, None),
         "estimated_tokens": (("integer", 0, 1000000000), None, None),
