@@ -50,7 +50,7 @@ class Cluster:
     """One run's connection to a cluster."""
 
     def __init__(self, address: str, plan: Plan, session: Session, run: str) -> None:
-        self.address = address
+        self._given = session.settings.executor
         home = records.home(session.workspace)
         name = f"{run}-{os.urandom(4).hex()}"
         try:
@@ -89,7 +89,7 @@ class Cluster:
         """Return the option of the ledger."""
         return {
             "executor": {
-                "address": self.address,
+                "address": self._given,
                 "workers": self._facts["workers"],
                 "slots": self.slots,
                 "python": platform.python_version(),
@@ -115,8 +115,8 @@ class Cluster:
             if missing:
                 known = ", ".join(self._facts["labels"]) or "none"
                 raise InvalidInput(
-                    f"{plan.file}:{step.line}: the step {step.id} runs on workers with {', '.join(missing)}, and no worker "
-                    f"of {self.address} has it; labels of its workers: {known}"
+                    f"{plan.file}:{step.line}: the step {step.id} runs on workers with {', '.join(missing)}, and "
+                    f"no worker of {self._given} has it; labels of its workers: {known}"
                 )
 
     def executor(self, base: Base, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:

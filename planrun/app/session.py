@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
     from planrun.app.clusters import Cluster
-    from planrun.cluster.executor import ClusterExecutor
     from planrun.app.history import KnownDurations
     from planrun.app.sandboxing import Sandboxing
     from planrun.app.secrets import RunSecrets
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from planrun.approval.gates import PolicyGates
     from planrun.approval.prompt import Prompt
     from planrun.approval.rules import Layers
+    from planrun.cluster.executor import ClusterExecutor
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.notify.notifier import Notifier
@@ -546,7 +546,9 @@ class Session:
             self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
         return self._agents or executor
 
-    def _with_cluster(self, executor: AgentExecutor | LocalExecutor, steps: Steps, state: RunState) -> Executor:
+    def _with_cluster(
+        self, executor: AgentExecutor | LocalExecutor, steps: Steps, state: RunState
+    ) -> Executor:
         if self.cluster:
             self._remote = self.cluster.executor(executor, steps, state, self)
         return self._remote or executor

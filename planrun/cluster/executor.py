@@ -124,9 +124,7 @@ class ClusterExecutor:
         remote = self._remote[job.step] = self._by_token[token] = _Remote(
             job, token, RemoteLog(job.log, self._context.masks)
         )
-        secrets = {
-            name: value for name, value in self._context.secrets.items() if job.env.get(name) == value
-        }
+        secrets = {name: value for name, value in self._context.secrets.items() if job.env.get(name) == value}
         self._client.send(
             {
                 "start": remote.token,
@@ -177,7 +175,11 @@ class ClusterExecutor:
             self._lose_cluster(said.get("gone") or said["unusable"])
             return
         remote = self._by_token.get(
-            said.get("log") or said.get("end") or said.get("lost") or said.get("withdrawn") or said.get("unplaced", "")
+            said.get("log")
+            or said.get("end")
+            or said.get("lost")
+            or said.get("withdrawn")
+            or said.get("unplaced", "")
         )
         if "log" in said:
             self._log(remote, said)

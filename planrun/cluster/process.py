@@ -20,7 +20,17 @@ _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "client", "__ma
 _CHUNK = 1 << 16
 _PIECES = 16  # that are taken at once
 # What Dask and TLS read; planrun's own environment may hold secrets.
-_KEPT = ("PATH", "HOME", "USER", "LANG", "TMPDIR", "XDG_CONFIG_HOME", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_KEPT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "PYTHONPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
 
 
 class ClientProcess:
@@ -37,7 +47,11 @@ class ClientProcess:
             self._pid = os.posix_spawn(
                 sys.executable,
                 [sys.executable, "-I", *(["-B"] if sys.dont_write_bytecode else []), _MAIN],
-                {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("DASK_")},
+                {
+                    name: value
+                    for name, value in os.environ.items()
+                    if name in _KEPT or name.startswith("DASK_")
+                },
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs_in, 0),
                     (os.POSIX_SPAWN_DUP2, theirs_out, 1),

@@ -76,4 +76,7 @@ def outcome_data(outcome: Outcome) -> dict[str, Any]:
 
 def outcome_of(data: Mapping[str, Any]) -> Outcome:
     """Return an outcome again."""
-    return Outcome(**{name: tuple(value) if name in _TUPLES else value for name, value in data.items()})
+    fields: dict[str, Any] = {
+        name: tuple(value) if name in _TUPLES else value for name, value in data.items()
+    }
+    return Outcome(**fields)

@@ -80,7 +80,7 @@ class _Seat:
             self._waiting[token] = over
         self._loop.call_soon_threadsafe(self._ask, token)
         over.wait()
-        return "gone" if self._closed else "over"
+        return "over"
 
     def leave(self) -> None:
         """Let every task end."""

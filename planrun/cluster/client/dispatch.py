@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 
 from distributed import wait
@@ -42,7 +43,11 @@ class Dispatch:
     """The attempts of one planrun; `report` sends a mapping to planrun."""
 
     def __init__(
-        self, client: Client, links: dict[str, Link], session: str, report: Callable[[Mapping[str, Any]], None]
+        self,
+        client: Client,
+        links: dict[str, Link],
+        session: str,
+        report: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self._client = client
         self._links = links
@@ -94,10 +99,10 @@ class Dispatch:
 
     async def _watch(self, entry: Entry, future: Future) -> None:
         """Wait for the end of a task, and submit another one if nobody was given its attempt."""
-        try:
+        with contextlib.suppress(
+            Exception
+        ):  # Dask gave it up; what counts is whether the attempt was handed out
             await wait([future])
-        except Exception:  # noqa: S110 - Dask gave it up; what counts is whether the attempt was handed out
-            pass
         self._submitted -= 1
         future.release()
         if entry.token in self._entries and entry.link is None and entry.future is future:

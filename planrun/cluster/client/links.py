@@ -72,10 +72,14 @@ class Link:
         except OSError as error:
             raise Refused(f"planrun cannot connect to it at {self.address}: {error}") from None
         self._heard = time.monotonic()
-        self._tasks = [asyncio.create_task(self._read(self._comm)), asyncio.create_task(self._write(self._comm))]
+        self._tasks = [
+            asyncio.create_task(self._read(self._comm)),
+            asyncio.create_task(self._write(self._comm)),
+        ]
         self.tell({**opening, "runner": runner, "scratch": self._scratch})
-        done, _ = await asyncio.wait([self._opened, self._tasks[0]], timeout=_OPENING, return_when="FIRST_COMPLETED")
-        if self._opened not in done:
+        awaited: list[asyncio.Future[Any]] = [self._opened, self._tasks[0]]
+        await asyncio.wait(awaited, timeout=_OPENING, return_when=asyncio.FIRST_COMPLETED)
+        if not self._opened.done():
             self.close()
             raise Refused("its runner did not start")
         said = self._opened.result()
@@ -105,7 +109,7 @@ class Link:
     async def ended(self, seconds: float = LEASE + SETTLING) -> bool:
         """Wait until no step of it can run: its runner says so, or its lease has run out. False after `seconds`."""
         limit = time.monotonic() + seconds
-        while os.path.lexists(self._file) and not self.has_expired:
+        while _exists(self._file) and not self.has_expired:
             if time.monotonic() >= limit:
                 return False
             await asyncio.sleep(_LOOK)
@@ -143,3 +147,7 @@ class Link:
                 self._opened.set_result(said)
         else:
             self._on_line(self, said)
+
+
+def _exists(path: str) -> bool:
+    return os.path.lexists(path)

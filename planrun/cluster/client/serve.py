@@ -57,7 +57,7 @@ async def _main() -> int:
         await session.serve(reader)
     except Unusable as error:
         session.report({"unusable": str(error)})
-    except Exception as error:  # a bug, or an error of Dask's that nobody expected
+    except Exception as error:  # noqa: BLE001 - a bug, or an error of Dask's that nobody expected
         session.report({"unusable": f"the client failed: {type(error).__name__}: {error}"})
     finally:
         await session.close()
@@ -84,10 +84,8 @@ class Session:
     async def open(self) -> None:
         """Connect to the scheduler and every worker; raises Unusable."""
         try:
-            self._client = await Client(
-                self._address, asynchronous=True, timeout=_CONNECTING, name="planrun"
-            )
-        except Exception as error:  # Dask raises many kinds
+            self._client = await Client(self._address, asynchronous=True, timeout=_CONNECTING, name="planrun")
+        except Exception as error:  # noqa: BLE001 - Dask raises many kinds
             why = str(error) or type(error).__name__
             raise Unusable(f"no Dask scheduler answers at {self._address}: {why.splitlines()[0]}") from None
         limit = time.monotonic() + _JOINING
