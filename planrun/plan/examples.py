@@ -86,6 +86,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "inherit_env": "safe",
         "workdir": "packages/core",
         "track_files": "true",
+        "runs_on": "[linux]",
         "rollback": "false",
         "sandbox": "low",
     },

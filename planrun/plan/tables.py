@@ -96,6 +96,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "inherit_env": (("word", ("safe", "all", "none")), None, None),
         "workdir": (("text",), None, None),
         "track_files": (("bool",), None, None),
+        "runs_on": (None, ((("line",), None, None), 0), None),
         "rollback": (("bool",), None, None),
         "sandbox": (("word", ("read-only", "low", "medium", "off")), None, "Sandbox"),
     },

@@ -517,6 +517,7 @@ class Defaults(Written):
     track_files: bool | None = key(
         "true: what steps change in the tree is recorded, also files that they do not name.", example=True
     )
+    runs_on: list[Line] | None = key("Labels that the workers of a cluster must have.", ["linux"])
     rollback: bool | None = key("false: nothing is undone when the plan fails.", example=False)
     sandbox: SandboxLevel | Sandbox | None = key("The sandbox of steps that have none of their own.", "low")
 
