@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 
+from planrun import cluster
 from planrun.cluster import folder
 from planrun.cluster.addresses import scheduler_address
 from planrun.cluster.executor import ClusterExecutor, RemoteContext
@@ -67,6 +68,7 @@ class Cluster:
                 "run": run,
                 "folder": self._folder,
                 "marker": marker,
+                "lease": cluster.LEASE,
                 "workspace": session.workspace,
                 "env": self._env,
                 "masked": session.masks is not None,

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from planrun.cluster import LEASE, SETTLING
+from planrun import cluster
 from planrun.folders import make_private
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ def clear(home: str, is_woken: Callable[[], bool]) -> None:
     for longer than LEASE seconds. `is_woken`: whether to give up waiting.
     """
     above = os.path.join(home, NAME)
-    limit = time.monotonic() + LEASE + SETTLING
+    limit = time.monotonic() + cluster.LEASE + cluster.SETTLING
     folders = [os.path.join(above, name) for name in _names(above)]
     while any(_runners(folder) for folder in folders) and time.monotonic() < limit and not is_woken():
         time.sleep(_LOOK)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 
 from distributed.comm import connect
 
-from planrun.cluster import LEASE, SETTLING, wire
+from planrun.cluster import SETTLING, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Link:
         self._comm: Comm | None = None
         self._heard = 0.0
         self._file = ""
+        self._lease = 0.0
         self._sending: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._opened: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,7 +57,7 @@ class Link:
     @property
     def has_expired(self) -> bool:
         """Whether its lease has certainly run out."""
-        return time.monotonic() > self._heard + LEASE + SETTLING
+        return time.monotonic() > self._heard + self._lease + SETTLING
 
     @property
     def quiet(self) -> float:
@@ -65,6 +67,7 @@ class Link:
     async def open(self, client: Client, opening: Mapping[str, Any]) -> None:
         """Connect, and start the runner; raises Refused."""
         runner = os.urandom(6).hex()
+        self._lease = opening["lease"]
         self._file = os.path.join(opening["folder"], f"runner-{runner}")
         try:
             self._comm = await connect(self.address, timeout=10, **client.connection_args)
@@ -106,14 +109,13 @@ class Link:
         if self._comm:
             self._comm.abort()
 
-    async def ended(self, seconds: float = LEASE + SETTLING) -> bool:
-        """Wait until no step of it can run: its runner says so, or its lease has run out. False after `seconds`."""
+    async def ended(self, seconds: float) -> None:
+        """Wait until no step of it can run: its runner says so, or its lease has run out; at most `seconds`."""
         limit = time.monotonic() + seconds
-        while _exists(self._file) and not self.has_expired:
-            if time.monotonic() >= limit:
-                return False
-            await asyncio.sleep(_LOOK)
-        return True
+        while _exists(self._file) and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK)  # another machine removes the file: nothing tells of it
+        if self.has_expired:
+            _remove(self._file)  # a runner that was killed
 
     async def _write(self, comm: Comm) -> None:
         try:
@@ -151,3 +153,8 @@ class Link:
 
 def _exists(path: str) -> bool:
     return os.path.lexists(path)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):  # it was removed meanwhile
+        os.unlink(path)

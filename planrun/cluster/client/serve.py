@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import platform
 import sys
@@ -211,7 +212,7 @@ class Session:
 
     async def _bury(self, link: Link, why: str) -> None:
         assert self._dispatch is not None
-        await link.ended()
+        await link.ended(math.inf)
         await asyncio.sleep(_TOGETHER)
         if self._client is not None and self._client.status == "running":
             self._dispatch.lost(link, why)

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 
-from planrun.cluster import LEASE, wire
+from planrun.cluster import wire
 from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.executors.mark import Marks, Owner
 from planrun.executors.wait import SignalInbox
@@ -37,7 +37,7 @@ _CHUNK = 1 << 16
 
 def now() -> float:
     """Seconds of a clock that goes on while the machine is suspended."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    clock: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
 
@@ -162,7 +162,8 @@ class Runner:
         self._unseen = 0
         self._sending: dict[str, _Sending] = {}
         self._began: set[str] = set()
-        self._lease = now() + LEASE
+        self._span: float = opening["lease"]
+        self._lease = now() + self._span
         self._next_beat = 0.0
         self._ended = False
         self._say({"opened": {"pid": os.getpid(), "host": os.uname().nodename}})
@@ -189,7 +190,7 @@ class Runner:
         """Seconds that may pass until something is to be done."""
         if self._unsent:
             return 0.005
-        due = min(self._next_beat, self._lease) - now()
+        due: float = min(self._next_beat, self._lease) - now()
         return max(0.0, min(due, _TICK) if self._sending else due)
 
     def _listen(self) -> None:
@@ -208,7 +209,7 @@ class Runner:
         elif "taken" in said:
             self._unseen -= said["taken"]
         elif "lease" in said:
-            self._lease = max(self._lease, said["lease"] + LEASE)
+            self._lease = max(self._lease, said["lease"] + self._span)
         elif "stop" in said:
             self._executor.stop(said["stop"], said["reason"])
         elif "signal" in said:
