@@ -42,8 +42,8 @@ def prepare(dask_worker: Worker) -> dict[str, Any]:
     }
 
 
-def attempt(session: str, token: str) -> str:
-    """Ask for an attempt, and wait until it is over: a task of Dask's, which knows nothing else of it."""
+def occupy(session: str, token: str) -> str:
+    """Ask for an attempt, and wait until it is over: what a task of Dask's does."""
     seat = _SEATS.get(session)
     return seat.occupy(token) if seat else "gone"
 

@@ -6,6 +6,7 @@ from typing import Any
 class Future:
     status: str
     def release(self) -> None: ...
+    def exception(self) -> Awaitable[BaseException | None]: ...
 
 class Client:
     status: str

@@ -8,7 +8,7 @@ import time
 
 from distributed import wait
 
-from planrun.cluster.worker import attempt as ask_for_attempt
+from planrun.cluster.client.task import attempt as ask_for_attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Entry:
         self.link: Link | None = None  # None: nobody was given it
         self.future: Future | None = None
         self.tasks = 0
+        self.error = ""  # of the last task
         self.without_worker: float | None = None  # since when no worker could run it
 
 
@@ -104,10 +105,12 @@ class Dispatch:
         ):  # Dask gave it up; what counts is whether the attempt was handed out
             await wait([future])
         self._submitted -= 1
+        if future.status == "error":
+            entry.error = f": {str(await future.exception()).splitlines()[0]}"
         future.release()
         if entry.token in self._entries and entry.link is None and entry.future is future:
             if entry.tasks >= _MOST_TASKS:
-                self._unplaced(entry, f"Dask gave it up {entry.tasks} times before it started")
+                self._unplaced(entry, f"Dask gave it up {entry.tasks} times before it started{entry.error}")
             else:
                 self._queue.insert(0, entry)
         self.pump()
