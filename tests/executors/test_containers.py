@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.xdist_group("containers")
+ROOT = Path(__file__).parents[2]
 PLANRUN = (sys.executable, "-m", "planrun")
 APPLETS = (
     "sh", "sleep", "id", "cat", "test", "ls", "wget", "httpd", "touch", "env", "grep", "tail", "chmod", "setsid",
@@ -424,3 +425,53 @@ steps:
         "plan.yml:7:54: error[E293]: `cache` is not allowed with a shared container",
     ):
         assert line in output.stdout + output.stderr
+
+
+@pytest.mark.parametrize("user", [0, NOBODY])
+def test_planrun_in_a_container_confines_steps_where_namespaces_are_allowed(
+    engine: Engine, tmp_path: Path, user: int
+) -> None:
+    """Root of a container is no administrator and needs a user namespace too; doctor names the option for one."""
+    (tmp_path / "plan.yml").write_text(
+        """version: 1
+steps:
+  - id: held
+    sandbox: {level: low}
+    run: |
+      echo made > made.txt
+      ! touch .planrun/mark || exit 3
+      ! touch /usr/mark || exit 4
+""",
+        encoding="utf-8",
+    )
+    tmp_path.chmod(0o777)
+    python = Path(sys.base_prefix).resolve()
+    places = ["/usr", "/lib", "/lib64", "/etc", str(python), sys.prefix, str(ROOT)]
+    binds = [
+        word
+        for place in dict.fromkeys(places)
+        if Path(place).exists()
+        for word in ("-v", f"{place}:{place}:ro")
+    ]
+    words = [
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "-u",
+        f"{user}:{user}",
+        "-w",
+        "/work",
+        "-v",
+        f"{tmp_path}:/work",
+        *binds,
+    ]
+    words += ["-e", "HOME=/tmp", "-e", "PATH=/usr/bin:/bin", "-e", f"PYTHONPATH={ROOT}"]
+    command = ["box:1", sys.executable, "-m", "planrun"]
+    if user and not admitted(user):
+        pytest.skip("an ordinary user may not read this folder or this Python")
+    refused = engine.call(*words, *command, "doctor")
+    assert b"start the container with --security-opt seccomp=unconfined" in refused.stdout
+    done = engine.call(*words, "--security-opt", "seccomp=unconfined", *command, "execute", "plan.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "made.txt").read_text(encoding="utf-8") == "made\n"

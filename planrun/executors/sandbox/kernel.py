@@ -32,6 +32,7 @@ _SET_DUMPABLE, _SET_SECCOMP, _DROP_BOUNDING, _SET_NO_NEW_PRIVILEGES, _AMBIENT = 
 _FILTER_MODE, _CLEAR_AMBIENT = 2, 4
 # chown, dac_override, fowner, fsetid: what root needs to work with files of other users in its own workspace.
 _KEPT_CAPABILITIES = (0, 1, 3, 4)
+_ADMINISTRATOR = 1 << 21 | 1 << 12  # CAP_SYS_ADMIN, CAP_NET_ADMIN
 _CAPABILITY_VERSION = 0x20080522
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
@@ -74,6 +75,13 @@ def clone_sibling() -> int:
 def unshare(flags: int) -> None:
     """Leave namespaces."""
     _check(_LIBRARY.unshare(flags), "unshare")
+
+
+def is_administrator() -> bool:
+    """Return whether this process may change mounts and networks; root of a container usually may not."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        held = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    return held & _ADMINISTRATOR == _ADMINISTRATOR
 
 
 def map_own_user(uid: int, gid: int) -> None:

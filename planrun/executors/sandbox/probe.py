@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 BACKENDS = ("landlock", "bubblewrap")
 _SHELL = "/bin/sh"
-# It must fail to write outside, and to see planrun's environment; 0: it did.
+# It must fail to see planrun's environment, and what it writes must not come to stand outside; 0: it did.
 _TRIAL = """
-(: > "$PROBE_PLACE/planrun-probe") 2>/dev/null && exit 3
+(: > "$PROBE_FILE") 2>/dev/null
 (: < "/proc/$PPID/environ") 2>/dev/null && [ "$PROBE_BACKEND" = landlock ] && exit 4
 grep -q '^Seccomp:.2' /proc/self/status || exit 5
 exit 0
 """
 _EXITS = {3: "it could write outside", 4: "it could read the environment of another process", 5: "no filter"}
 _KNOWN: dict[str, str] = {}  # why a backend does not work, once it was tried
+_IN_CONTAINERS = (
+    "namespaces are refused, as in most containers; run planrun outside,"
+    " or start the container with --security-opt seccomp=unconfined"
+)
 _USER_NAMESPACES = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 
 
@@ -82,8 +86,8 @@ def _missing(backend: str) -> str:
 
 def _tried(backend: str) -> str:
     """Start a process in the strictest sandbox; return what went wrong."""
-    place = os.path.expanduser("~")
-    env = {"PATH": os.defpath, "PROBE_PLACE": place, "PROBE_BACKEND": backend}
+    mark = os.path.join(os.path.expanduser("~"), f".planrun-probe-{os.getpid()}")
+    env = {"PATH": os.defpath, "PROBE_FILE": mark, "PROBE_BACKEND": backend}
     job = Job(step="", attempt=0, argv=(_SHELL, "-c", _TRIAL), env=env, cwd="/", log="", timeout=0)
     sandbox = Sandbox(level="read-only", backend=backend)
     try:
@@ -91,6 +95,9 @@ def _tried(backend: str) -> str:
     except (StartFailed, Refused) as error:
         return _explained(str(error))
     code = os.waitstatus_to_exitcode(status)
+    if os.path.lexists(mark):
+        os.unlink(mark)
+        code = 3
     if code:
         return _explained(_EXITS.get(code, "a process in it fails to start"))
     return ""
@@ -130,9 +137,6 @@ def _explained(error: str) -> str:
         none_allowed = False
     if none_allowed:
         return f"{error}: user namespaces are off; allow them: sudo sysctl -w user.max_user_namespaces=10000"
-    if "unshare" in error or "mount" in error:
-        why = (
-            "namespaces are refused, as in most containers; run planrun outside, or let the engine allow them"
-        )
-        return f"{error}: {why}"
+    if any(call in error for call in ("unshare", "mount", "pivot_root")):
+        return f"{error}: {_IN_CONTAINERS}"
     return error

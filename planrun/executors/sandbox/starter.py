@@ -181,11 +181,11 @@ def _isolate(network: bool, flags: int) -> None:  # noqa: FBT001
     """Leave the namespaces of the machine: those of `flags`, of shared memory, and of the network if it is wanted."""
     flags |= kernel.NEW_IPC | (kernel.NEW_NETWORK if network else 0)
     uid, gid = os.geteuid(), os.getegid()
-    if uid:
-        kernel.unshare(flags | kernel.NEW_USER)
-        kernel.map_own_user(uid, gid)
-    else:
+    if not uid and kernel.is_administrator():
         kernel.unshare(flags)
+        return
+    kernel.unshare(flags | kernel.NEW_USER)
+    kernel.map_own_user(uid, gid)
 
 
 def _serve_proxy(errors: _socket.socket) -> None:
