@@ -9,6 +9,7 @@ this file and the ledger it is judged.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -166,7 +167,8 @@ class Scene:
         else:
             parent = planrun.pid if kind == "client" else self.cluster.pid(worker)
             for pid in children(parent, f"cluster/{kind}"):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def _with_charge(self) -> str:
         """Wait until `charge` has had its effect, and return the worker that runs it."""
@@ -179,9 +181,10 @@ class Scene:
 
     @staticmethod
     def _stall(pid: int, seconds: float) -> None:
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(pid, signal.SIGCONT)
 
 
 def children(parent: int, words: str) -> list[int]:
