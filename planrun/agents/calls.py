@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from planrun.actions.tool import process_of, shortened
-from planrun.agents import planmode, web
 from planrun.actions.tracing import tool_span, within
+from planrun.agents import planmode, web
 from planrun.agents.own import OWN, OwnCall
 from planrun.agents.servers import is_of_server
 from planrun.llm.untrusted import data_block

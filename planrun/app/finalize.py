@@ -104,6 +104,7 @@ def _opening(session: Session, state: RunState, rundir: str) -> dict[str, Any]:
     admission = session.admission = admission_of(state.plan, session.settings, rundir, policies_of(state))
     session.secrets = with_ceilings(session.secrets, state.plan, admission)
     session.confine(state.plan)
+    session.connect(state.plan, os.path.basename(rundir))
     selection: Mapping[str, Any] = state.started.options["selection"]
     session.trace = state.options.get("trace", {})
     opening = session.opening(state.plan, state.params, selection, state.named)

@@ -189,6 +189,7 @@ class Resumption:
         admission = session.admission = self._admission(rundir)
         session.secrets = with_ceilings(session.secrets, self.plan, admission)
         session.confine(self.plan)
+        session.connect(self.plan, os.path.basename(rundir), state.options)
         self.opening = self._new_opening(state.started)
         self._refuse_drift()
         if admission:

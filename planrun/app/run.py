@@ -102,6 +102,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         session.confine(plan)
         run = settings.run or records.new_run_id()
         session.claim(run, plan)
+        session.connect(plan, run)
         session.prepare_reports()
         reviewed = review(plan, params, session.workspace)
         session.refuse_drift(plan, params, reviewed)

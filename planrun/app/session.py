@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planrun.agents.executor import AgentExecutor
     from planrun.app.admission import Admission
     from planrun.app.caching import StepCache
+    from planrun.app.clusters import Cluster
     from planrun.app.history import KnownDurations
     from planrun.app.sandboxing import Sandboxing
     from planrun.app.secrets import RunSecrets
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from planrun.approval.gates import PolicyGates
     from planrun.approval.prompt import Prompt
     from planrun.approval.rules import Layers
+    from planrun.cluster.executor import ClusterExecutor
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
     from planrun.notify.notifier import Notifier
@@ -151,6 +153,8 @@ class Session:
         self.replanner: RunReplanner | None = None  # None: no failure is replanned
         self.agents: AgentModels | None = None  # None: the run has no agents
         self._agents: AgentExecutor | None = None  # the same
+        self.cluster: Cluster | None = None  # None: all steps run on this machine
+        self._remote: ClusterExecutor | None = None  # the same
         self.locks: HostLocks | None = None  # of steps; None: no step has a lock
         self.group: HostLocks | None = None  # the run's concurrency group; None: it has none
         self._prompt: Prompt | None = None  # None: no one is asked here
@@ -177,6 +181,8 @@ class Session:
             self.replanner.close()
         if self._beside:
             self._beside.close()
+        if self.cluster:
+            self.cluster.close()
         self.inbox.close()
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
@@ -190,6 +196,23 @@ class Session:
         from planrun.app.sandboxing import sandboxing_of  # few plans have sandboxes
 
         self._sandboxing = sandboxing_of(plan, self)
+
+    def connect(self, plan: Plan, run: str, before: Mapping[str, Any] | None = None) -> None:
+        """Connect to the cluster that the caller named; raises InvalidInput, Interrupted.
+
+        Waits first until nothing runs on workers for an earlier planrun. `before`: the options of a run that continues,
+        whose cluster is taken where the caller names none.
+        """
+        if self.lock.used_before and os.path.lexists(os.path.join(self.workspace, records.HOME, "cluster")):
+            from planrun.cluster.folder import clear  # few runs used a cluster
+
+            clear(records.home(self.workspace), self.inbox.drain)
+        address = self.settings.executor or (before or {}).get("executor", {}).get("address", "")
+        if address not in ("", "local"):
+            from planrun.app.clusters import cluster_of  # few runs use a cluster
+
+            self.settings = self.settings.but(executor=address)
+            self.cluster = cluster_of(plan, self, run)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:
         """Apply and record an event outside of the scheduler."""
@@ -298,6 +321,7 @@ class Session:
                 "env_left_out": left_out,
                 **self._refused_store(plan),
                 **(self._sandboxing.options if self._sandboxing else {}),
+                **(self.cluster.recorded() if self.cluster else {}),
                 "workspace": os.path.realpath(self.workspace),
                 "given": sorted({word.partition("=")[0] for word in self.settings.params}),
                 "memory": self._hide(plan),
@@ -319,14 +343,14 @@ class Session:
             opening["options"] |= self.known.recorded()
 
     def jobs(self, plan: Plan) -> int:
-        """Return how many attempts run at once: the option, else the plan's limit, else the number of processors.
+        """Return how many attempts run at once: the option, the plan's limit, or the number of processors or places.
 
         Under --locked or a ceiling the option can only lower the plan's limit.
         """
         asked, most = self.settings.jobs, plan.limits.max_parallel
         if asked and most and (self.settings.locked or self._has_ceiling):
             return min(asked, most)
-        return asked or most or default_jobs()
+        return asked or most or (self.cluster.slots if self.cluster else default_jobs())
 
     @property
     def _has_ceiling(self) -> bool:
@@ -367,6 +391,10 @@ class Session:
         if folder.startswith(("/", "..")) or folder in ("", "."):
             return ()
         return (os.path.normpath(folder),)
+
+    def inherited(self, plan: Plan) -> dict[str, str]:
+        """Return the environment that steps inherit."""
+        return self._caller_environment(plan)[0]
 
     def _caller_environment(self, plan: Plan) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return what steps inherit, and the names that were left out; computed once."""
@@ -418,7 +446,7 @@ class Session:
         lost = ledger.lost
         if code is None:
             sinks = (screen, *self._streams(state), *notifiers)
-            dependencies = self._dependencies(ledger, steps, sinks, state.plan)
+            dependencies = self._dependencies(ledger, steps, sinks, state)
             screen.follow(dependencies.executor, self.inbox.drain)
             scheduler = self._scheduler(state, dependencies, options, gates)
             code, lost = scheduler.run(), scheduler.lost
@@ -531,25 +559,35 @@ class Session:
 
             dependencies = with_rounds(dependencies, options)
         if gates is None:
-            return Scheduler(state, dependencies, options)
-        from planrun.app.admission import scheduler  # few runs have gates
+            found = Scheduler(state, dependencies, options)
+        else:
+            from planrun.app.admission import scheduler  # few runs have gates
 
-        found = scheduler(state, dependencies, options, gates, self.replanner)
+            found = scheduler(state, dependencies, options, gates, self.replanner)
         if self._agents:
             self._agents.bind(found)
+        if self._remote:
+            self._remote.bind(found)
         return found
 
-    def _with_agents(self, executor: LocalExecutor, steps: Steps) -> Executor:
+    def _with_agents(self, executor: LocalExecutor, steps: Steps) -> AgentExecutor | LocalExecutor:
         if self.agents and self.admission:
             from planrun.app.agents import executor_of  # few runs have agents
 
             self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
         return self._agents or executor
 
+    def _with_cluster(
+        self, executor: AgentExecutor | LocalExecutor, steps: Steps, state: RunState
+    ) -> Executor:
+        if self.cluster:
+            self._remote = self.cluster.executor(executor, steps, state, self)
+        return self._remote or executor
+
     def _dependencies(
-        self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], plan: Plan
+        self, ledger: Ledger, steps: Steps, sinks: tuple[Sink, ...], state: RunState
     ) -> Dependencies:
-        rundir, engine = steps.place.rundir, ""
+        rundir, engine, plan = steps.place.rundir, "", state.plan
         if any([step.container or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
             from planrun.app.engines import engine_of
 
@@ -572,7 +610,7 @@ class Session:
             self._prompt.attach(executor)
             sinks = (self._prompt, *sinks)
         return Dependencies(
-            executor=self._with_agents(executor, steps),
+            executor=self._with_cluster(self._with_agents(executor, steps), steps, state),
             steps=steps,
             journal=ledger,
             sinks=sinks,

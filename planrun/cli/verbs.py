@@ -48,7 +48,6 @@ TABLE = (
         "cli.explain:explain",
     ),
     Verb("lsp", "", "plans", "serve an editor: problems, help and completion", "cli.lsp:lsp"),
-    Verb("convert", "FILE", "plans", "convert a workflow, a Taskfile or a Dagu file", "convert.cli:convert"),
     Verb(
         "convert",
         "FILE",

@@ -162,6 +162,14 @@ RUNNING = (
         help="Start bash for every script. Default: one command of plain words starts without it.",
     ),
     Option(
+        flags=("--executor",),
+        name="executor",
+        section="Cache and machine",
+        kind="text",
+        metavar="ADDRESS",
+        help="Where steps run: local, or on the workers of a Dask cluster by dask://HOST:PORT or tls://HOST:PORT.",
+    ),
+    Option(
         flags=("--sandbox-backend",),
         name="sandbox_backend",
         section="Cache and machine",

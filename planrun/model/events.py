@@ -103,6 +103,7 @@ class AttemptEnded(Record):
         int, ...
     ] = ()  # of a failed one: where in its log the last of stderr stands; from -1: mixed
     program: str = ""  # the path of what started in place of bash, for a script that is one plain command
+    worker: str = ""  # of a cluster, that had it
     # Of an agent: path in the run's folder, sha256, names, files, insertions, deletions, risk, risk_reason.
     patch: dict[str, Any] = {}  # noqa: RUF012
     proposed: dict[str, Any] = {}  # noqa: RUF012 - of an agent in plan mode: text, sha256, risk, risk_reason of its plan

@@ -101,6 +101,7 @@ class Outcome(Record):
     ] = ()  # where in its log the last of stderr stands, in bytes; from -1: both outputs, mixed
     errors: str = ""  # what stands there: what its error is classified by
     program: str = ""  # the path of what started in place of bash; empty: what argv says
+    worker: str = ""  # the worker of a cluster that had it
     passing: bool = False  # it could not be started for lack of processes, memory or descriptors
 
 
@@ -166,6 +167,7 @@ def as_fields(outcome: Outcome, failure: Failure | None) -> dict[str, Any]:
         "program",
         "patch",
         "proposed",
+        "worker",
     ):
         if name in known:
             fields[name] = known[name]

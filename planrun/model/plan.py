@@ -336,6 +336,7 @@ class Step(Record):
     owner: str = ""
     notes: str = ""
     tags: tuple[str, ...] = ()
+    runs_on: tuple[str, ...] = ()  # labels of a worker
     estimated_tokens: int = 0
     requires: tuple[str, ...] = ()  # facts that must hold before it starts; these five are for the search
     provides: tuple[str, ...] = ()  # that hold when it has completed

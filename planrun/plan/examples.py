@@ -46,6 +46,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "factor": "2",
         "max": "30s",
         "jitter": "0.1",
+        "delays": "[5s, 15s, 30s]",
     },
     "Cache": {
         "inputs": "[Makefile]",
@@ -88,6 +89,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "inherit_env": "safe",
         "workdir": "packages/core",
         "track_files": "true",
+        "runs_on": "[linux]",
         "rollback": "false",
         "sandbox": "low",
     },
@@ -121,9 +123,23 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_parallel": "4",
         "fail_fast": "true",
     },
+    "Hook": {
+        "run": "./ci/announce.sh",
+        "exec": "[./ci/announce, step]",
+        "timeout": "30s",
+        "on_failure": "fail",
+    },
+    "Hooks": {
+        "before_step": "{run: echo begin}",
+        "after_step": "{run: echo end}",
+    },
     "JsonSchemaCheck": {
         "file": "build/result.json",
         "schema": "schemas/result.schema.json",
+    },
+    "Kept": {
+        "persist": "false",
+        "stored_runs": "200",
     },
     "Limits": {
         "max_parallel": "4",
@@ -135,6 +151,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_tokens": "200000",
         "max_usd": "2.5",
         "max_turns": "12",
+        "output_bytes": "8000",
+        "summary_chars": "2000",
         "locks": "{db: 2}",
     },
     "Llm": {
@@ -145,6 +163,9 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "planning_timeout": "1m",
         "timeout": "2m",
         "retries": "5",
+        "max_context_tokens": "50000",
+        "clear_context": "false",
+        "delegate_steps": "false",
         "fallback": "fail",
         "replan_on_failure": "fatal",
         "extra_body": "{service_tier: standard_only}",
@@ -261,12 +282,24 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "llm": "{model: a-model}",
         "notify": "[{on: [failed, recovered], slack: {url_secret: SLACK_URL}}]",
         "search": "{algorithm: astar, goal: published}",
+        "hooks": "{after_step: {run: ./ci/note.sh}}",
+        "resume": "{auto: true}",
         "containers": "{build: {image: node:22}}",
         "agents": "{reviewer: {description: Reviews changes.}}",
         "mcp": "{servers: {issues: {command: [python3, tools/issues_server.py]}}}",
         "decisions": "{store: {options: [{label: redis}], question: \"Which store?\"}}",
         "steps": "[{id: test, run: pytest -q}]",
         "finally": "[{id: collect, run: tar -czf logs.tgz logs}]",
+    },
+    "PlanLimits": {
+        "plan_size": "\"1MiB\"",
+        "plan_depth": "32",
+        "plan_steps": "500",
+    },
+    "Planner": {
+        "max_context_tokens": "50000",
+        "auto_detect": "false",
+        "threshold": "medium",
     },
     "Policy": {
         "auto_approve": "medium",
@@ -283,6 +316,17 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "path": "logs/**",
         "when": "failed",
     },
+    "Project": {
+        "plan": "plans/release.yml",
+        "limits": "{plan_size: \"1MiB\", plan_steps: 500}",
+        "records": "{stored_runs: 200}",
+        "planner": "{max_context_tokens: 50000}",
+        "memory": "{plans: true}",
+    },
+    "ProjectMemory": {
+        "plans": "true",
+        "project": "docs/project.md",
+    },
     "Ready": {
         "run": "curl -f localhost:8000",
         "interval": "1s",
@@ -295,6 +339,9 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "Reports": {
         "junit": "build/junit.xml",
+    },
+    "Resume": {
+        "auto": "{pause: 30s, rounds: 3}",
     },
     "RetryPolicy": {
         "max": "2",
@@ -316,6 +363,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "shell": "bash -eu",
         "on_failed": "true",
         "idempotent": "false",
+    },
+    "Rounds": {
+        "rounds": "3",
+        "pause": "30s",
     },
     "Rule": {
         "deny": "{event: pull_request, words: prod}",
@@ -405,6 +456,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "track_files": "true",
         "criteria": "[The wheel can be installed.]",
         "tags": "[fast]",
+        "runs_on": "[gpu]",
         "owner": "team-core",
         "notes": "Slow on the first run.",
         "estimated_tokens": "3000",

@@ -56,6 +56,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "factor": (("number", 1, None), None, None),
         "max": (("delay",), None, None),
         "jitter": (("number", 0, 1), None, None),
+        "delays": (None, ((("delay",), None, None), 1), None),
     },
     "Cache": {
         "inputs": (("text",), ((("text",), None, None), 1), None),
@@ -98,6 +99,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "inherit_env": (("word", ("safe", "all", "none")), None, None),
         "workdir": (("text",), None, None),
         "track_files": (("bool",), None, None),
+        "runs_on": (None, ((("line",), None, None), 0), None),
         "rollback": (("bool",), None, None),
         "sandbox": (("word", ("read-only", "low", "medium", "off")), None, "Sandbox"),
     },
@@ -131,9 +133,23 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_parallel": (("integer", 1, 1000000000), None, None),
         "fail_fast": (("bool",), None, None),
     },
+    "Hook": {
+        "run": (("full",), None, None),
+        "exec": (None, ((("text",), None, None), 1), None),
+        "timeout": (("duration",), None, None),
+        "on_failure": (("word", ("continue", "fail")), None, None),
+    },
+    "Hooks": {
+        "before_step": (None, ((None, None, "Hook"), 1), "Hook"),
+        "after_step": (None, ((None, None, "Hook"), 1), "Hook"),
+    },
     "JsonSchemaCheck": {
         "file": (("text",), None, None),
         "schema": (("text",), None, "any"),
+    },
+    "Kept": {
+        "persist": (("bool",), None, None),
+        "stored_runs": (("integer", 1, 1000000000), None, None),
     },
     "Limits": {
         "max_parallel": (("integer", 1, 1000000000), None, None),
@@ -145,6 +161,8 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "max_tokens": (("integer", 1, 1000000000), None, None),
         "max_usd": (("number", 0, None), None, None),
         "max_turns": (("integer", 1, 1000000000), None, None),
+        "output_bytes": (("integer", 256, 1000000), None, None),
+        "summary_chars": (("integer", 100, 100000), None, None),
         "locks": (None, None, ("id", (("integer", 1, 1000000000), None, None), 0)),
     },
     "Llm": {
@@ -155,6 +173,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "planning_timeout": (("duration",), None, None),
         "timeout": (("duration",), None, None),
         "retries": (("integer", 0, 100), None, None),
+        "max_context_tokens": (("integer", 10000, 10000000), None, None),
+        "clear_context": (("bool",), None, None),
+        "delegate_steps": (("bool",), None, None),
         "fallback": (("word", ("fail", "template")), None, None),
         "replan_on_failure": (("word", ("fatal", "any", "never")), None, None),
         "extra_body": (None, None, "any"),
@@ -173,7 +194,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "secret": (("full",), ((("full",), None, None), 1), None),
         "effect": (("full",), ((("full",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high")), ((("word", ("read-only", "low", "medium", "high")), None, None), 1), None),
-        "origin": (("word", ("file", "expanded", "replanned", "agent")), ((("word", ("file", "expanded", "replanned", "agent")), None, None), 1), None),
+        "origin": (("word", ("file", "searched", "expanded", "replanned", "agent")), ((("word", ("file", "searched", "expanded", "replanned", "agent")), None, None), 1), None),
         "ref": (("full",), ((("full",), None, None), 1), None),
         "event": (("full",), ((("full",), None, None), 1), None),
     },
@@ -270,12 +291,25 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "notify": (None, ((None, None, "Notification"), 1), None),
+        "search": (None, None, "Search"),
+        "hooks": (None, None, "Hooks"),
+        "resume": (None, None, "Resume"),
         "containers": (None, None, ("id", (None, None, "SharedContainer"), 0)),
         "agents": (None, None, ("id", (None, None, "AgentType"), 0)),
         "mcp": (None, None, "Mcp"),
         "decisions": (None, None, ("id", (None, None, "Decide"), 0)),
         "steps": (None, ((None, None, "Step"), 1), None),
         "finally": (None, ((None, None, "Step"), 1), None),
+    },
+    "PlanLimits": {
+        "plan_size": (("size",), None, None),
+        "plan_depth": (("integer", 4, 128), None, None),
+        "plan_steps": (("integer", 1, 100000), None, None),
+    },
+    "Planner": {
+        "max_context_tokens": (("integer", 10000, 10000000), None, None),
+        "auto_detect": (("bool",), None, None),
+        "threshold": (("word", ("medium", "complex")), None, None),
     },
     "Policy": {
         "auto_approve": (("word", ("none", "read-only", "low", "medium", "high")), None, None),
@@ -304,6 +338,17 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "path": (("text",), ((("text",), None, None), 1), None),
         "when": (("word", ("always", "present", "failed")), None, None),
     },
+    "Project": {
+        "plan": (("line",), None, None),
+        "limits": (None, None, "PlanLimits"),
+        "records": (None, None, "Kept"),
+        "planner": (None, None, "Planner"),
+        "memory": (None, None, "ProjectMemory"),
+    },
+    "ProjectMemory": {
+        "plans": (("bool",), None, None),
+        "project": (("line",), None, None),
+    },
     "Ready": {
         "run": (("full",), None, None),
         "interval": (("duration",), None, None),
@@ -316,6 +361,9 @@ OBJECTS: dict[str, dict[str, Any]] = {
     },
     "Reports": {
         "junit": (("text",), ((("text",), None, None), 1), None),
+    },
+    "Resume": {
+        "auto": (("bool",), None, "Rounds"),
     },
     "RetryPolicy": {
         "max": (("integer", 0, 1000), None, None),
@@ -338,6 +386,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "on_failed": (("bool",), None, None),
         "idempotent": (("bool",), None, None),
     },
+    "Rounds": {
+        "rounds": (("integer", 1, 100), None, None),
+        "pause": (("delay",), None, None),
+    },
     "Rule": {
         "deny": (None, None, "Matcher"),
         "require": (None, None, "Matcher"),
@@ -358,6 +410,20 @@ OBJECTS: dict[str, dict[str, Any]] = {
     },
     "SandboxNetwork": {
         "allow": (None, ((("full",), None, None), 1), None),
+    },
+    "Search": {
+        "goal": (("line",), ((("line",), None, None), 1), None),
+        "start": (("line",), ((("line",), None, None), 1), None),
+        "algorithm": (("word", ("beam", "mcts", "astar")), None, None),
+        "thoroughness": (("word", ("quick", "normal", "thorough")), None, None),
+        "beam_width": (("integer", 1, 1000), None, None),
+        "mcts_iterations": (("integer", 1, 100000), None, None),
+        "max_tree_depth": (("integer", 1, 1000), None, None),
+        "max_tree_nodes": (("integer", 1, 1000000000), None, None),
+        "planning_timeout": (("duration",), None, None),
+        "seed": (("integer", 0, 1000000000), None, None),
+        "replan_on_failure": (("bool",), None, None),
+        "parts": (None, ((None, None, "Step"), 1), None),
     },
     "Secret": {
         "name": (("env",), None, None),
@@ -412,9 +478,15 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "track_files": (("bool",), None, None),
         "criteria": (("line",), ((("line",), None, None), 1), None),
         "tags": (None, ((("line",), None, None), 0), None),
+        "runs_on": (None, ((("line",), None, None), 0), None),
         "owner": (("line",), None, None),
         "notes": (("text",), None, None),
         "estimated_tokens": (("integer", 0, 1000000000), None, None),
+        "requires": (("line",), ((("line",), None, None), 1), None),
+        "provides": (("line",), ((("line",), None, None), 1), None),
+        "deletes": (("line",), ((("line",), None, None), 1), None),
+        "estimated_time": (("duration",), None, None),
+        "estimated_success": (("number", 0.01, 1), None, None),
         "idempotent": (("bool",), None, None),
         "secrets": (None, ((("env",), None, None), 1), None),
         "risk": (("word", ("read-only", "low", "medium", "high")), None, None),
@@ -429,7 +501,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "service": (("bool",), None, None),
         "ready": (None, None, "Ready"),
         "container": (("text",), None, "Container"),
-        "rollback": (None, None, "Rollback"),
+        "rollback": (None, ((None, None, "Rollback"), 1), "Rollback"),
         "reversible": (("bool",), None, None),
         "expect": (None, ((None, None, "Check"), 1), None),
         "verify": (("full",), ((("full",), ((("text",), None, None), 1), None), 1), None),
@@ -505,7 +577,7 @@ NAMED: dict[str, tuple[str, Any]] = {
 
 ONE_KEY: tuple[str, ...] = ("Check", "RetryRule", "Rule")
 
-FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Llm", "Matcher", "Memory", "Messenger", "Policy", "PolicyFile", "Reflection", "ServerTools")
+FILLED: tuple[str, ...] = ("Delegation", "FailureRules", "Hooks", "Kept", "Llm", "Matcher", "Memory", "Messenger", "PlanLimits", "Planner", "Policy", "PolicyFile", "ProjectMemory", "Reflection", "Resume", "Rounds", "Search", "ServerTools")
 
 ACTIONS: tuple[str, ...] = ("run", "exec", "tool", "validate", "decide", "ask", "agent", "uses")
 

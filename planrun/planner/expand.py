@@ -23,9 +23,8 @@ from planrun.plan.edit.page import Page, replace_step
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import name_hint
 from planrun.plan.yaml.file import read_source
-from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, hold
-from planrun.planner.decompose import decomposed
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, fit, hold
+from planrun.planner.decompose import decomposed
 from planrun.planner.generate import masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model

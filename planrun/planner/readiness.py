@@ -38,11 +38,10 @@ from planrun.planner.models import (
     why_no_model,
 )
 from planrun.planner.replan import Adoption, ReplanContext, Replanner, left_over
-from planrun.planner.repository import read_repository
+from planrun.planner.repository import project_memory, read_repository
 from planrun.records.history import path_of
 from planrun.records.history import read as read_history
 from planrun.records.rundir import home as records_home
-from planrun.planner.repository import project_memory, read_repository
 from planrun.reports.console import console
 from planrun.reports.escape import line
 

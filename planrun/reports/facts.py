@@ -240,7 +240,7 @@ def ending(state: RunState) -> str:
 def ended_by(state: RunState, event: RunEnding) -> str:
     """Why a run ended early, by one of the events that end it; the first one counts."""
     if event.why == "pause":
-        return "pausing: no more steps start, running steps finish"
+        return f"pausing: {line(event.message) or 'no more steps start, running steps finish'}"
     if event.why == "gates":
         waits = {step.reason for step in state.steps.values() if step.status == "waiting"}
         return "paused: answer required" if waits == {"decision"} else "paused: approval required"

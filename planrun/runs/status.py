@@ -8,8 +8,6 @@ from planrun.app.standing import elapsed, metrics, next_steps, said, status_of, 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes
-from planrun.reports import closing, facts, gates
-from planrun.records import history
 from planrun.reports import closing, facts, gates, rounds
 from planrun.reports import models as usage
 from planrun.reports.escape import line

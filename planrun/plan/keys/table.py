@@ -129,6 +129,7 @@ _STEP = (
     _action("tool", "", "tools"),
     _action("args", "call", "tools"),
     _key("tags", form="words", role="flow", shown="tags", grouped=True),
+    _key("runs_on", form="words", role="flow", shown="runs_on", general=True, undone=True),
     _key("owner", holds="literal", role="people", shown="owner", grouped=True, undone=True, masked=True),
     _key("notes", role="people", grouped=True, masked=True),
     _key("estimated_tokens", form="number", role="people", shown="estimated_tokens"),

@@ -13,7 +13,11 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
 _TOLERATE = "write `on_failure: continue`"
 _AROUND = "put its commands into `run`, or into steps before and after this one"
 _FINALLY = "put the step under `finally:` at the top level"
-_NO_RUNNER = "planrun runs on one machine: choose it in the CI system, or an image by `container`"
+_NO_RUNNER = (
+    "planrun runs on one machine: choose it in the CI system, or an image by `container`; on a cluster (`--executor`) "
+    "`runs_on` names labels of workers"
+)
+_EXECUTOR = "a plan never chooses where it runs: use the option `--executor`"
 _TRIGGER = "planrun has no triggers; the CI system starts it"
 _NO_SCHEDULER = "planrun has no scheduler; start it from cron or a scheduled CI pipeline"
 _APPROVAL = "write `policy: {auto_approve: low}`, or a step with `ask`"
@@ -151,7 +155,7 @@ STEP: dict[str, str] = {
     "runson": _NO_RUNNER,
     **dict.fromkeys(("pool", "agents", "node", "nodeselector", "runner", "queue"), _NO_RUNNER),
     "machine": _NO_RUNNER,
-    "executor": _NO_RUNNER,
+    "executor": _EXECUTOR,
     "resourceclass": _NO_RUNNER,
     "platforms": _NO_RUNNER,
     "permissions": "the CI system gives permissions to its job; a step sees the `secrets` that it lists",
@@ -300,6 +304,7 @@ PLAN: dict[str, str] = {
         ("pool", "agent", "runson", "resources", "executors", "machine", "platform", "platforms", "vmimage"),
         _NO_RUNNER,
     ),
+    "executor": _EXECUTOR,
     "permissions": "the CI system gives permissions to its job; a step sees the `secrets` that it lists",
     "approval": "write `policy: {auto_approve: low}`, or a step with `ask`",
     "approvals": "write `policy: {auto_approve: low}`, or a step with `ask`",

@@ -468,6 +468,9 @@ class Step(Written):
         ["The wheel can be installed."],
     )
     tags: list[Line] | None = key("Words to select steps by.", ["fast"])
+    runs_on: list[Line] | None = key(
+        "Labels that a worker of a cluster must have to run it. On one machine they say nothing.", ["gpu"]
+    )
     owner: Line | None = key("The owner: who is responsible for it.", "team-core")
     notes: Text | None = key("Anything else worth knowing.", "Slow on the first run.")
     estimated_tokens: Count | None = key("How many tokens a model is expected to use.", 3000)
@@ -543,6 +546,7 @@ class Defaults(Written):
     track_files: bool | None = key(
         "true: what steps change in the tree is recorded, also files that they do not name.", example=True
     )
+    runs_on: list[Line] | None = key("Labels that the workers of a cluster must have.", ["linux"])
     rollback: bool | None = key("false: nothing is undone when the plan fails.", example=False)
     sandbox: SandboxLevel | Sandbox | None = key("The sandbox of steps that have none of their own.", "low")
 

@@ -1,0 +1,145 @@
+"""The cluster of a run: connected and checked before anything runs, and the executor that uses it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+
+from planrun import cluster
+from planrun.cluster import folder
+from planrun.cluster.addresses import scheduler_address
+from planrun.cluster.executor import ClusterExecutor, RemoteContext
+from planrun.cluster.process import ClientProcess
+from planrun.errors import Interrupted, InvalidInput, RecordsLost
+from planrun.records import rundir as records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from planrun.actions.prepare import Steps
+    from planrun.app.session import Session
+    from planrun.cluster.executor import Base
+    from planrun.model.plan import Plan, Step
+    from planrun.model.state import RunState
+
+_CONNECTING = 60.0  # seconds for the scheduler and every worker to answer
+
+
+def cluster_of(plan: Plan, session: Session, run: str) -> Cluster:
+    """Return the cluster that the caller named; raises InvalidInput when it or the plan cannot be used."""
+    given = session.settings.executor
+    address = scheduler_address(given)
+    if importlib.util.find_spec("distributed") is None:
+        raise InvalidInput(f"--executor {given} needs the extra dask: pip install 'planrun[dask]'")
+    services = [step.id for step in plan.steps if _template(step).service is not None]
+    if services:
+        raise InvalidInput(
+            f"--executor {given}: services run only on planrun's own machine, and steps on workers cannot reach them: "
+            f"{', '.join(services)}; use --executor local"
+        )
+    return Cluster(address, plan, session, run)
+
+
+def _template(step: Step) -> Step:
+    return step.grouping.template if step.kind == "group" and step.grouping.template else step
+
+
+class Cluster:
+    """One run's connection to a cluster."""
+
+    def __init__(self, address: str, plan: Plan, session: Session, run: str) -> None:
+        self._given = session.settings.executor
+        home = records.home(session.workspace)
+        name = f"{run}-{os.urandom(4).hex()}"
+        try:
+            self._folder, marker = folder.make(home, name)
+        except OSError as error:
+            raise RecordsLost(f"cannot write into {home}: {error.strerror}") from None
+        self._env = session.inherited(plan)
+        self._client = ClientProcess()
+        self._is_closed = False
+        self._client.send(
+            {
+                "address": address,
+                "session": name,
+                "run": run,
+                "folder": self._folder,
+                "marker": marker,
+                "lease": cluster.LEASE,
+                "workspace": session.workspace,
+                "env": self._env,
+                "masked": session.masks is not None,
+                "always_shell": session.settings.always_shell,
+            }
+        )
+        try:
+            self._facts = self._ready(session)
+            self._require_labels(plan)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """How many attempts the workers can run at once."""
+        return int(self._facts["slots"])
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the option of the ledger."""
+        return {
+            "executor": {
+                "address": self._given,
+                "workers": self._facts["workers"],
+                "slots": self.slots,
+                "python": platform.python_version(),
+            }
+        }
+
+    def _ready(self, session: Session) -> Mapping[str, Any]:
+        """Wait until every worker was checked; raises InvalidInput, Interrupted."""
+        for said in self._client.wait(_CONNECTING, session.inbox.fd):
+            if "ready" in said:
+                ready: Mapping[str, Any] = said["ready"]
+                return ready
+            if "unusable" in said:
+                raise InvalidInput(f"--executor {session.settings.executor}: {said['unusable']}")
+        if session.inbox.drain() and (signals := session.inbox.take()):
+            raise Interrupted(signals[0], "stopped while connecting to the cluster")
+        raise InvalidInput(f"--executor {session.settings.executor}: the cluster does not answer")
+
+    def _require_labels(self, plan: Plan) -> None:
+        """Raise InvalidInput for a step with a label that no worker has."""
+        for step in plan.steps:
+            missing = [label for label in _template(step).runs_on if label not in self._facts["labels"]]
+            if missing:
+                known = ", ".join(self._facts["labels"]) or "none"
+                raise InvalidInput(
+                    f"{plan.file}:{step.line}: the step {step.id} runs on workers with {', '.join(missing)}, and "
+                    f"no worker of {self._given} has it; labels of its workers: {known}"
+                )
+
+    def executor(self, base: Base, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:
+        """Return the executor of the run, over the one for what must run here."""
+        place = steps.place
+        context = RemoteContext(
+            env=self._env,
+            secrets=place.secrets,
+            masks=place.masks,
+            labels_of=lambda name: state.steps[name].step.runs_on if name in state.steps else (),
+            stamp=session.clock.stamp,
+        )
+        return ClusterExecutor(base, self._client, context)
+
+    def close(self) -> None:
+        """End the client, if the executor has not, and remove the folder when nothing can run on workers."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._client.end(_PATIENCE)
+        folder.remove(self._folder)
+
+
+_PATIENCE = 4.0  # seconds for runners to end

@@ -1,0 +1,152 @@
+"""What runs in the process of a Dask worker: the tasks, and the connection between planrun's client and a runner.
+
+It keeps nothing of a step. A task asks for its attempt, and occupies a place of the worker until planrun says that the
+attempt is over. What the runner and the client say to each other is passed on as bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+import threading
+
+from distributed.core import Status
+
+from planrun import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from distributed import Worker
+    from distributed.comm.core import Comm
+
+_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner", "__main__.py")
+_CHUNK = 1 << 16
+_PATIENCE = 15.0  # seconds for a runner to end its steps, before the worker ends it
+_SEATS: dict[str, _Seat] = {}
+
+
+def prepare(dask_worker: Worker) -> dict[str, Any]:
+    """Let a worker take planrun's connections; returns what planrun has to know of the worker."""
+    dask_worker.handlers["planrun"] = _channel
+    return {
+        "planrun": __version__,
+        "python": platform.python_version(),
+        "name": str(dask_worker.name),
+        "threads": dask_worker.state.nthreads,
+        "labels": sorted(dask_worker.state.total_resources),
+        "scratch": dask_worker.local_directory,
+    }
+
+
+def occupy(session: str, token: str) -> str:
+    """Ask for an attempt, and wait until it is over: what a task of Dask's does."""
+    seat = _SEATS.get(session)
+    return seat.occupy(token) if seat else "gone"
+
+
+async def _channel(comm: Comm, session: str) -> Status:
+    """Serve one planrun until the connection or the runner ends."""
+    seat = _SEATS[session] = _Seat(comm)
+    try:
+        await seat.serve()
+    finally:
+        del _SEATS[session]
+        seat.leave()
+        comm.abort()
+    return Status.dont_reply
+
+
+class _Seat:
+    """One planrun on this worker."""
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._waiting: dict[str, threading.Event] = {}
+        self._closed = False
+        self._asking: set[asyncio.Task[Any]] = set()
+
+    def occupy(self, token: str) -> str:
+        """Ask for an attempt and wait for its end; called in a thread of the worker's."""
+        over = threading.Event()
+        with self._lock:
+            if self._closed:
+                return "gone"
+            self._waiting[token] = over
+        self._loop.call_soon_threadsafe(self._ask, token)
+        over.wait()
+        return "over"
+
+    def leave(self) -> None:
+        """Let every task end."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = self._waiting, {}
+        for over in waiting.values():
+            over.set()
+
+    def _ask(self, token: str) -> None:
+        task = self._loop.create_task(self._send({"ask": token}))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _send(self, said: dict[str, Any]) -> None:
+        try:
+            await self._comm.write(said)
+        except OSError:  # serve() finds it closed
+            return
+
+    async def serve(self) -> None:
+        """Run the runner, and pass on what is said."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            _MAIN,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a signal for the worker's group is not for the steps
+        )
+        pumps = [
+            asyncio.ensure_future(self._from_runner(process)),
+            asyncio.ensure_future(self._from_client(process)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            if process.stdin:
+                process.stdin.close()  # its steps end now
+            await _ended(process)
+
+    async def _from_runner(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while data := await process.stdout.read(_CHUNK):
+            await self._comm.write({"data": data})
+
+    async def _from_client(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        while True:
+            said = await self._comm.read()
+            if "data" in said:
+                process.stdin.write(said["data"])
+                await process.stdin.drain()
+            elif "free" in said:
+                with self._lock:
+                    over = self._waiting.pop(said["free"], None)
+                if over:
+                    over.set()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a runner; what it writes meanwhile is for nobody."""
+    try:
+        await asyncio.wait_for(process.communicate(), _PATIENCE)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

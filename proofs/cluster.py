@@ -1,0 +1,279 @@
+"""On a cluster whose processes are killed and stalled, no step with effects runs twice, and nothing that finished.
+
+Each trial runs a plan on three workers of a Dask cluster on loopback. At a random moment a process is killed, or
+stopped for a while: a worker, the process that runs steps beside it, the scheduler, planrun, or its client. What is
+dead is started again, and the run is resumed to its end. Each attempt adds a line to a file when it begins; from
+this file and the ledger it is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofs.trials import ROOT
+from tests.fakes.dask import DaskCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WORKERS = ("north", "east", "south")
+LIMIT = 180.0
+"""Seconds for one planrun; only one that hangs needs them."""
+LEASE = 3.0
+"""Seconds of the lease in this proof: ten would make each trial with a stalled worker longer, and no other."""
+_DRIVER = "import planrun.cluster as c\nc.LEASE = {lease}\n{fault}from planrun.cli import run\nrun()\n"
+_STEPS = (
+    # id, what it waits for, whether it may run again
+    ("fetch", (), True),
+    ("charge", (), False),
+    ("build", ("fetch",), True),
+    ("deploy", ("fetch",), False),
+    ("test", ("build",), True),
+    ("announce", ("charge", "build"), False),
+)
+HARMS = ("worker", "scheduler", "planrun", "stall", "runner", "client", "long stall", "stalled client")
+FAULTS = {
+    "": "",
+    # What was lost counts as failed for another reason, and steps that are not idempotent are repeated.
+    "repeats": "import planrun.engine.failures as f\n"
+    "f.retries = lambda step, attempt, outcome, failure: attempt < 4\n",
+}
+"""Faults to plant, as what is run before planrun starts; the empty name is planrun as it is."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried: the process that is harmed, `after` so many seconds from the first effect, and which worker.
+
+    `worker`: empty: the one that runs the step `charge`.
+    """
+
+    number: int
+    harm: str
+    after: float
+    worker: str
+    fault: str = ""
+
+
+@dataclass
+class Finding:
+    """What a trial came to."""
+
+    trial: Trial
+    lost: int = 0
+    resumed: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def draw(count: int, *, seed: int, harms: Sequence[str] = HARMS, fault: str = "") -> list[Trial]:
+    """Draw trials; each harm comes as often as the others."""
+    chance = random.Random(seed)
+    return [
+        Trial(
+            number=number,
+            harm=harms[number % len(harms)],
+            after=chance.uniform(0, 1.2),
+            worker=chance.choice(WORKERS),
+            fault=fault,
+        )
+        for number in range(count)
+    ]
+
+
+def plan_text(effects: Path) -> str:
+    """Return the plan of every trial; `charge` does not end before something is harmed."""
+    rows = ["version: 1", "name: cluster", "defaults: {on_failure: continue}", "steps:"]
+    for name, before, again in _STEPS:
+        wait = "until test -e harmed; do sleep 0.05; done" if name == "charge" else "sleep 0.4"
+        rows += [
+            f"  - id: {name}",
+            f"    depends_on: [{', '.join(before)}]" if before else "",
+            "    retries: {max: 5, backoff: {initial: 100ms}}" if again else "    idempotent: false",
+            f"    run: echo {name} >> {effects}; {wait}; echo value={name} >> $PLANRUN_OUTPUT",
+            "    outputs: {value: string}",
+        ]
+    return "\n".join(row for row in rows if row) + "\n"
+
+
+class Scene:
+    """The workspace of one trial."""
+
+    def __init__(self, folder: Path, trial: Trial, cluster: DaskCluster) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self.trial = trial
+        self.cluster = cluster
+        self.effects = folder / "effects"
+        (folder / "plan.yml").write_text(plan_text(self.effects), "utf-8")
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a planrun in the workspace."""
+        driver = _DRIVER.format(lease=LEASE, fault=FAULTS[self.trial.fault])
+        with (self.folder / "printed").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-c", driver, *words],
+                cwd=self.folder,
+                env=os.environ | {"PYTHONPATH": str(ROOT), "PLANRUN_CACHE_DIR": str(self.folder / "cache")},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def begun(self) -> Counter[str]:
+        """Return how often each step began."""
+        try:
+            return Counter(self.effects.read_text("utf-8").split())
+        except FileNotFoundError:
+            return Counter()
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the ledger, read without any code of planrun's."""
+        (ledger,) = self.folder.glob(".planrun/runs/*/ledger.jsonl")
+        data = ledger.read_bytes()
+        return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+    def harm(self, planrun: subprocess.Popen[bytes]) -> None:
+        """Wait for the first effect and for the moment, and then harm what the trial says."""
+        limit = time.monotonic() + LIMIT
+        while not self.effects.exists() and planrun.poll() is None and time.monotonic() < limit:
+            time.sleep(0.005)
+        time.sleep(self.trial.after)
+        kind, worker = self.trial.harm, self.trial.worker or self._with_charge()
+        if kind == "worker":
+            self.cluster.kill(worker)
+        elif kind == "scheduler":
+            self.cluster.kill("scheduler")
+        elif kind == "planrun":
+            planrun.kill()
+        elif kind in ("stall", "long stall"):
+            self._stall(self.cluster.pid(worker), 1.0 if kind == "stall" else LEASE + 3.0)
+        elif kind == "stalled client":
+            for pid in children(planrun.pid, "cluster/client"):
+                self._stall(pid, LEASE + 3.0)
+        else:
+            parent = planrun.pid if kind == "client" else self.cluster.pid(worker)
+            for pid in children(parent, f"cluster/{kind}"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _with_charge(self) -> str:
+        """Wait until `charge` has had its effect, and return the worker that runs it."""
+        while not self.begun()["charge"]:
+            time.sleep(0.005)
+        runners = {
+            pid: name for name in WORKERS for pid in children(self.cluster.pid(name), "cluster/runner")
+        }
+        return next(name for pid, name in runners.items() if children(pid, "charge"))
+
+    @staticmethod
+    def _stall(pid: int, seconds: float) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(pid, signal.SIGCONT)
+
+
+def children(parent: int, words: str) -> list[int]:
+    """Return the child processes whose command line has these words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (path / "stat").read_text("utf-8", "replace")
+            line = (path / "cmdline").read_text("utf-8", "replace")
+        except OSError:
+            continue
+        if int(stat.rpartition(") ")[2].split()[1]) == parent and words in line:
+            found.append(int(path.name))
+    return found
+
+
+def carry_out(trial: Trial, folder: Path, cluster: DaskCluster) -> Finding:
+    """Carry out one trial and judge it."""
+    finding = Finding(trial)
+    scene = Scene(folder, trial, cluster)
+    planrun = scene.start("execute", "plan.yml", "-q", "--executor", cluster.address)
+    scene.harm(planrun)
+    (folder / "harmed").touch()
+    code = planrun.wait(LIMIT)
+    while code in (-signal.SIGKILL, 5) and finding.resumed < 5:
+        finding.resumed += 1
+        cluster.revive(WORKERS)
+        code = scene.start("resume", "last", "-q", "--executor", cluster.address).wait(LIMIT)
+    cluster.revive(WORKERS)
+    verified = scene.start("verify").wait(LIMIT)
+    finding.problems = [*judge(scene, code), *(["the ledger does not verify"] if verified else [])]
+    finding.lost = sum(event.get("reason") == "lost" for event in scene.events())
+    return finding
+
+
+def judge(scene: Scene, code: int) -> list[str]:
+    """Return what a trial should not have come to."""
+    problems = [] if code in (0, 1) else [f"exit code {code}"]
+    began, events = scene.begun(), scene.events()
+    ends: dict[str, dict[str, Any]] = {}
+    for event in events:
+        name = event.get("step", "")
+        if event["type"] == "attempt_started" and ends.get(name, {}).get("status") == "completed":
+            problems.append(f"{name} had completed and ran again")
+        elif event["type"] in ("attempt_ended", "step_moved"):
+            ends[name] = event
+    started = Counter(event["step"] for event in events if event["type"] == "attempt_started")
+    for name, _, again in _STEPS:
+        if not again and began[name] > 1:
+            problems.append(f"{name} is not idempotent and ran {began[name]} times")
+        if began[name] > started[name]:
+            problems.append(f"{name} began {began[name]} times, and the ledger knows of {started[name]}")
+        problems += judge_end(name, ends.get(name, {}), began[name], again=again)
+    if (scene.folder / ".planrun" / "cluster").exists():
+        problems.append("something is left in .planrun/cluster")
+    return problems
+
+
+def judge_end(name: str, end: dict[str, Any], began: int, *, again: bool) -> list[str]:
+    """Return what is wrong with the end of a step: it completes as without harm, or its attempt was lost for good."""
+    if end.get("status") == "completed":
+        is_whole = began and end["outputs"] == {"value": name}
+        return [] if is_whole else [f"{name} completed without its effect or its output"]
+    if again or end.get("reason") not in ("lost", "upstream"):
+        return [f"{name} ended as {end.get('status')}: {end.get('reason')}"]
+    return []
+
+
+def prove(folder: Path, trials: Sequence[Trial]) -> list[Finding]:
+    """Carry out trials one after the other, on one cluster."""
+    with DaskCluster(folder / "dask", WORKERS, threads=1) as cluster:
+        return [carry_out(trial, folder / f"trial{trial.number}", cluster) for trial in trials]
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the long form."""
+    parser = argparse.ArgumentParser(prog="python -m proofs cluster", description=__doc__)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault", choices=[name for name in FAULTS if name], default="")
+    chosen = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as folder:
+        findings = prove(Path(folder), draw(chosen.trials, seed=chosen.seed, fault=chosen.fault))
+    for harm in HARMS:
+        group = [finding for finding in findings if finding.trial.harm == harm]
+        lost, resumed = sum(each.lost for each in group), sum(each.resumed for each in group)
+        print(f"{harm}: {len(group)} trials, {lost} events of loss, {resumed} resumes")
+    wrong = [finding for finding in findings if finding.problems]
+    for finding in wrong:
+        print(f"{finding.trial}: {'; '.join(finding.problems)}")
+    print(f"seed {chosen.seed}: {len(findings)} trials, {len(wrong)} with problems")
+    return 1 if wrong else 0

@@ -1,0 +1,104 @@
+"""The parts of the executor for clusters: what is sent, what is left, and addresses."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from planrun import cluster
+from planrun.cluster import folder, wire
+from planrun.cluster.addresses import is_private, scheduler_address
+from planrun.cluster.logs import RemoteLog
+from planrun.model.job import Job, Outcome, Script
+from planrun.sha256 import sha256
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_job_arrives_as_it_was() -> None:
+    """Only the log and the name are the runner's own; bytes that are not UTF-8 come through."""
+    script = Script(
+        source="/s", sha256="0" * 64, file="/w/a.sh", name="a.sh", words=((1, 0, 4, 0),), kind="text"
+    )
+    job = Job(
+        step="a",
+        attempt=2,
+        argv=("sh", "-c", "echo \udcff"),
+        env={"SAME": "1", "OTHER": "2", "NEW": "\udcfe"},
+        cwd="/w",
+        log="/here.log",
+        timeout=3.5,
+        scripts=(script,),
+    )
+    common = {"SAME": "1", "OTHER": "1", "AWAY": "1"}
+    (said,) = wire.Lines().feed(wire.line({"job": wire.job_data(job, common)}))
+    assert wire.job_of(said["job"], common, "/there.log", "t1") == job.but(log="/there.log", step="t1")
+
+
+def test_an_outcome_arrives_as_it_was() -> None:
+    """Tuples are tuples again."""
+    outcome = Outcome(
+        status="failed", reason="exit", exit_code=3, stderr=(4, 9), notes=("one",), duration=0.25
+    )
+    (said,) = wire.Lines().feed(wire.line(wire.outcome_data(outcome)))
+    assert wire.outcome_of(said) == outcome
+
+
+def test_lines_come_in_any_pieces() -> None:
+    """Each byte may arrive alone."""
+    lines, data = wire.Lines(), wire.line({"a": 1}) + wire.line({"b": "ü"})
+    assert [said for byte in data for said in lines.feed(bytes([byte]))] == [{"a": 1}, {"b": "ü"}]
+
+
+def test_a_log_has_what_arrived(tmp_path: Path) -> None:
+    """Its file is made with its first byte, and its hash is that of its bytes."""
+    log = RemoteLog(str(tmp_path / "logs" / "a" / "1.log"), None)
+    assert not (tmp_path / "logs").exists()
+    log.feed(b"one\n")
+    log.feed(b"two\n")
+    assert log.read(4, 100) == b"two\n"
+    assert log.finish() == (8, sha256(b"one\ntwo\n").hexdigest())
+    assert (tmp_path / "logs" / "a" / "1.log").read_bytes() == b"one\ntwo\n"
+
+
+def test_leftovers_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without a runner goes at once; one whose runner never says that it ended, after the lease."""
+    left, _ = folder.make(str(tmp_path), "old")
+    folder.clear(str(tmp_path), lambda: False)
+    assert list(tmp_path.iterdir()) == []
+    left, _ = folder.make(str(tmp_path), "old")
+    (tmp_path / "cluster" / "old" / "runner-1").touch()
+    folder.remove(left)
+    assert (tmp_path / "cluster" / "old").exists()
+    monkeypatch.setattr(cluster, "LEASE", 0.2)
+    monkeypatch.setattr(cluster, "SETTLING", 0.1)
+    began = time.monotonic()
+    folder.clear(str(tmp_path), lambda: False)
+    assert time.monotonic() - began >= 0.3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "private"),
+    [
+        ("tcp://127.0.0.1:1", True),
+        ("tcp://[::1]:1", True),
+        ("tcp://localhost:1", True),
+        ("tls://10.0.0.1:1", True),
+        ("tcp://10.0.0.1:1", False),
+        ("tcp://localhost.example.com:1", False),
+        ("ucx://10.0.0.1:1", False),
+    ],
+)
+def test_who_can_read_along(address: str, private: bool) -> None:  # noqa: FBT001
+    """Without TLS only this machine is private."""
+    assert is_private(address) is private
+
+
+def test_addresses_in_the_form_of_dask() -> None:
+    """`dask` stands for a connection without TLS."""
+    assert scheduler_address("dask://127.0.0.1:8786") == "tcp://127.0.0.1:8786"
+    assert scheduler_address("tls://cluster.example.com:8786") == "tls://cluster.example.com:8786"
