@@ -39,7 +39,20 @@ if TYPE_CHECKING:
     from planrun.records.queuefile import Change, QueueFile
 
 EXECUTE_ONLY = frozenset(
-    ("--param", "--only", "--from", "--until", "--skip", "--tag", "--skip-abstract", "--locked", "--watch")
+    (
+        *(
+            "--param",
+            "--only",
+            "--from",
+            "--until",
+            "--skip",
+            "--tag",
+            "--skip-abstract",
+            "--locked",
+            "--watch",
+        ),
+        *("--shard", "--legs", "--timings"),
+    )
 )
 """Options of `execute` that a run keeps when it is resumed; `resume` lacks them, or gives them another meaning."""
 PATIENCE = "24h"

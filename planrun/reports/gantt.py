@@ -1,4 +1,4 @@
-"""When each step ran, as a Mermaid gantt chart on the page of a run; too many steps get a table of the longest."""
+"""When each step ran, as a Mermaid gantt chart on the page of a run on GitHub; too many get a table of the longest."""
 
 from __future__ import annotations
 

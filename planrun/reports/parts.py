@@ -6,6 +6,8 @@ part is a module with a `Part` and a row in `_TABLE`.
 
 from __future__ import annotations
 
+import os
+
 from planrun.reports import facts
 from planrun.reports.policies import any_gate
 
@@ -80,7 +82,8 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (facts.shard_of, "shards:SHARD"),
     (lambda state: state.undoing or state.cut_short, "extras:ROLLBACK"),
     (lambda state: any([step.step.edges for step in state.steps.values()]), "drawing:GRAPH"),  # noqa: C419 - half the time
-    (lambda state: state.ended and state.ended.duration >= 1 and len(state.steps) > 1, "gantt:TIMELINE"),
+    # Where GitHub shows the page; elsewhere it would be a block of numbers.
+    (lambda state: os.environ.get("GITHUB_STEP_SUMMARY") and len(state.steps) > 1, "gantt:TIMELINE"),
     (lambda state: any([step.step.makes for step in state.steps.values()]), "extras:PRODUCED"),  # noqa: C419 - as above
     (lambda state: state.plan.outputs, "extras:OUTPUTS"),
     (facts.is_revised, "versions:VERSIONS"),

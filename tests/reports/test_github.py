@@ -94,3 +94,13 @@ def test_files_that_cannot_be_written_are_named(tmp_path: Path) -> None:
         write_summary(mixed_run(tmp_path), str(tmp_path), str(tmp_path / "gone" / "summary"))
     with pytest.raises(RecordsLost, match=r"step outputs .*gone/outputs"):
         write_outputs({}, str(tmp_path / "gone" / "outputs"))
+
+
+def test_the_summary_draws_when_each_step_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where GitHub shows the page it has a chart of the attempts, beside the graph; elsewhere it has none."""
+    path = tmp_path / "summary.md"
+    write_summary(mixed_run(tmp_path), str(tmp_path), str(path))
+    assert "gantt" not in path.read_text("utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    write_summary(mixed_run(tmp_path), str(tmp_path), str(path))
+    assert "```mermaid\ngantt\n" in path.read_text("utf-8")
