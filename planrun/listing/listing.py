@@ -10,7 +10,7 @@ import os
 from planrun.cliutil.defaultplan import PLAN_FILES, PLANS_FOLDER, folders, plan_of, plans_in
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.load import load
+from planrun.plan.load import PROJECT_FILE, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def _listed(folder: str, file: str, default: str) -> Listed | None:
     try:
         plan = load(path)
     except InvalidPlan as error:
+        if error.problems[0].file == PROJECT_FILE:  # reported once, and no mistake of this plan
+            return Listed(file=file, is_default=file == default)
         if file != default and all(problem.code == "E006" for problem in error.problems):
             return None
         return Listed(file=file, error=_first(error, file), is_default=file == default)
