@@ -87,6 +87,23 @@ steps:
 
 
 @pytest.mark.parametrize("backend", EACH)
+def test_a_workspace_that_is_the_home_folder_is_shown(planrun: Command, home: Path, backend: str) -> None:
+    """As in containers of CI systems; its keys are hidden all the same."""
+    (home / "input").write_text("mine\n")
+    (home / "plan.yml").write_text(
+        """version: 1
+steps:
+  - {id: reads, sandbox: read-only, run: "cat input && ! touch more"}
+  - {id: writes, sandbox: low, run: "cat input > copied && ! cat .ssh/*"}
+"""
+    )
+    done = planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=home, env={"HOME": str(home)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (home / "copied").read_text() == "mine\n"
+    assert not (home / "more").exists()
+
+
+@pytest.mark.parametrize("backend", EACH)
 def test_levels_are_enforced(planrun: Command, work: Path, home: Path, backend: str) -> None:
     """Each level writes what it may, and nothing else; post-checks are confined like their step."""
     (work / "plans").mkdir()

@@ -275,6 +275,9 @@ class _Builder:
         if top == "/":
             raise Refused("the sandbox cannot show the workspace: it is /")
         is_writable = self._sandbox.level != "read-only"
+        if top in self._private:  # the home folder, which else would be an empty one of the attempt's own
+            self._private.remove(top)
+            self._writable.remove(top)
         self._put("rw" if is_writable else "ro", top)
         self._git(top)
         if top == self._site.home:
