@@ -113,7 +113,8 @@ class Ledger:
         except OSError as error:
             # The kernel reports a failed write only once; a second sync would succeed.
             self._durable = False
-            self._lose(error)
+            # What is synced beside it goes with it, and either may be missed first.
+            self._lose(FileNotFoundError(_GONE, _REMOVED) if error.errno == errno.ENOENT else error)
 
     def _verify_file(self) -> None:
         """Raise OSError when the file was replaced or changed by another process."""
