@@ -28,8 +28,8 @@ _TOP = frozenset((
 _KNOWN = frozenset((
     "after_script", "allow_failure", "artifacts", "before_script", "cache", "coverage", "dependencies", "environment",
     "except", "extends", "image", "inherit", "interruptible", "needs", "only", "parallel", "resource_group", "retry",
-    "rules", "script", "services", "stage", "tags", "timeout", "variables", "when", "dast_configuration", "id_tokens",
-    "pages", "publish", "hooks", "identity", "manual_confirmation", "start_in",
+    "rules", "script", "services", "stage", "tags", "timeout", "variables", "when", "id_tokens",
+    "pages", "publish", "start_in",
 ))  # fmt: skip
 _STAGES = ["build", "test", "deploy"]
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -53,7 +53,8 @@ _TOLD = {
     "tags": "`tags` choose no runner: the plan runs where planrun is started",
     "coverage": "coverage is not read from the output",
     "interruptible": "a run is not cancelled by a newer one",
-    "inherit": "what is inherited is worked out here",
+    "pages": "no pages are published",
+    "publish": "no pages are published",
 }
 _EVERYWHERE = (
     "before_script",
@@ -223,7 +224,20 @@ class Pipeline:
         _deepen(found, {key: value for key, value in node.value.items() if key != "extends"})
         if depth:
             return found
-        return {**{key: value for key, value in self.usual.items() if key in _KNOWN}, **found}
+        return {**self._inherited(found.get("inherit"), node), **found}
+
+    def _inherited(self, inherit: Node | None, job: Node) -> dict[str, Node]:
+        """Return the keys that a job has which do not stand in it."""
+        usual = {key: value for key, value in self.usual.items() if key in _KNOWN}
+        if inherit is None or inherit.kind != MAPPING:
+            return usual
+        if truth_of(inherit.get("variables")) is not True and inherit.get("variables") is not None:
+            self.found.refuse("inherit", "a job that has not all variables of the file", job)
+        wanted = inherit.get("default")
+        if wanted is None or wanted.kind == SCALAR:
+            return {} if truth_of(wanted) is False else usual
+        names = self.reader.texts(wanted, "`default`")
+        return {key: value for key, value in usual.items() if key in names}
 
     def _head(self) -> None:
         found, plan, root = self.found, self.plan, self.root
@@ -395,6 +409,8 @@ class Job:
         for key, message in _TOLD.items():
             if key in self.members:
                 self.found.differs(key, message, self.place(key))
+        if self.name == "pages":
+            self.found.differs("pages", "no pages are published", self.node)
         if "environment" in self.members:
             node = self.members["environment"]
             name = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
