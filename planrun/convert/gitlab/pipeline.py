@@ -41,6 +41,7 @@ _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
 MAX_FILES = 50
+MAX_VALUES = 200_000  # that are put together from `extends` and `!reference`
 _WORKSPACE = (
     "all jobs share one workspace, which stays as it is; one step runs at a time: raise `limits.max_parallel` where "
     "steps touch different files"
@@ -90,6 +91,7 @@ class Pipeline:
         self.known: dict[str, str] = {}  # variables of the file, put together
         self.stages: list[str] = []
         self.files = 0
+        self.looked_at = 0
         self.origin: dict[str, Findings] = {}  # of the file that each job stands in
         self.patterns = Patterns()
         self.plan.name(CHECK)
@@ -183,6 +185,11 @@ class Pipeline:
 
     def _resolved(self, node: Node, depth: int = 0) -> Node:
         """Return a value with what `!reference` names in its place."""
+        self.looked_at += 1
+        if self.looked_at > MAX_VALUES:
+            if self.looked_at == MAX_VALUES + 1:
+                self.found.refuse("too-large", "too many values are put together", node)
+            return Node(SCALAR, "", node.line, node.col)
         if node.kind == SCALAR and str(node.value).startswith(REFERENCE):
             target: Node | None = None
             names = [each.strip().strip("'\"") for each in str(node.value).removeprefix(REFERENCE).split(",")]
@@ -706,4 +713,8 @@ def _chosen(asked: str, yes: str, no: str) -> str:
 
 def convert_pipeline(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a GitLab CI file becomes; `jobs` are the wanted ones with what they need."""
-    return Pipeline(root, found).convert(jobs)
+    try:
+        return Pipeline(root, found).convert(jobs)
+    except RecursionError:
+        found.refuse("too-large", "the file is nested too deeply", root)
+        return DraftPlan()
