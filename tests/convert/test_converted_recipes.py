@@ -234,3 +234,32 @@ def test_what_has_no_equivalent_in_a_justfile_is_refused(tmp_path: Path, text: s
     found = convert(Order(file=str(path)))
     texts = [f"{each.line}:{each.col}: {each.text}" for each in found.findings if each.kind == "refused"]
     assert any(finding in each for each in texts), texts
+
+
+MANY = """\
+L = $(foreach a,1 2 3 4 5 6 7 8 9,$(foreach b,1 2 3 4 5 6 7 8 9,$(M)))
+M = $(subst 1,$(K),11111)
+K = $(subst 1,$(J),1111111111)
+J = $(subst 1,1111111111111111111111111111111111,1111)
+all:
+\techo $(L)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Makefile", "f = $(call f)\nall:\n\techo $(call f)\n"),
+        ("Makefile", "A = $(A)\nall:\n\techo $(A)\n"),
+        ("Makefile", MANY),
+        ("justfile", f"a:\n  echo {{{{{'(' * 5000}'x'{')' * 5000}}}}}\n"),
+        (".gitlab-ci.yml", f"a: {{script: x, rules: [{{if: '{'(' * 5000}$A{')' * 5000}'}}]}}\n"),
+    ],
+)  # fmt: skip
+def test_files_without_end_are_refused(tmp_path: Path, name: str, text: str) -> None:
+    """Neither a traceback nor minutes of work."""
+    path = tmp_path / name
+    path.write_text(text)
+    found = convert(Order(file=str(path)))
+    assert found.is_refused
+    assert {each.code for each in found.findings if each.kind == "refused"} <= {"shape", "too-large"}

@@ -490,3 +490,29 @@ def test_names_of_jobs_are_kept(there: Workspace) -> None:
     assert "# b: The second" in (there.folder / "plan.yml").read_text()
     assert there.execute("--tag", "b").code == 0
     assert there.said == ["b1", "b2"]
+
+
+HANDED = """\
+    jobs:
+      a:
+        runs-on: ubuntu-latest
+        steps:
+          - run: |
+              for name in ONE TWO; do echo "$name=$name value" >> "$GITHUB_ENV"; done
+              mkdir -p tools && printf '#!/bin/sh\\necho tool >> said\\n' > tools/my-tool && chmod +x tools/my-tool
+              echo "$PWD/tools" >> "$GITHUB_PATH"
+          - {id: out, run: 'echo "x=$ONE" >> "$GITHUB_OUTPUT"'}
+          - if: steps.out.outputs.x != ''
+            env: {X: "${{ steps.out.outputs.x }}"}
+            run: |
+              echo "$ONE, $TWO, $X" | tr ' ' _ >> said
+              my-tool
+    """
+
+
+def test_variables_that_no_text_shows_reach_steps_of_their_own(there: Workspace) -> None:
+    """A step that is not part of the same script reads them from outputs of the step that set them."""
+    assert there.convert(HANDED).code == 0
+    assert len(there.steps) > 1
+    assert there.execute().code == 0
+    assert there.said == ["ONE_value,_TWO_value,_ONE_value", "tool"]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 GITHUB, TASKFILE, DAGU = "a GitHub Actions workflow", "a Taskfile", "a Dagu file"
+CONVERTED = (GITHUB, TASKFILE, DAGU, "a GitLab CI file", "a Makefile", "a justfile")
 BY_CONTENT = [
     ("on: [push]\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{run: make}]\n", GITHUB),
     ("name: x\non: {workflow_call: {}}\njobs: {a: {uses: ./.github/workflows/b.yml}}\n", GITHUB),
@@ -69,7 +70,7 @@ def test_a_file_of_another_tool_is_the_only_problem(text: str, name: str) -> Non
     found = check_bytes(text.encode(), "plan.yml").problems
     assert [(each.code, each.line, each.col) for each in found] == [("E006", 1, 1)]
     assert found[0].message == f"this looks like {name}, not like a plan"
-    if name in (GITHUB, TASKFILE, DAGU):
+    if name in CONVERTED:
         assert found[0].hint == "to convert it: planrun convert plan.yml -o converted.yml"
     elif name.endswith("of planrun"):
         assert found[0].hint.startswith("use it with a plan: planrun run plan.yml --")

@@ -99,12 +99,9 @@ def _mail(_command: str, _text: str, config: Keys, reader: Reader) -> str:
     to = ", ".join(reader.texts(config.get("to"), "`to`"))
     body = config.text("message")
     kind = "text/html" if "<html" in body.lower() else "text/plain"
-    lines = [
-        f"From: {config.text('from')}",
-        f"To: {to}",
-        f"Subject: {config.text('subject')}",
-        f"Content-Type: {kind}; charset=utf-8",
-    ]
+    heads = {"From": config.text("from"), "To": to, "Subject": config.text("subject")}
+    lines = [f"{name}: {value}" for name, value in heads.items() if value]
+    lines.append(f"Content-Type: {kind}; charset=utf-8")
     text = "\n".join([*lines, "", body.rstrip("\n")])
     return f"sendmail -t <<{_INPUT}\n{text}\n{_INPUT}"
 

@@ -13,7 +13,18 @@ from planrun.convert.github.grammar import NotAnExpressionError
 from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, matrix_of, texts_of
 from planrun.convert.github.names import PlaceNames, declare_outputs
 from planrun.convert.github.steps import StepMaking, note_exports
-from planrun.convert.github.texts import Condition, Variables, condition, starts_server, template
+from planrun.convert.github.texts import (
+    HAND_ON,
+    HAND_ON_KEPT,
+    HANDED_OUTPUTS,
+    HANDED_READ,
+    Condition,
+    Variables,
+    condition,
+    is_shell,
+    starts_server,
+    template,
+)
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.plan.yaml.node import MAPPING
 
@@ -390,11 +401,18 @@ class JobConversion:
             )
             if later is not None and step.sets_path and not step.hands_on and not self.job.is_contained:
                 _pass_path(step, made[at + 1 :])
+            elif later and "run" in step.keys and step.hands_on and self._can_read(made[at + 1 :]):
+                _pass_on(step, made[at + 1 :])
             elif later is not None and (step.hands_on or step.sets_path):
                 message = f"{later.id} is another step, and does not see the variables and the PATH that {step.id} sets"
                 later.notes.append(
                     self.found.refuse("github-env", message, later.node or self.node, later.id)
                 )
+
+    def _can_read(self, later: list[DraftStep]) -> bool:
+        """Say whether all later scripts are for shells, which can be given variables first."""
+        scripts = [step for step in later if "run" in step.keys]
+        return all(is_shell(str(step.keys.get("shell", self.job.usual_shell))) for step in scripts)
 
     def _served(self, server: DraftStep, step: DraftStep, *, is_last: bool) -> None:
         """Report a server that a script leaves in the background; `step` runs that script."""
@@ -477,6 +495,24 @@ class JobConversion:
         for step in self.job.made:
             if "run" in step.keys:
                 step.keys["lock"] = name
+
+
+def _pass_on(step: DraftStep, later: list[DraftStep]) -> None:
+    """Hand variables and folders of the PATH that a script sets on to later steps, by outputs of the same instance."""
+    step.prelude = [HAND_ON_KEPT if line == HAND_ON else line for line in step.prelude]
+    step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{HANDED_OUTPUTS}"
+    declare_outputs(step, ["github_env", "github_path"])
+    files = {name: f"${{{{ step.dir }}}}/{name.lower()}" for name in ("GITHUB_ENV", "GITHUB_PATH")}
+    for each in later:
+        if "run" not in each.keys:
+            continue
+        given = {
+            f"HANDED_{name}": f"${{{{ default({step_path(step.id, 'outputs')}.github_{name.lower()}, '') }}}}"
+            for name in ("ENV", "PATH")
+        }
+        each.keys["env"] = {**files, **given, **each.keys.get("env", {})}
+        known = HAND_ON in each.prelude or HAND_ON_KEPT in each.prelude
+        each.prelude += [*([] if known else [HAND_ON]), HANDED_READ]
 
 
 def _pass_path(step: DraftStep, later: list[DraftStep]) -> None:

@@ -45,6 +45,7 @@ class Inputs:
         self.action = action
         self._given = {name.lower(): node for name, node in given.items() if text_of(node)}
         self.env: dict[str, Node] = {}
+        self.unused: list[str] = []  # inputs that were given, and make no difference here
         self.loops = ""  # lines before the program that collect arguments, as "$@"
 
     def take(self, name: str, otherwise: str = "") -> str:
@@ -58,8 +59,7 @@ class Inputs:
 
     def drop(self, *names: str) -> None:
         """Take off inputs that make no difference here."""
-        for name in names:
-            self._given.pop(name, None)
+        self.unused += [name for name in names if self._given.pop(name, None) is not None]
 
     def word(self, text: str, name: str) -> str:
         """Return a text as one word of the script: in quotes, or as a variable where an expression is in it."""
@@ -106,6 +106,7 @@ class Inputs:
             text = text.replace(",", "\n")
         for line in map(str.strip, text.split("\n")):
             if without in line:
+                self.unused.append(name)
                 continue
             if line and _WHOLE.fullmatch(line):
                 source = self.word(line, name).strip('"')
@@ -359,7 +360,7 @@ def _coveralls(inputs: Inputs) -> str:
 def _pages_branch(inputs: Inputs) -> str:
     """Replace the content of a branch by that of a folder, in a commit of its own."""
     token = inputs.node("github_token") or inputs.node("token") or inputs.node("personal_token")
-    inputs.drop("user_name", "user_email", "clean", "single-commit", "force", "enable_jekyll", "force_orphan")
+    inputs.drop("user_name", "user_email", "clean", "force", "enable_jekyll")
     folder = inputs.word(inputs.take("publish_dir") or inputs.take("folder", "public"), "publish_dir")
     branch = inputs.word(inputs.take("publish_branch") or inputs.take("branch", "gh-pages"), "publish_branch")
     message = (
@@ -490,13 +491,13 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     "dorny/paths-filter": (_filters, "git", "", ()),
     "goreleaser/goreleaser-action": (
         _tool("goreleaser", ("args", "")), "goreleaser", "workdir",
-        ("version", "distribution", "install-only"),
+        ("version", "distribution"),
     ),
     "golangci/golangci-lint-action": (
         _tool("golangci-lint run", ("args", "")), "golangci-lint", _GO,
         ("version", "only-new-issues", "skip-cache", "skip-pkg-cache", "skip-build-cache", "github-token",
         "install-mode",
-         "skip-save-cache", "cache-invalidation-interval", "verify", "install-only", "version-file",
+         "skip-save-cache", "cache-invalidation-interval", "verify", "version-file",
          "problem-matchers"),
     ),
     "golang/govulncheck-action": (
@@ -521,7 +522,7 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
         lambda inputs: "codespell" + inputs.value("skip", "--skip ")
         + inputs.value("ignore_words_list", "--ignore-words-list ")
         + inputs.value("ignore_words_file", "--ignore-words ") + inputs.words("path", "."),
-        "codespell", "", ("check_filenames", "only_warn"),
+        "codespell", "", ("check_filenames",),
     ),
     "ludeeus/action-shellcheck": (_shellcheck, "shellcheck", "", ()),
     "davidanson/markdownlint-cli2-action": (
@@ -586,8 +587,12 @@ def program_of(action: str, given: Mapping[str, Node]) -> Program | None:
     make, needed, folder, ignored = known
     inputs = Inputs(action, given)
     where = inputs.node(folder) if folder else None
+    if inputs.take("install-only").lower() == "true":
+        raise UntranslatableError("", "it only installs the program here")
     inputs.drop(*ignored)
     script = make(inputs)
     inputs.finish()
     message = f"{action} becomes a script: {needed} must be there, in the version that is wanted"
+    if inputs.unused:
+        message += f"; not used: {', '.join(dict.fromkeys(inputs.unused))}"
     return Program(script=f"{script}\n", env=inputs.env, message=message, folder=where)

@@ -191,6 +191,23 @@ hand_on() {  # as GitHub does: the parts below see what was written to $GITHUB_E
   [ ! -f "$GITHUB_PATH" ] || while IFS= read -r line; do export "PATH=$line:$PATH"; done < "$GITHUB_PATH"
   rm -f "$GITHUB_ENV" "$GITHUB_PATH"
 }"""
+# The same, for a step whose variables and folders of the PATH other steps need, too.
+HAND_ON_KEPT = HAND_ON.replace(
+    "  rm -f",
+    """\
+  for file in "$GITHUB_ENV" "$GITHUB_PATH"; do [ ! -f "$file" ] || cat "$file" >> "$file.all"; done
+  rm -f""",
+)
+HANDED_OUTPUTS = """\
+kept_env=$(cat "$GITHUB_ENV.all" 2> /dev/null || true)
+kept_path=$(cat "$GITHUB_PATH.all" 2> /dev/null || true)
+printf 'github_env<<PLANRUN_HANDED_END\\n%s\\nPLANRUN_HANDED_END\\n' "$kept_env" >> "$PLANRUN_OUTPUT"
+printf 'github_path<<PLANRUN_HANDED_END\\n%s\\nPLANRUN_HANDED_END\\n' "$kept_path" >> "$PLANRUN_OUTPUT"
+"""
+HANDED_READ = """\
+printf '%s\\n' "$HANDED_ENV" > "$GITHUB_ENV"
+printf '%s\\n' "$HANDED_PATH" | sed '/^$/d' > "$GITHUB_PATH"
+hand_on"""
 PATH_OUTPUT = """\
 [ ! -f "$GITHUB_PATH" ] || while IFS= read -r line; do folders=$line:$folders; done < "$GITHUB_PATH"
 echo "github_path=$folders" >> "$PLANRUN_OUTPUT"

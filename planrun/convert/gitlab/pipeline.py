@@ -28,8 +28,8 @@ _TOP = frozenset((
 _KNOWN = frozenset((
     "after_script", "allow_failure", "artifacts", "before_script", "cache", "coverage", "dependencies", "environment",
     "except", "extends", "image", "inherit", "interruptible", "needs", "only", "parallel", "resource_group", "retry",
-    "rules", "script", "services", "stage", "tags", "timeout", "variables", "when", "dast_configuration", "id_tokens",
-    "pages", "publish", "hooks", "identity", "manual_confirmation", "start_in",
+    "rules", "script", "services", "stage", "tags", "timeout", "variables", "when", "id_tokens",
+    "pages", "publish", "start_in",
 ))  # fmt: skip
 _STAGES = ["build", "test", "deploy"]
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -41,6 +41,7 @@ _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
 MAX_FILES = 50
+MAX_VALUES = 200_000  # that are put together from `extends` and `!reference`
 _WORKSPACE = (
     "all jobs share one workspace, which stays as it is; one step runs at a time: raise `limits.max_parallel` where "
     "steps touch different files"
@@ -53,7 +54,8 @@ _TOLD = {
     "tags": "`tags` choose no runner: the plan runs where planrun is started",
     "coverage": "coverage is not read from the output",
     "interruptible": "a run is not cancelled by a newer one",
-    "inherit": "what is inherited is worked out here",
+    "pages": "no pages are published",
+    "publish": "no pages are published",
 }
 _EVERYWHERE = (
     "before_script",
@@ -89,6 +91,7 @@ class Pipeline:
         self.known: dict[str, str] = {}  # variables of the file, put together
         self.stages: list[str] = []
         self.files = 0
+        self.looked_at = 0
         self.origin: dict[str, Findings] = {}  # of the file that each job stands in
         self.patterns = Patterns()
         self.plan.name(CHECK)
@@ -182,6 +185,11 @@ class Pipeline:
 
     def _resolved(self, node: Node, depth: int = 0) -> Node:
         """Return a value with what `!reference` names in its place."""
+        self.looked_at += 1
+        if self.looked_at > MAX_VALUES:
+            if self.looked_at == MAX_VALUES + 1:
+                self.found.refuse("too-large", "too many values are put together", node)
+            return Node(SCALAR, "", node.line, node.col)
         if node.kind == SCALAR and str(node.value).startswith(REFERENCE):
             target: Node | None = None
             names = [each.strip().strip("'\"") for each in str(node.value).removeprefix(REFERENCE).split(",")]
@@ -223,7 +231,20 @@ class Pipeline:
         _deepen(found, {key: value for key, value in node.value.items() if key != "extends"})
         if depth:
             return found
-        return {**{key: value for key, value in self.usual.items() if key in _KNOWN}, **found}
+        return {**self._inherited(found.get("inherit"), node), **found}
+
+    def _inherited(self, inherit: Node | None, job: Node) -> dict[str, Node]:
+        """Return the keys that a job has which do not stand in it."""
+        usual = {key: value for key, value in self.usual.items() if key in _KNOWN}
+        if inherit is None or inherit.kind != MAPPING:
+            return usual
+        if truth_of(inherit.get("variables")) is not True and inherit.get("variables") is not None:
+            self.found.refuse("inherit", "a job that has not all variables of the file", job)
+        wanted = inherit.get("default")
+        if wanted is None or wanted.kind == SCALAR:
+            return {} if truth_of(wanted) is False else usual
+        names = self.reader.texts(wanted, "`default`")
+        return {key: value for key, value in usual.items() if key in names}
 
     def _head(self) -> None:
         found, plan, root = self.found, self.plan, self.root
@@ -395,6 +416,8 @@ class Job:
         for key, message in _TOLD.items():
             if key in self.members:
                 self.found.differs(key, message, self.place(key))
+        if self.name == "pages":
+            self.found.differs("pages", "no pages are published", self.node)
         if "environment" in self.members:
             node = self.members["environment"]
             name = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
@@ -690,4 +713,8 @@ def _chosen(asked: str, yes: str, no: str) -> str:
 
 def convert_pipeline(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a GitLab CI file becomes; `jobs` are the wanted ones with what they need."""
-    return Pipeline(root, found).convert(jobs)
+    try:
+        return Pipeline(root, found).convert(jobs)
+    except RecursionError:
+        found.refuse("too-large", "the file is nested too deeply", root)
+        return DraftPlan()

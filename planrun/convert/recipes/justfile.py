@@ -594,3 +594,6 @@ def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> 
     except UntranslatableError as why:
         justfile.here.refuse(why.code, why.message, justfile.evaluator.place)
         return DraftPlan()
+    except RecursionError:
+        justfile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
+        return DraftPlan()

@@ -664,3 +664,6 @@ def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> 
     except UntranslatableError as why:
         makefile.here.refuse(why.code, why.message, makefile.expander.place)
         return DraftPlan()
+    except RecursionError:
+        makefile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
+        return DraftPlan()

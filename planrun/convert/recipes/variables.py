@@ -25,6 +25,7 @@ BUILT_IN = {
 _MACHINE = {"uname": "Linux", "uname -s": "Linux", "uname -o": "GNU/Linux"}
 MAX_NESTING = 40
 MAX_TEXT = 100_000
+MAX_EXPANDED = 200_000  # texts of one file
 
 
 class Variable(Record):
@@ -47,6 +48,7 @@ class Expander:
         self.auto: Mapping[str, str] = {}
         self.is_recipe = False  # whether a shell reads what is expanded
         self._count = 0
+        self._expanded = 0
         self._open: list[str] = []
 
     def text(self, text: str, what: str) -> str:
@@ -58,7 +60,10 @@ class Expander:
             self.is_recipe = before
 
     def expand(self, text: str) -> list[Piece]:
-        """Return a text with everything filled in."""
+        """Return a text with everything filled in; raises UntranslatableError."""
+        self._expanded += 1
+        if self._expanded > MAX_EXPANDED:
+            raise UntranslatableError("too-large", "too many texts have to be filled in")
         found: list[Piece] = []
         at = 0
         while True:

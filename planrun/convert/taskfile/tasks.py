@@ -236,6 +236,7 @@ class Task:
             text = outside(joined(node, self.scope, text_of(node)), "a question") or "Go on?"
             self._add(DraftStep(self.plan.name(f"{step_name}.ask"), ask={"question": text}))
         wanted = self.reader.mapping(self.members.get("requires"), "`requires`").get("vars")
+        missing: list[str] = []
         for node in self.reader.items(wanted, "`vars`"):
             name = text_of(node) or text_of(node.get("name"))
             if name in self.scope.given or name in self.scope.own or name in self.scope.shared:
@@ -248,8 +249,12 @@ class Task:
                 fragment["enum"] = list(dict.fromkeys(values))
             if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
                 self.plan.params.setdefault(name, fragment)
+                missing += [name] if self.emission.is_choice else []
                 self.source.top.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
                 self.scope.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
+        if missing:  # a run of another task need not give them
+            checks = [{"that": f"params.{name} != ''"} for name in missing]
+            self._add(DraftStep(self.plan.name(f"{step_name}.requires"), validate=checks))
 
     def _checked(self, step_name: str) -> None:
         """Make a step of what has to hold before the task."""
