@@ -175,12 +175,12 @@ class Session:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self.replanner:
             self.replanner.close()
-        if self._beside:
-            self._beside.close()
         self.inbox.close()
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
             held.close()
+        if self._beside:  # last: it may take a moment, and no one waits for the folder meanwhile
+            self._beside.close()
         self._mask(error)
 
     def confine(self, plan: Plan) -> None:
