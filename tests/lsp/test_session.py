@@ -64,8 +64,8 @@ WRONG = [
     "version: 1\nsteps:\n  - &a {id: a, run: x}\n  - *a\n",
     "version: 1\nx-lint: {ignore: [L999]}\nsteps: [{id: a, run: x}]\n",
     (
-        "version: 1\nsteps:\n  - id: [1]\n    depends_on: {a: {b: c}}\n    condition: [x]\n    run: {a: b}\nfinally: x\n"
-        "params: [a]\npolicy: {rules: x}\nsecrets: [{a: b}]\ndecisions: [x]\n"
+        "version: 1\nsteps:\n  - id: [1]\n    depends_on: {a: {b: c}}\n    condition: [x]\n    run: {a: b}\n"
+        "finally: x\nparams: [a]\npolicy: {rules: x}\nsecrets: [{a: b}]\ndecisions: [x]\n"
     ),
 ]
 """Texts that are no plans, or not even mappings."""
