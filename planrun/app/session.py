@@ -187,6 +187,8 @@ class Session:
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
             held.close()
+        if self._beside:  # last: it may take a moment, and no one waits for the folder meanwhile
+            self._beside.close()
         self._mask(error)
 
     def confine(self, plan: Plan) -> None:

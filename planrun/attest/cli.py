@@ -11,11 +11,10 @@ import click
 from planrun.app.inspect import inspect
 from planrun.attest.statement import Source, statement
 from planrun.cliutil.completion import complete_runs
-from planrun.cliutil.printing import say_bytes
+from planrun.cliutil.output import deliver
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import well_formed
 from planrun.records.rundir import LEDGER
-from planrun.reports.write import place
 from planrun.sha256 import sha256
 
 KINDS = ("test-result", "provenance")
@@ -64,12 +63,5 @@ def attest(run: str, kind: str, *, predicate: bool, output: str | None, **where:
     found = statement(source, kind)
     whole = found["predicate"] if predicate else found
     data = json.dumps(well_formed(whole), indent=2, ensure_ascii=False).encode() + b"\n"
-    if output is None:
-        say_bytes(data)
-    else:
-        place(output, lambda out: _fill(out, data))
+    deliver(data, output)
     return 0
-
-
-def _fill(out: object, data: bytes) -> None:
-    out.write(data)  # type: ignore[attr-defined]

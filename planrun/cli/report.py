@@ -8,8 +8,9 @@ from planrun.app.inspect import inspect
 from planrun.app.pages import baseline_of
 from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
+from planrun.cliutil.output import deliver
 from planrun.cliutil.printing import say_bytes
-from planrun.reports.write import Source, place, render, rendered
+from planrun.reports.write import Source, render, rendered
 
 FORMATS = ("text", "markdown", "html", "junit", "json")
 DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
@@ -58,10 +59,7 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
     if form == "html" and not as_json:
         source = source.but(baseline=baseline_of(inspected.state, inspected.rundir))
     data = rendered(source, "json" if as_json else form)
-    if output is None:
-        say_bytes(data)
-    else:
-        place(output, lambda out: _fill(out, data))
+    deliver(data, output)
     return 0
 
 
@@ -69,7 +67,3 @@ def print_ledger(run: str) -> None:
     """Print a run's ledger.json on stdout."""
     inspected = inspect(run)
     say_bytes(render(inspected.state, inspected.rundir, "json"))
-
-
-def _fill(out: object, data: bytes) -> None:
-    out.write(data)  # type: ignore[attr-defined]

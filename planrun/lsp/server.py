@@ -249,7 +249,9 @@ def _formatting(ls: PlanServer, params: types.DocumentFormattingParams) -> list[
         return []
     try:
         made = ls.tools.formatted(analysis.data, analysis.file)
-    except (InvalidPlan, InvalidInput) as error:
+    except InvalidPlan:  # its diagnostics show why
+        return []
+    except InvalidInput as error:
         ls.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"planrun: {error}"))
         return []
     return [] if made == analysis.data else [types.TextEdit(analysis.text.end, made.decode("utf-8"))]

@@ -30,7 +30,7 @@ def symbols(analysis: Analysis) -> list[types.DocumentSymbol]:
     if root is None:
         return []
     keys = sorted(root.keys.items(), key=lambda pair: (pair[1].line, pair[1].col))
-    ends = [key.line - 1 for _, key in keys[1:]] + [len(analysis.text.starts)]
+    ends = [*[key.line - 1 for _, key in keys[1:]], len(analysis.text.starts)][: len(keys)]
     return [
         _section(
             _Item(name=name, detail="", kind=types.SymbolKind.Key, node=key),

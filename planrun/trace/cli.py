@@ -10,12 +10,11 @@ from planrun.app.inspect import inspect
 from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import say_bytes
+from planrun.cliutil.output import deliver
 from planrun.errors import EXIT_FAILED, EXIT_OK
 from planrun.model.jsontext import well_formed
-from planrun.reports.write import place
 from planrun.trace.otlp import document
-from planrun.trace.sending import Sender, endpoint_of, require_otel
+from planrun.trace.sending import Sender, endpoint_of, require_otel, without_credentials
 from planrun.trace.spans import trace_of
 
 TYPE_CHECKING = False
@@ -64,26 +63,18 @@ def trace(run: str, url: str | None, file: str | None) -> int:
 
 def _write(found: Trace, file: str | None) -> None:
     text = json.dumps(well_formed(document(found)), indent=_INDENT, ensure_ascii=False)
-    data = text.encode() + b"\n"
-    if file is None:
-        say_bytes(data)
-    else:
-        place(file, lambda out: _fill(out, data))
-
-
-def _fill(out: object, data: bytes) -> None:
-    out.write(data)  # type: ignore[attr-defined]
+    deliver(text.encode() + b"\n", file)
 
 
 def _send(found: Trace, url: str) -> int:
     spans = [span for span in found.spans if span.end]
-    sender = Sender(url)
+    sender, shown = Sender(url), printable(without_credentials(url))
     taken = sender.send(found, spans)
     if sender.failure:
         write_stderr(
-            f"planrun: error: {len(spans) - taken} of {len(spans)} spans were not sent to {printable(url)}: "
+            f"planrun: error: {len(spans) - taken} of {len(spans)} spans were not sent to {shown}: "
             f"{printable(sender.failure)}\n"
         )
         return EXIT_FAILED
-    write_stderr(f"planrun: sent {taken} spans of trace {found.trace} to {printable(url)}\n")
+    write_stderr(f"planrun: sent {taken} spans of trace {found.trace} to {shown}\n")
     return EXIT_OK

@@ -45,6 +45,14 @@ def endpoint_of(url: str) -> str:
     return url if parts.path.strip("/") else url.rstrip("/") + _TRACES
 
 
+def without_credentials(url: str) -> str:
+    """Return a URL as messages show it: without a user and a password, and without a query."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
 class Sender:
     """Sends spans in batches; `failure` is why the last batch was not taken, in one line."""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +15,7 @@ from planrun.model import events as ev
 from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
 from planrun.reports.stream import EventStream
+from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +125,24 @@ def test_a_stream_that_cannot_be_opened_is_refused_before_anything_runs(
     assert done.returncode == 2
     assert f"cannot write events to {target}: " in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_descriptor_may_have_its_prefix(tmp_path: Path) -> None:
+    """`fd:N` is the open descriptor N; a reader that is gone changes nothing."""
+    (tmp_path / "plan.yml").write_text("version: 1\nsteps:\n  - {id: a, run: exit 0}\n", encoding="utf-8")
+    for read_all in (True, False):
+        ours, theirs = os.pipe()
+        if not read_all:
+            os.close(ours)
+        words = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--events", f"fd:{theirs}"]
+        done = subprocess.run(
+            words, cwd=tmp_path, pass_fds=[theirs], capture_output=True, timeout=LIMIT, check=False
+        )
+        os.close(theirs)
+        assert done.returncode == 0, done.stderr
+        if read_all:
+            with open(ours, encoding="utf-8") as lines:
+                assert json.loads(lines.readlines()[-2])["type"] == "run_ended"
 
 
 def test_python_programs_are_called_with_the_same_events(tmp_path: Path) -> None:

@@ -35,6 +35,11 @@ class Editor:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
 
+    @property
+    def pid(self) -> int:
+        """The id of the server's process."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         self._reader.start()
         general = {"positionEncodings": list(self._encodings)} if self._encodings else {}

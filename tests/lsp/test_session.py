@@ -50,6 +50,27 @@ WHOLE = PLAN.replace(", bild", "").replace("retrys", "retries") + "    run: exit
 HEAD = "version: 1\nsteps:\n  - id: one\n    run: echo\n    outputs: {a: string}\n  - id: two\n    "
 
 
+WRONG = [
+    *(
+        "- a\n",
+        '"',
+        "{",
+        "{}",
+        "steps: [",
+        "\0",
+        "version: 1\nsteps:\n  - *x\n",
+        "version: 1\nextends: new.plan.yml\n",
+    ),
+    "version: 1\nsteps:\n  - &a {id: a, run: x}\n  - *a\n",
+    "version: 1\nx-lint: {ignore: [L999]}\nsteps: [{id: a, run: x}]\n",
+    (
+        "version: 1\nsteps:\n  - id: [1]\n    depends_on: {a: {b: c}}\n    condition: [x]\n    run: {a: b}\n"
+        "finally: x\nparams: [a]\npolicy: {rules: x}\nsecrets: [{a: b}]\ndecisions: [x]\n"
+    ),
+]
+"""Texts that are no plans, or not even mappings."""
+
+
 @pytest.fixture(scope="module")
 def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
     """An editor that counts in UTF-16, as most do."""
@@ -323,10 +344,11 @@ def test_broken_texts_get_empty_answers_and_no_errors(editor: Editor) -> None:
         "codeLens",
         "formatting",
     )
-    for number, end in enumerate(range(0, len(PLAN), 41)):
-        editor.type("new.plan.yml", PLAN[:end], number + 2)
-        row = PLAN[:end].rpartition("\n")[2]
-        place = {"line": PLAN[:end].count("\n"), "character": len(row.encode("utf-16-le")) // 2}
+    texts = [PLAN[:end] for end in range(0, len(PLAN), 41)] + WRONG
+    for number, text in enumerate(texts):
+        editor.type("new.plan.yml", text, number + 2)
+        row = text.rpartition("\n")[2]
+        place = {"line": text.count("\n"), "character": len(row.encode("utf-16-le")) // 2}
         for request in requests:
             options = {"tabSize": 2, "insertSpaces": True}
             params = {

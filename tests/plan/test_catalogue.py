@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from planrun.fmt.fmt import formatted
 from planrun.lsp.analysis import is_plan
+from planrun.plan.load import load_bytes
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
@@ -88,3 +90,12 @@ def test_the_validator_of_pre_commit_takes_it(plan: str) -> None:
     words = [sys.executable, "-m", "check_jsonschema", "--schemafile", schema, str(file)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_comment_for_editors_is_a_comment() -> None:
+    """The lines by which `init` names the schema change no digest, and `fmt` keeps them where they are."""
+    bare = b"version: 1\nsteps:\n  - {id: a, run: exit 0}\n"
+    lines = b"# yaml-language-server: $schema=plan.schema.json\n# $schema: plan.schema.json\n"
+    digests = {load_bytes(data, "plan.yml", cache=False).digest for data in (bare, lines + bare)}
+    assert len(digests) == 1
+    assert formatted(lines + bare, "plan.yml").startswith(lines)
