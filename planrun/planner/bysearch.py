@@ -117,10 +117,11 @@ class SearchReplanner(Replanner):
     def _problem(
         self, state: RunState, steps: tuple[str, ...], banned: frozenset[str], *, strict: bool
     ) -> Problem:
-        done = frozenset([name for name, each in state.steps.items() if each.ended and name not in steps])
+        lost = {*steps, *state.replaced}
+        done = frozenset([name for name, each in state.steps.items() if each.ended and name not in lost])
         classes = {name: str((state.steps[name].error or {}).get("class", "unknown")) for name in steps}
         situation = Situation(facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict)
-        return problem_of(state.plan, situation, Estimates(history=self.history, classes=classes)).problem
+        return problem_of(state.plan, situation, Estimates(history=self.history, classes=classes))
 
     def _checked(self, draft: _Draft, state: RunState, revision: Revision) -> Result:
         try:
