@@ -54,8 +54,9 @@ def by_search(algorithm: str) -> Llm:
 
 
 class SearchReplanner(Replanner):
-    """Replans failures by search; `history`: of the plan, read before any step ran."""
+    """Replans failures by search; `history`: of the plan, read before any step ran; `keeps`: it records its trees."""
 
+    keeps: bool
     history: History
     settings: Settings
 
@@ -149,8 +150,12 @@ class SearchReplanner(Replanner):
 
     def _keep(self, record: Mapping[str, Any], state: RunState) -> None:
         """Write the record of the search beside the ledger; it explains, and nothing else is read from it."""
-        number = state.planning.count("replan") if state.planning else 0
-        path = os.path.join(self._place.rundir, FILE.format(max(number, 1)))
+        if not self.keeps:
+            return
+        ended = [
+            each for each in (state.planning.ended if state.planning else ()) if each.purpose == "replan"
+        ]
+        path = os.path.join(self._place.rundir, FILE.format(len(ended) + 1))
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with open(fd, "w", encoding="utf-8") as file:
