@@ -228,13 +228,13 @@ def test_searches_are_limited_like_other_replans_and_can_be_turned_off(
 ) -> None:
     """`quick` allows one replan, the default two more; without replan_on_failure only `replan` searches."""
     text = RELEASE.replace("MIRROR", "exit 3")
-    write(tmp_path, text)
-    assert (
-        planrun("run", "plan.yml", cwd=tmp_path).returncode == 0
-    )  # the mirror fails as well, the courier comes
-    assert (tmp_path / "sent").read_text("utf-8") == "by courier\n"
-    assert (len(events(tmp_path, "planning_started")), _statuses(tmp_path)["courier"]) == (2, "completed")
-    searches = json.loads(planrun("tree", "last", "--json", cwd=tmp_path).stdout)["searches"]
+    first = tmp_path / "first"  # a folder of its own: a search learns from the runs before it
+    first.mkdir()
+    write(first, text)  # the mirror fails as well, and the courier comes
+    assert planrun("run", "plan.yml", cwd=first).returncode == 0
+    assert (first / "sent").read_text("utf-8") == "by courier\n"
+    assert (len(events(first, "planning_started")), _statuses(first)["courier"]) == (2, "completed")
+    searches = json.loads(planrun("tree", "last", "--json", cwd=first).stdout)["searches"]
     assert [search["failed"] for search in searches] == [["upload"], ["mirror"]]
     write(tmp_path, text, "  thoroughness: quick")
     assert planrun("run", "plan.yml", cwd=tmp_path).returncode == 1
