@@ -80,13 +80,13 @@ def _run(words: list[str]) -> int:
 def _of_plan(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
     """Return the search for a plan before it runs; nothing is written."""
     history = read(path_of(os.path.join(current_folder(), HOME), plan))
-    known = problem_of(plan, beginning(plan), Estimates(history=history))
-    if not known.problem.goal:
+    problem = problem_of(plan, beginning(plan), Estimates(history=history))
+    if not problem.goal:
         raise InvalidInput(
             f"{plan.file}: no step provides a fact, so there is nothing to search; "
             "add `provides` and `requires` to its steps"
         )
-    return [record_of(search_plan(known.problem, limits_of(plan, settings)), "tree")]
+    return [record_of(search_plan(problem, limits_of(plan, settings)), "tree")]
 
 
 def _of_run(run: str) -> tuple[list[dict[str, Any]], dict[str, int]]:

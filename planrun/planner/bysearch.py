@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from time import monotonic
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import Fault
@@ -25,6 +26,7 @@ from planrun.planner.inspect import Bounds, inspect_parts
 from planrun.planner.replan import Replanner, Revision, as_written
 from planrun.planner.trees import headline, record_of
 from planrun.search.find import find
+from planrun.search.relaxed import INFINITE
 from planrun.search.space import waits
 
 TYPE_CHECKING = False
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.planner.replan import Adoption
     from planrun.records.history import History
-    from planrun.search.space import Action
-    from planrun.search.tree import Found
+    from planrun.search.space import Action, Problem
+    from planrun.search.tree import Found, Limits
     from planrun.settings import Settings
 
+_AT_ONCE = 0.05  # seconds; most searches take less
 FILE = "search-{}.json"
 """The record of a search in the folder of its run, by the number of the replan."""
 
@@ -51,19 +54,22 @@ def by_search(algorithm: str) -> Llm:
 
 
 class SearchReplanner(Replanner):
-    """Replans failures by search; `history`: of the plan, read before any step ran."""
+    """Replans failures by search; `history`: of the plan, read before any step ran; `keeps`: it records its trees."""
 
+    keeps: bool
     history: History
     settings: Settings
 
     def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
-        """Return the next version and an explanation, or why there is none; it yields nothing, and asks no one."""
-        yield from ()
+        """Return the next version and an explanation, or why there is none; yields None while it searches."""
         revision = Revision(state, steps, self._text(state))
         banned: frozenset[str] = frozenset()
         strict = False
         while True:
-            found = self._found(state, steps, banned, strict=strict)
+            problem = self._problem(state, steps, banned, strict=strict)
+            found = yield from self._found(problem, limits_of(state.plan, self.settings))
+            if self._stopped:
+                return Result(outcome="stopped", message="the search was stopped")
             record = record_of(found, "replan", steps)
             self._keep(record, state)
             if not found.solved:
@@ -83,15 +89,40 @@ class SearchReplanner(Replanner):
             else:
                 return result.but(value=(result.value, headline(record))) if result.value else result
 
-    def _found(
+    def _found(self, problem: Problem, limits: Limits) -> Generator[ev.Event | None, None, Found]:
+        """Search beside the loop of the run, which goes on with signals and its console."""
+        from threading import Thread  # few runs search
+
+        results: list[Found | Exception] = []
+
+        def clock() -> float:
+            return INFINITE if self._stopped else monotonic()
+
+        def search() -> None:
+            try:
+                results.append(find(problem, limits, clock))
+            except Exception as error:  # noqa: BLE001 - raised below, where the run handles it
+                results.append(error)
+
+        thread = Thread(target=search, daemon=True)
+        thread.start()
+        thread.join(_AT_ONCE)
+        while thread.is_alive():
+            yield None
+            thread.join(_AT_ONCE)
+        [found] = results
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _problem(
         self, state: RunState, steps: tuple[str, ...], banned: frozenset[str], *, strict: bool
-    ) -> Found:
-        plan = state.plan
-        done = frozenset([name for name, each in state.steps.items() if each.ended and name not in steps])
+    ) -> Problem:
+        lost = {*steps, *state.replaced}
+        done = frozenset([name for name, each in state.steps.items() if each.ended and name not in lost])
         classes = {name: str((state.steps[name].error or {}).get("class", "unknown")) for name in steps}
         situation = Situation(facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict)
-        known = problem_of(plan, situation, Estimates(history=self.history, classes=classes))
-        return find(known.problem, limits_of(plan, self.settings))
+        return problem_of(state.plan, situation, Estimates(history=self.history, classes=classes))
 
     def _checked(self, draft: _Draft, state: RunState, revision: Revision) -> Result:
         try:
@@ -119,8 +150,12 @@ class SearchReplanner(Replanner):
 
     def _keep(self, record: Mapping[str, Any], state: RunState) -> None:
         """Write the record of the search beside the ledger; it explains, and nothing else is read from it."""
-        number = state.planning.count("replan") if state.planning else 0
-        path = os.path.join(self._place.rundir, FILE.format(max(number, 1)))
+        if not self.keeps:
+            return
+        ended = [
+            each for each in (state.planning.ended if state.planning else ()) if each.purpose == "replan"
+        ]
+        path = os.path.join(self._place.rundir, FILE.format(len(ended) + 1))
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with open(fd, "w", encoding="utf-8") as file:

@@ -157,9 +157,14 @@ def _of_plan(plan: Plan, data: bytes) -> Iterator[tuple[str, Part]]:
     written |= {part.value["id"].value: to_data(part) for part in parts_of(root)}
     steps = {step.id: step for step in (*plan.main(), *(plan.search.parts if plan.search else ()))}
     for name, step in steps.items():
-        if step.provides and name in written:
+        if step.provides and name in written and _is_complete(step, steps):
             action = action_of(step, estimates, requires=_requires(step, steps))
             yield name, Part(keys=written[name], action=action, file=plan.file, head=head)
+
+
+def _is_complete(step: Step, steps: Mapping[str, Step]) -> bool:
+    """Return whether facts say all that a step needs: not where it depends on a step that provides none."""
+    return bool(step.requires) or all(edge.on in steps and steps[edge.on].provides for edge in step.edges)
 
 
 def _requires(step: Step, steps: Mapping[str, Step]) -> frozenset[str]:

@@ -99,14 +99,6 @@ def limits_of(plan: Plan, settings: Settings) -> Limits:
     return found if settings.seed is None else replace(found, seed=settings.seed)
 
 
-class Known(Record):
-    """A problem, and the step that each action stands for; `fixed`: facts that hold for the search alone."""
-
-    problem: Problem
-    steps: Mapping[str, Step]
-    missing: frozenset[str] = frozenset()  # facts that are wanted and that nothing can provide
-
-
 def goal_of(plan: Plan) -> frozenset[str]:
     """Return the facts that are wanted: those of the plan, else all that its steps provide and none deletes."""
     if plan.search and plan.search.goal:
@@ -147,7 +139,7 @@ def beginning(plan: Plan) -> Situation:
     return Situation(facts=frozenset(plan.search.start if plan.search else ()))
 
 
-def problem_of(plan: Plan, situation: Situation, estimates: Estimates) -> Known:
+def problem_of(plan: Plan, situation: Situation, estimates: Estimates) -> Problem:
     """Return what is searched: every step that has not run, and every part, once each."""
     steps = {step.id: step for step in plan.main()}
     parts = {step.id: step for step in (plan.search.parts if plan.search else ())}
@@ -163,13 +155,7 @@ def problem_of(plan: Plan, situation: Situation, estimates: Estimates) -> Known:
     if any(action.deletes for action in actions):  # else no state makes a second time worthwhile
         start |= {_UNUSED + action.name for action in actions}
         actions = [_once(action) for action in actions]
-    goal = goal_of(plan)
-    given = start.union(*[action.provides for action in actions])
-    return Known(
-        problem=Problem(frozenset(start), goal, tuple(actions)),
-        steps={**parts, **steps},
-        missing=goal - given,
-    )
+    return Problem(frozenset(start), goal_of(plan), tuple(actions))
 
 
 def _links(steps: Mapping[str, Step], name: str, situation: Situation) -> dict[str, frozenset[str]]:

@@ -528,7 +528,7 @@ def _search_replanner(
     context.context = opening["context"]
     adoption = Adoption(session, steps, gates)
     found = SearchReplanner(context, steps.place, adoption, lambda _: Budget("run", {}, {}))
-    found.settings = session.settings
+    found.settings, found.keeps = session.settings, gates is not None  # without gates nothing is recorded
     found.history = read_history(path_of(records_home(session.workspace), state.plan))
     return found
 

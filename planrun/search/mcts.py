@@ -78,7 +78,7 @@ class Mcts:
         while not space.holds(state) and node.depth + len(played) < self.tree.limits.max_tree_depth:
             choices = [pair for pair in space.after(state) if pair[1] not in seen]
             choices = [pair for pair in choices if relaxed.h_add(pair[1]) < INFINITE]
-            if not choices:
+            if not choices or self.tree.is_late():
                 break
             move, state = self._choice(choices)
             seen.add(state)

@@ -120,6 +120,10 @@ class Tree:
         if len(self.nodes) >= self.limits.max_tree_nodes:
             self.truncated.add("max_tree_nodes")
             return True
+        return self.is_late()
+
+    def is_late(self) -> bool:
+        """Return whether the time is used up, and note it."""
         if self.clock() >= self._until:
             self.truncated.add("planning_timeout")
             return True

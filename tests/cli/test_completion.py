@@ -67,7 +67,7 @@ def test_bash_completes_verbs_options_steps_and_runs(tmp_path: Path, shell: dict
         "planrun ''": " ".join(names()),
         "planrun ex": "explain execute expand",
         "planrun mo": "modes model",
-        "planrun model ''": "generate expand replan classify memory errors",
+        "planrun model ''": "generate expand replan tree classify memory errors",
         "planrun runs st": "stats",
         "planrun runs --js": "--json",
         "planrun runs prune --ke": "--keep",

@@ -214,6 +214,10 @@ def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(
     assert planrun("verify", "last", cwd=tmp_path).returncode == 0
 
 
+def _statuses(folder: Path) -> dict[str, str]:
+    return {step["id"]: step["status"] for step in _ledger(folder)["steps"]}
+
+
 def _ledger(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "planrun-out" / "ledger.json").read_text("utf-8"))
     return found
@@ -222,8 +226,16 @@ def _ledger(folder: Path) -> dict[str, Any]:
 def test_searches_are_limited_like_other_replans_and_can_be_turned_off(
     planrun: Command, tmp_path: Path
 ) -> None:
-    """`quick` allows one replan, so the second failure stays; without replan_on_failure only `replan` searches."""
+    """`quick` allows one replan, the default two more; without replan_on_failure only `replan` searches."""
     text = RELEASE.replace("MIRROR", "exit 3")
+    first = tmp_path / "first"  # a folder of its own: a search learns from the runs before it
+    first.mkdir()
+    write(first, text)  # the mirror fails as well, and the courier comes
+    assert planrun("run", "plan.yml", cwd=first).returncode == 0
+    assert (first / "sent").read_text("utf-8") == "by courier\n"
+    assert (len(events(first, "planning_started")), _statuses(first)["courier"]) == (2, "completed")
+    searches = json.loads(planrun("tree", "last", "--json", cwd=first).stdout)["searches"]
+    assert [search["failed"] for search in searches] == [["upload"], ["mirror"]]
     write(tmp_path, text, "  thoroughness: quick")
     assert planrun("run", "plan.yml", cwd=tmp_path).returncode == 1
     assert len(events(tmp_path, "planning_started")) == 1
