@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from planrun.actions.prepare import Steps
     from planrun.app.session import Session
-    from planrun.cluster.executor import Base
+    from planrun.cluster.executor import LocalPart
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
 
@@ -121,7 +121,7 @@ class Cluster:
                     f"no worker of {self._given} has it; labels of its workers: {known}"
                 )
 
-    def executor(self, base: Base, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:
+    def executor(self, base: LocalPart, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:
         """Return the executor of the run, over the one for what must run here."""
         place = steps.place
         context = RemoteContext(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Executor, Masks
 
-    class Base(Executor, Protocol):
+    class LocalPart(Executor, Protocol):
         """An executor on this machine, whose wait() also ends for a descriptor."""
 
         def listen(self, descriptor: int) -> None:
@@ -79,7 +79,7 @@ class _Remote:
 class ClusterExecutor:
     """The port `Executor`; bind() comes before the first attempt starts."""
 
-    def __init__(self, base: Base, client: ClientProcess, context: RemoteContext) -> None:
+    def __init__(self, base: LocalPart, client: ClientProcess, context: RemoteContext) -> None:
         self._base = base
         self._client = client
         self._context = context

@@ -7,6 +7,7 @@ attempt is over. What the runner and the client say to each other is passed on a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner", "__main__.py")
 _CHUNK = 1 << 16
 _PATIENCE = 15.0  # seconds for a runner to end its steps, before the worker ends it
+_GUARDING = 1.0  # seconds in which its guardian has ended the steps of a runner that was killed
 _SEATS: dict[str, _Seat] = {}
 
 
@@ -48,8 +50,8 @@ def occupy(session: str, token: str) -> str:
     return seat.occupy(token) if seat else "gone"
 
 
-async def _channel(comm: Comm, session: str) -> Status:
-    """Serve one planrun until the connection or the runner ends."""
+async def _channel(comm: Comm, session: str, file: str) -> Status:
+    """Serve one planrun until the connection or the runner ends; `file`: of the runner, while it has steps."""
     seat = _SEATS[session] = _Seat(comm)
     try:
         await seat.serve()
@@ -57,6 +59,10 @@ async def _channel(comm: Comm, session: str) -> Status:
         del _SEATS[session]
         seat.leave()
         comm.abort()
+        if seat.was_killed and sys.platform == "linux":
+            await asyncio.sleep(_GUARDING)
+            with contextlib.suppress(OSError):
+                os.unlink(file)
     return Status.dont_reply
 
 
@@ -69,6 +75,7 @@ class _Seat:
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Event] = {}
         self._closed = False
+        self.was_killed = False  # the runner, which could not end its steps itself
         self._asking: set[asyncio.Task[Any]] = set()
 
     def occupy(self, token: str) -> str:
@@ -123,6 +130,7 @@ class _Seat:
             if process.stdin:
                 process.stdin.close()  # its steps end now
             await _ended(process)
+            self.was_killed = (process.returncode or 0) < 0
 
     async def _from_runner(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None

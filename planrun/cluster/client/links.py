@@ -71,7 +71,7 @@ class Link:
         self._file = os.path.join(opening["folder"], f"runner-{runner}")
         try:
             self._comm = await connect(self.address, timeout=10, **client.connection_args)
-            await self._comm.write({"op": "planrun", "session": opening["session"]})
+            await self._comm.write({"op": "planrun", "session": opening["session"], "file": self._file})
         except OSError as error:
             raise Refused(f"planrun cannot connect to it at {self.address}: {error}") from None
         self._heard = time.monotonic()
