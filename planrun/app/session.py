@@ -179,8 +179,6 @@ class Session:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self.replanner:
             self.replanner.close()
-        if self._beside:
-            self._beside.close()
         if self.cluster:
             self.cluster.close()
         self.inbox.close()
