@@ -66,13 +66,14 @@ def check(checked: Checked) -> None:
         for key in FACTS:
             _check_facts(outline, owner.get(key) if owner.kind == MAPPING else None)
     search = root.get("search")
+    known = set(_given(outline, parts))
+    _check_requirements(outline, known)
     if search is None or search.kind != MAPPING:
         return
     for key in ("goal", "start"):
         _check_facts(outline, search.get(key))
     for part in parts:
         _check_part(outline, part)
-    known = set(_given(outline, parts))
     for node in entries(search.get("goal")):
         if node.value not in known:
             hint = outline.nearest(node.value, known) or f"add `provides: {node.value}` to a step or a part"
@@ -83,8 +84,18 @@ def _given(outline: Outline, parts: list[Node]) -> Iterator[str]:
     for owner in (*[raw.node for raw in outline.steps], *parts):
         if owner.kind == MAPPING:
             yield from _words(owner.get("provides")) if owner.get("provides") is not None else ()  # type: ignore[arg-type]
-    start = outline.root.value["search"].get("start")
+    search = outline.root.get("search")
+    start = search.get("start") if search is not None and search.kind == MAPPING else None
     yield from _words(start) if start is not None else ()
+
+
+def _check_requirements(outline: Outline, known: set[str]) -> None:
+    """Report a step that requires another step by its id, as other tools have it: facts do not order steps."""
+    for raw in outline.steps:
+        for node in entries(raw.keys.get("requires")):
+            if node.value in outline.by_id and node.value not in known:
+                message = f'"{node.value}" is the id of a step, and no fact that a step provides'
+                outline.report("E302", message, node, f"to wait for the step: `depends_on: [{node.value}]`")
 
 
 def _check_facts(outline: Outline, node: Node | None) -> None:
