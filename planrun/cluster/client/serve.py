@@ -77,6 +77,7 @@ class Session:
         self._passed_over: set[str] = set()  # workers that joined later and cannot be used
         self._dispatch: Dispatch | None = None
         self._mourning: set[asyncio.Task[None]] = set()
+        self._given_up: set[Link] = set()  # on which something may still run
 
     def report(self, said: Mapping[str, Any]) -> None:
         """Send a mapping to planrun."""
@@ -156,7 +157,7 @@ class Session:
 
     async def close(self) -> None:
         """End what still runs on workers, and leave the cluster."""
-        links = [link for link in self._links.values() if link.alive]
+        links = [*self._links.values(), *self._given_up]
         for link in links:
             link.close()
         if links:
@@ -212,7 +213,9 @@ class Session:
 
     async def _bury(self, link: Link, why: str) -> None:
         assert self._dispatch is not None
+        self._given_up.add(link)
         await link.ended(math.inf)
+        self._given_up.discard(link)
         await asyncio.sleep(_TOGETHER)
         if self._client is not None and self._client.status == "running":
             self._dispatch.lost(link, why)
