@@ -50,6 +50,7 @@ OF_STEP: dict[str, tuple[Any, Any]] = {
     "owner": ("a", "b"),
     "notes": (None, "a"),
     "tags": (["a"], ["a", "b"]),
+    "runs_on": (["linux"], ["linux", "gpu"]),
     "estimated_tokens": (1, 2),
     "depends_on": (["first"], {"first": "done"}),
     "condition": ("run.ci", "not run.ci"),
@@ -109,6 +110,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "decisions": ({"gate": _DECIDE}, {"gate": {**_DECIDE, "question": "Which one?"}}),
 }
 DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "runs_on": (None, ["gpu"]),
     "timeout": ("1m", "2m"),
     "idle_timeout": (None, "2m"),
     "verify_timeout": (None, "2m"),

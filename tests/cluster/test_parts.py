@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -102,3 +104,25 @@ def test_addresses_in_the_form_of_dask() -> None:
     """`dask` stands for a connection without TLS."""
     assert scheduler_address("dask://127.0.0.1:8786") == "tcp://127.0.0.1:8786"
     assert scheduler_address("tls://cluster.example.com:8786") == "tls://cluster.example.com:8786"
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path) -> None:
+    """Nothing runs, and the message says what to install."""
+    (tmp_path / "plan.yml").write_text("version: 1\nname: one\nsteps: [{id: a, run: touch ran}]\n", "utf-8")
+    driver = (
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'distributed' else real(name, *more)\n"
+        "from planrun.cli import run\nrun()\n"
+    )
+    words = ["execute", "plan.yml", "--executor", "dask://127.0.0.1:1"]
+    ran = subprocess.run(
+        [sys.executable, "-c", driver, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "needs the extra dask: pip install 'planrun[dask]'" in ran.stderr
+    assert not (tmp_path / "ran").exists()

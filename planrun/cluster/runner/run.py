@@ -69,6 +69,8 @@ def _refusal(opening: Mapping[str, Any]) -> str:
             found = file.read()
     except OSError as error:
         return f"it cannot read {folder}: {error.strerror}; the workspace must be a shared folder at the same path"
+    if os.stat(folder).st_uid != os.geteuid():
+        return "it runs as another user; workers must run as the user of planrun"
     if found != opening["marker"]:
         return f"{folder} is another folder there; the workspace must be a shared folder at the same path"
     try:
