@@ -101,7 +101,6 @@ ELSEWHERE = {
     "new": "init",
     "rerun": "retry",
     "version": "--version",
-    "watch": "run --watch",
 }
 """Words of other tools, and what means the same here."""
 

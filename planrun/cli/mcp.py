@@ -44,6 +44,11 @@ def list_(plan: str | None, *, as_json: bool) -> int:
     """List the tools of the MCP servers of PLAN, with the class that the plan gives each, and its digest.
 
     Exit code 1: a server does not start, or a tool is not what its pin says.
+
+    \b
+    Examples:
+      planrun mcp list
+      planrun mcp list plan.yml --json
     """
     found = _listed(given(plan).file)
     if as_json:
@@ -61,6 +66,11 @@ def pin(plan: str | None) -> int:
 
     A run then fails before a tool is called if a server describes it in another way. Read what `planrun mcp list` shows
     before: a model reads these descriptions.
+
+    \b
+    Examples:
+      planrun mcp pin
+      planrun mcp pin plan.yml
     """
     file = given(plan).file
     found = _listed(file)

@@ -177,7 +177,7 @@ class EventRedactor:
         for name in ("reports", "cache", "patch", "proposed"):
             if fields.get(name):
                 changes[name] = self._values(fields[name])
-        for name in ("files", "tools", "resources"):
+        for name in ("files", "tools", "resources", "hooks"):
             if fields.get(name):
                 changes[name] = tuple([self._values(each) for each in fields[name]])
         masked: ev.Event = event.but(**changes) if changes else event

@@ -105,6 +105,8 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "usage": NONE,
         "llm": None,
         "agents": [],
+        "rounds": [],
+        "hooks": [],
         "collaboration": None,
         "outputs": {},
         "outputs_error": "",

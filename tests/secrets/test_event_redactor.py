@@ -189,12 +189,14 @@ def test_every_kind_of_event_was_thought_of() -> None:
     # Of agents: ids, names of tools, types and modes, classes and effects of risk, and figures.
     structural |= {"agent", "agent_type", "mode", "workspace", "parent", "depth", "continues", "budget"}
     structural |= {"turn", "turns", "percent", "stats", "name", "sha256", "effects", "duration", "bytes"}
-    structural |= {"before", "after", "left_out"}
+    structural |= {"before", "after", "left_out", "carries", "project"}
+    # Of rounds and shortened questions: numbers, and names of the parts of a question. Of a cluster: an address.
+    structural |= {"most", "cut", "worker"}
     masked = {"plan", "params", "context", "error", "outputs", "checks", "notes", "message", "program"}
     masked |= {"question", "header", "options", "schema", "default", "answer", "by"}
     masked |= {"model", "request_id", "refusals", "problems"}
     masked |= {"args", "summary", "evidence", "patch"}
-    masked |= {"sandbox"}
+    masked |= {"sandbox", "hooks", "proposed"}
     masked |= {"items", "files", "tools", "resources", "reports", "cache"}
     # Of results that are used again: the hash of what they depend on, and the id of the run that made them.
     structural |= {"key", "source"}
