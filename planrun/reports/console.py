@@ -97,6 +97,8 @@ class Console:
                 self._tally.end(name, None)
         self._began = self._written = self._next_write = self._drawn = screen.now()
         self._failures = 0
+        self._agents: dict[str, str] = {}  # what the agents of running steps do
+        self._goal = state.plan.goal
         self._steps, self._labels = state.steps, facts.labels(state)
         self._broken = False
         self._pending: list[Piece] = []
@@ -253,6 +255,7 @@ class Console:
         place = "models:MODELS"
         if isinstance(event, _OF_AGENTS):
             place = "agents:AGENTS"
+            self._note_agent(event, state)
         elif isinstance(event, ev.AgentNoted):
             place = "collaboration:COLLABORATION"
         elif isinstance(event, ev.RoundStarted):
@@ -260,6 +263,14 @@ class Console:
         icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
+
+    def _note_agent(self, event: Event, state: RunState) -> None:
+        if isinstance(event, ev.AgentProgressed):
+            started = state.agents[event.agent].started
+            kind = started.agent_type + (f" {started.mode}" if started.mode else "")
+            self._agents[event.step] = f"agent {kind}, turn {event.turn} of {event.turns}"
+        elif isinstance(event, ev.AgentEnded):
+            self._agents.pop(event.step, None)
 
     def _opened(self, event: ev.StepOpened, state: RunState) -> None:
         self._grown(state)
@@ -504,7 +515,9 @@ class Console:
         silent = self._clock() - self._written
         if silent >= HEARTBEAT:
             still = "running" if self._tally.running else "waiting"
-            self._say(f"{'…' if self.look.unicode else '...'} still {still}: {self._alive()}\n")
+            self._say(
+                f"{'…' if self.look.unicode else '...'} still {still}: {self._alive()}; {self._standing()}\n"
+            )
             self._flush()
             silent = 0.0
         return HEARTBEAT - silent
@@ -514,9 +527,16 @@ class Console:
         now, shown = self._clock(), []
         for name, began in self._tally.running.items():
             step = self._steps[name]
-            waits = ", waits for its next attempt" if step.status == "waiting" else ""
-            shown.append(f"{facts.name(step)} ({units.age(now - began)}{waits})")
+            does = self._agents.get(name, "")
+            note = "waits for its next attempt" if step.status == "waiting" else does
+            shown.append(f"{facts.name(step)} ({', '.join(filter(None, (units.age(now - began), note)))})")
         return facts.names([*shown, *self._asked.values()])
+
+    def _standing(self) -> str:
+        """`3 of 10 done, 1 failed, goal: Release 1.2`: how far the run is, and what it is for."""
+        failed = f"{self._failures} failed" if self._failures else ""
+        goal = f"goal: {line(self._goal, 80)}" if self._goal else ""
+        return ", ".join(filter(None, (f"{self._tally.done} of {self._tally.total} done", failed, goal)))
 
     def _redraw(self, *, more: bool) -> float | None:
         """Write what is pending and the status area below it, at most ten times a second."""
@@ -553,6 +573,7 @@ class Console:
         note = self._output.unfinished(name) if self._output else ""
         if step.status == "waiting":
             note = "waits for its next attempt"
+        note = note or self._agents.get(name, "")
         called = self._tally.called(name)
         note = note or called.removeprefix(name).strip()
         colour = self._output.colour(name) if self._output and self.look.colour else ""

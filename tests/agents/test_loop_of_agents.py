@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tests.agents.worlds import (
     started,
     turns,
 )
+from tests.cli.person import Person
 from tests.fakes.messages import FakeMessages, Tokens, refuse, say, status, use
 
 if TYPE_CHECKING:
@@ -328,3 +330,17 @@ def test_without_a_model_a_plan_with_agents_does_not_start(planrun: Command) -> 
         assert done.returncode == 2
         assert "the plan has agents, and no model can be asked" in done.stderr
     assert not (planrun.folder / ".planrun" / "runs").exists()
+
+
+@pytest.mark.shows("V-49", "V-16")
+def test_the_status_area_says_what_an_agent_does(planrun: Command) -> None:
+    """On a terminal the line of a running step names its agent, mode and turn; the ledger has the mode of the step."""
+    folder = repository(planrun.folder)
+    (folder / "plan.yml").write_text(agent(mode="code"))
+    with FakeMessages(turns(use(("bash", {"command": "sleep 2"})), finish())) as api:
+        words = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--no-input"]
+        with Person(words, folder, {**api.env, "CI": ""}, width=100) as person:
+            person.sees("agent general code, turn 1 of 15")
+            assert person.ends() == 0
+    assert "✓ Step fix" in planrun("status").stdout
+    assert [each["mode"] for each in ledger(folder)["agents"]] == ["code"]

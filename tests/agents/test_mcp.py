@@ -117,10 +117,12 @@ def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
     assert planrun("verify", "last").returncode == 0
 
 
+@pytest.mark.shows("N-23")
 def test_a_server_is_confined_and_its_calls_are_judged(planrun: Command) -> None:
     """It sees no variable that the plan does not give it and no file outside, and writes in the copy alone.
 
-    A tool without a class is high, and denied; a policy denies one by its name; a late answer is a failed call.
+    A tool without a class is high, and denied; a policy denies one by its name; a late answer is a failed call;
+    a tool that no server of the plan offers is none.
     """
     outside = planrun.folder.parent / "outside.txt"
     outside.write_text("private")
@@ -132,6 +134,7 @@ def test_a_server_is_confined_and_its_calls_are_judged(planrun: Command) -> None
         ("mcp__notes__find", {"name": "x"}),
         ("mcp__notes__count", {}),
         ("mcp__notes__sleep", {"seconds": 60}),
+        ("mcp__other__find", {"name": "x"}),
     )
     classes = {name: level for name, level in CLASSES.items() if name != "find"}
     server = {"env": {"LEVEL": "info"}, "classes": classes, "timeout": "8s"}
@@ -140,7 +143,7 @@ def test_a_server_is_confined_and_its_calls_are_judged(planrun: Command) -> None
     text = plan(server, secrets=[{"name": "DEPLOY_KEY"}], policy=policy)
     done = run(planrun, text, model, DEPLOY_KEY="deploy-key-0123456789")
     assert done.returncode == 0, done.stderr
-    variables, read, write, own, high, denied, late = model.results
+    variables, read, write, own, high, denied, late, other = model.results
     assert "LEVEL=info" in variables
     assert "DEPLOY_KEY" not in variables
     assert "ANTHROPIC" not in variables
@@ -156,6 +159,7 @@ def test_a_server_is_confined_and_its_calls_are_judged(planrun: Command) -> None
     assert found["mcp__notes__find"] == ("high", "ask")
     assert found["mcp__notes__count"] == ("read-only", "deny")
     assert "did not answer within 8 s" in late
+    assert "you do not have a tool 'mcp__other__find'" in other
 
 
 def test_a_server_with_a_secret_runs_from_the_workspace_and_masks_it(planrun: Command) -> None:

@@ -377,14 +377,14 @@ def test_a_log_gets_a_heartbeat(tmp_path: Path) -> None:
     now[0] += 3600.0
     assert watching.tick() == 60.0
     rows = out.getvalue().splitlines()
-    assert rows[0] == "… still running: a (1m)"
-    assert rows[2:] == ["… still running: a (1h2m), b (1h, waits for its next attempt)"]
+    assert rows[0] == "… still running: a (1m); 0 of 2 done"
+    assert rows[2:] == ["… still running: a (1h2m), b (1h, waits for its next attempt); 0 of 2 done"]
 
 
 def test_a_heartbeat_is_printed_in_groups_but_not_with_quiet(tmp_path: Path) -> None:
     """Where CI folds the output of steps the same line is printed; with --quiet it is not."""
     for look, expected in (
-        (Look(style="groups", unicode=False), "... still running: a (1m)\n"),
+        (Look(style="groups", unicode=False), "... still running: a (1m); 0 of 1 done\n"),
         (Look(output="quiet"), ""),
     ):
         out, now = io.StringIO(), [0.0]
