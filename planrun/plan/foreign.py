@@ -96,6 +96,7 @@ _EARTHLY = _of("an Earthfile", "Earthly", _call("earthly +build"))
 _CMAKE = _of("a CMake file", "CMake", _call("cmake --build build"))
 _GRADLE = _of("a Gradle build", "Gradle", _call("./gradlew build"))
 _MAVEN = _of("a Maven build", "Maven", _call("mvn verify"))
+_TERRAFORM = _of("a Terraform configuration", "Terraform", _call("terraform plan -input=false"))
 _SHELL = _of("a shell script", "shell scripts", _call("./script.sh"))
 _PYTHON = _of("a Python program", "Python programs", _call("python3 program.py"))
 _POLICY = _of("a policy of planrun", "planrun", "use it with a plan: planrun run plan.yml --policy FILE")
@@ -142,7 +143,7 @@ _NAMES: Mapping[str, Foreign] = {
     "taskfile.yml": TASKFILE,
     "taskfile.yaml": TASKFILE,
 }
-_ENDINGS: Mapping[str, Foreign] = {".mk": _MAKE, ".just": _JUST, ".groovy": _JENKINS}
+_ENDINGS: Mapping[str, Foreign] = {".mk": _MAKE, ".just": _JUST, ".groovy": _JENKINS, ".tf": _TERRAFORM}
 # Of files that are no YAML, or YAML by accident; the first that matches wins.
 _TEXTS: tuple[tuple[str, Foreign], ...] = (
     (r"^\s*(?:import|from) airflow\b|^\s*from airflow\.", _AIRFLOW),
@@ -153,6 +154,7 @@ _TEXTS: tuple[tuple[str, Foreign], ...] = (
     (r"\A(?:[ \t]*(?:#.*)?\n)*VERSION [0-9.]+|^FROM \+|^\s+SAVE ARTIFACT ", _EARTHLY),
     (r"\A(?:(?:[ \t]*(?:#.*)?|ARG .*)\n)*FROM [\w./:${}@-]+", _DOCKERFILE),
     (r"^\s*(?i:cmake_minimum_required|add_executable)\s*\(", _CMAKE),
+    (r"^(?:resource|data) \"[\w-]+\" \"[\w-]+\" *\{|^(?:terraform|(?:variable|provider) \"[\w-]+\") *\{", _TERRAFORM),
     (r"<project[\s>][^\0]*<modelVersion>", _MAVEN),
     (r"^\s*- (?:ansible\.builtin\.)?(?:import_playbook|hosts):|^- name:[^\n]*\n(?:  [^\n]*\n)*?  hosts:", _ANSIBLE),
     ((r"^-\s+(?:name|become|include_\w+|import_\w+|ansible\.builtin\.\w+):[^\0]*^  (?:when|become|register|notify|"

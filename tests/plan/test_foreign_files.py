@@ -48,6 +48,8 @@ BY_CONTENT = [
     ("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n", "an Argo workflow"),
     ("pipeline {\n  agent any\n  stages { stage('a') { steps { sh 'make' } } }\n}\n", "a Jenkinsfile"),
     ("node('linux') {\n  sh 'make'\n}\n", "a Jenkinsfile"),
+    ('terraform {\n  required_version = ">= 1.5"\n}\n', "a Terraform configuration"),
+    ('resource "aws_s3_bucket" "b" {\n  bucket = "x"\n}\n', "a Terraform configuration"),
     ("CC := gcc\nall: main.o\n\t$(CC) -o main main.o\n", "a Makefile"),
     ("set dotenv-load\n\ntest:\n  pytest\n", "a justfile"),
     ("[tox]\nenvlist = py312\n[testenv]\ncommands = pytest\n", "a tox config"),
@@ -89,6 +91,7 @@ def test_a_file_of_another_tool_is_the_only_problem(text: str, name: str) -> Non
         (".gitlab-ci.yml", "a GitLab CI file"),
         ("Dockerfile", "a Dockerfile"),
         ("tox.ini", "a tox config"),
+        ("main.tf", "a Terraform configuration"),
     ],
 )
 def test_the_name_decides_where_the_content_does_not(file: str, name: str) -> None:
