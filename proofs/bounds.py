@@ -251,6 +251,20 @@ BOUNDS: tuple[Bound, ...] = (
         18,
     ),
     _file(
+        "hooks before steps",
+        "hooks:MAX_HOOKS",
+        "too many hooks",
+        lambda n: HEAD + b"hooks: {before_step: [%s]}\n" % b", ".join([b"{run: x}"] * n),
+        10,
+    ),
+    _file(
+        "MCP servers",
+        "mcp:MAX_SERVERS",
+        "too many MCP servers",
+        lambda n: HEAD + b"mcp: {servers: {%s}}\n" % b", ".join(b"s%d: {command: [x]}" % k for k in range(n)),
+        20,
+    ),
+    _file(
         "retries",
         "",
         "must be at most 1000",

@@ -48,7 +48,14 @@ _GITHUB = re.compile(
     r"|::(?:error|warning) (file=[^,:]*,line=\d+,)?title=[^,:]*::.*"
 )
 _AZURE = re.compile(
-    r"^(##\[(end)?group\]|##vso\[task\.logissue type=(?:error|warning);sourcepath=[^;\]]*;linenumber=\d+\])",
+    r"^(##\[(end)?group\]|##vso\[task\.logissue type=(?:error|warning);sourcepath=[^;\]]*;linenumber=\d+\]"
+    r"|##vso\[task\.setvariable variable=[\w.-]+;isOutput=true\]|##vso\[task\.uploadsummary\])",
+    re.MULTILINE,
+)
+# Whole lines, with nothing in a value that could end it.
+_TEAMCITY = re.compile(
+    r"^##teamcity\[(?:blockOpened|blockClosed|buildProblem|message|setParameter|importData)"
+    r"(?: [a-z]+='(?:[^|'\[\]\x00-\x1f\x7f-\U0010ffff]|\|['|\[\]nr]|\|0x[0-9a-f]{4})*')+\]$",
     re.MULTILINE,
 )
 _GITLAB = re.compile(
@@ -220,6 +227,10 @@ def in_console(vendor: str, text: str, failures: int) -> Iterator[str]:
     elif vendor == "azure":
         yield from _counted(text.count("##vso[task.logissue"), failures)
         text = _AZURE.sub("", text)
+    elif vendor == "teamcity":
+        told = text.count("##teamcity[buildProblem") + text.count(" status='WARNING']")
+        yield from _counted(told, failures)
+        text = _TEAMCITY.sub("", text)
     elif vendor == "gitlab":
         text = _GITLAB.sub("", text)
     elif vendor == "buildkite":

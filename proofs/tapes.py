@@ -87,6 +87,7 @@ _NUMBERS = re.compile(
 _HASHES = re.compile(r'("(?:prev|hash|head|log_sha256)"): ?"[0-9a-f]{64}"')
 _HEADS = re.compile(r"(Ledger head:\*\* `|planrun\.head\" value=\"|ledger head )[0-9a-f]{64}")
 # The folder of the run, and what follows from credentials of a model in its environment: the replay has none.
+_TRACE = re.compile(r'("trace": ?\{"id": ?)"[0-9a-f]{32}"')
 _WORKSPACE = re.compile(r'("(?:workspace|memory)": ?)"[^"]*"')
 _STDERR = re.compile(r'"stderr": ?\[[^\]]*\],')
 _WITHHELD = re.compile(r"  not passed to steps \(inherit_env: safe\): \n")
@@ -115,6 +116,7 @@ def settled(text: str, folder: Path) -> str:
     text = _TIME.sub("<time>", _RUN.sub("<run>", text))
     text = _HASHES.sub(r"\1: <hash>", _NUMBERS.sub(r"\1: <number>", text))
     text = _WORKSPACE.sub(r"\1<folder>", text)
+    text = _TRACE.sub(r"\1<trace>", text)
     text = _KEYS.sub("", _SECONDS.sub(r"\1", _HEADS.sub(r"\1<hash>", text)))
     text = _STDERR.sub("", _WITHHELD.sub("", text))
     text = re.sub(r' (time|timestamp|hostname)="[^"]*"', r' \1=""', text)

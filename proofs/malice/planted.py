@@ -20,15 +20,16 @@ patch(inspect, "_replaced", lambda *_: ())
     "kept-as-reviewed": """\
 from planrun.planner import inspect, replan
 patch(inspect, "_arranged", lambda plan, new, bounds: set(new))
-patch(replan.Revision, "_later", lambda self, plan, new: set(new))
+patch(replan.Revision, "later", lambda self, plan, new: set(new))
 """,
     "origin-lost": """\
 from planrun.app import copies
 patch(copies, "_of_origin", lambda step, origin: step)
 """,
     "hidden-text": """\
-from planrun.llm import prompts
+from planrun.llm import fitting, prompts
 patch(prompts, "data_block", lambda name, text, limit: text[-limit:])
+patch(fitting, "data_block", lambda name, text, limit: text[-limit:])
 """,
     "endless-repairs": """\
 from planrun.planner import conversation
