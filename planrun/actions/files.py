@@ -7,7 +7,7 @@ The files of a step are scanned before it starts and after it ended; its record 
 
 For plans with `track_files` two scans of the tree, before and after, list all files that a step changed, named or not.
 A file counts as changed when its time, size or inode did; its hash is that of its content when the step ended. The hash
-before is known if an earlier step of the same process left the file in that state.
+before is known if an earlier step of the same process left the file in that state. Branches and tags are compared, too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 from errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG  # os has loaded it already
 
+from planrun.actions.refs import changes, refs_of
 from planrun.errors import EvaluationError
 from planrun.expressions.render import render_pattern
 from planrun.model.globs import BadGlob, fits, is_hidden, matches, parse
@@ -421,7 +422,7 @@ def _row(path: str, seen: Seen, op: str) -> dict[str, Any]:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from planrun.model.job import Outcome
@@ -450,6 +451,7 @@ class Tracking:
         self._root = root
         self._hidden = frozenset((*_NEVER, *hidden))
         self._begun: dict[str, Tree | None] = {}  # None: too many files
+        self._refs: dict[str, Mapping[tuple[str, str], str]] = {}
         self._beside: dict[str, dict[str, None]] = {}  # the steps that ran at the same time
         self._hashes: dict[str, tuple[State, str]] = {}
 
@@ -462,12 +464,16 @@ class Tracking:
             if name in self._beside:
                 self._beside[name][step.id] = None
         self._begun[step.id] = self._tree()
+        self._refs[step.id] = refs_of(self._root)
 
     def ended(self, step: Step, outcome: Outcome) -> Outcome:
-        """Return the outcome of an attempt with a row for each changed file that has none yet."""
+        """Return the outcome of an attempt with a row for each changed file that has none yet, branch and tag."""
         if step.id not in self._begun:
             return outcome
         before, after, beside = self._begun.pop(step.id), self._tree(), self._beside.pop(step.id)
+        also = {"also": list(beside)} if beside else {}
+        if moved := changes(self._refs.pop(step.id), refs_of(self._root)):
+            outcome = outcome.but(resources=(*outcome.resources, *[{**row, **also} for row in moved]))
         if before is None or after is None:
             note = f"its changes are not recorded: the tree has more than {MAX_FILES:,} files"
             return outcome.but(notes=(*outcome.notes, note))
@@ -479,7 +485,7 @@ class Tracking:
         for path in paths[:MAX_CHANGES_LISTED]:
             row = self._row(path, before.get(path), after.get(path), budget)
             budget -= row["bytes"] if row["sha256"] else 0
-            rows.append({**row, "key": KEY, **({"also": list(beside)} if beside else {})})
+            rows.append({**row, "key": KEY, **also})
         if left > 0:
             rows.append({"op": "more", "count": left, "bytes": 0, "sha256": "", "key": KEY})
         return outcome.but(files=(*outcome.files, *rows)) if rows else outcome

@@ -85,3 +85,44 @@ def test_a_large_tree_is_not_scanned_and_the_record_states_it(tmp_path: Path) ->
     )
     (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
     assert "the tree has more than 20,000 files" in ledger.read_text(encoding="utf-8")
+
+
+@pytest.mark.shows("GP-58")
+@pytest.mark.parametrize("kind", ["repository", "worktree"])
+def test_branches_and_tags_of_a_step_are_recorded(tmp_path: Path, kind: str) -> None:
+    """Created, moved and deleted ones, packed or not, in a repository and in a worktree of one."""
+    git = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgSign=false"]
+    script = f"""set -e
+{" ".join(git)} init -q -b main . && {" ".join(git)} commit -q --allow-empty -m a
+git branch old && git tag v1 && git pack-refs --all
+"""
+    main = tmp_path / "main"
+    main.mkdir()
+    subprocess.run(["bash", "-c", script], cwd=main, check=True)
+    folder = main
+    if kind == "worktree":
+        folder = tmp_path / "tree"
+        subprocess.run(["git", "worktree", "add", "-q", str(folder), "-b", "side"], cwd=main, check=True)
+    (folder / "plan.yml").write_text(
+        f"""version: 1
+steps:
+  - id: release
+    track_files: true
+    run: |
+      git branch -D old && git branch release/2 && git tag v2
+      {" ".join(git)} commit -q --allow-empty -m b
+  - {{id: quiet, depends_on: [release], track_files: true, run: git pack-refs --all}}
+""",
+        encoding="utf-8",
+    )
+    subprocess.run([sys.executable, "-m", "planrun", "execute", "plan.yml"], cwd=folder, check=True)
+    record = json.loads((folder / "planrun-out" / "ledger.json").read_text(encoding="utf-8"))
+    found = {step["id"]: step["attempts"][0]["resources"] for step in record["steps"]}
+    rows = {(row["kind"], row["id"]): row["action"] for row in found["release"]}
+    assert rows == {
+        ("branch", "main" if kind == "repository" else "side"): "changed",
+        ("branch", "old"): "deleted",
+        ("branch", "release/2"): "created",
+        ("tag", "v2"): "created",
+    }
+    assert found["quiet"] == []
