@@ -206,3 +206,21 @@ def test_the_console_tells_start_steps_and_end(night: Night) -> None:
 def test_a_general_timeout_holds_for_every_step(night: Night) -> None:
     """`defaults: {timeout: 60s}` is the timeout of each step that names none."""
     assert {step.timeout for step in load(str(night.folder / "plan.yml")).steps} == {60.0}
+
+
+@pytest.mark.shows("X-02")
+def test_effects_of_a_step_are_known_and_recorded_before_it_starts(planrun: Command, tmp_path: Path) -> None:
+    """`show --json` has their kinds; a run that the step kills has the attempt and the effects on record."""
+    step = "{id: push, idempotent: false, run: 'kill -9 $PPID; sleep 60; git push origin main'}"
+    (tmp_path / "plan.yml").write_text(f"version: 1\npolicy: {{auto_approve: high}}\nsteps: [{step}]\n")
+    (shown,) = json.loads(planrun("show", "plan.yml", "--json").stdout)["steps"]
+    assert "publishes" in shown["effects"]
+    assert planrun("execute", "plan.yml").returncode == -9
+    (ledger,) = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+    last = json.loads(ledger.read_text().splitlines()[-1])
+    assert (last["type"], last["step"]) == ("attempt_started", "push")
+    assert last["fingerprint"]
+    (recorded,) = json.loads(planrun("report", "last", "--format", "json").stdout)["steps"]
+    assert recorded["effects"] == shown["effects"]
+    assert planrun("resume", "last").returncode != 0
+    assert len([line for line in ledger.read_text().splitlines() if '"attempt_started"' in line]) == 1
