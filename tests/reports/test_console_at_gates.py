@@ -128,7 +128,7 @@ def test_a_waiting_run_prints_a_heartbeat(tmp_path: Path) -> None:
     watching.tick()
     now[0] += HEARTBEAT
     assert watching.tick() == HEARTBEAT
-    assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a waits for approval"]
+    assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a waits for approval; 0 of 2 done"]
     story.answer("a", "approved")
     watching.on_event(story.events[-1], story.state)
     assert watching.tick() is None
