@@ -7,6 +7,7 @@ import os
 
 from planrun.app.copies import state_of
 from planrun.app.run import secrets_of
+from planrun.clock import between
 from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
@@ -213,7 +214,16 @@ def _summary(name: str, reading: Reading, condition: str) -> Row:
     asked = _asked(reading.events)
     ended: ev.RunEnded | None = None
     plan: dict[str, Any] = {}
+    earlier, began, last = (
+        0.0,
+        "",
+        "",
+    )  # seconds of the sessions before, and the first and last moment of this one
     for event in reading.events:
+        if isinstance(event, ev.RunStarted | ev.RunResumed):
+            earlier += max(0.0, between(began, last)) if began else 0.0
+            began = event.at
+        last = event.at
         if isinstance(event, ev.AttemptEnded | ev.StepMoved):
             status = event.step_status if isinstance(event, ev.AttemptEnded) else event.status
             if status == "failed":
@@ -235,7 +245,7 @@ def _summary(name: str, reading: Reading, condition: str) -> Row:
         plan=str(plan["name"]),
         file=str(plan["file"]),
         started_at=str(first.at),
-        duration=float(ended.duration) if ended else None,
+        duration=earlier + float(ended.duration) if ended else None,
         exit_code=int(ended.exit_code) if ended else None,
         failed=tuple(failed),
         waiting=tuple(asked.items()) if ended is None else (),

@@ -418,3 +418,18 @@ def test_the_table_of_runs_fits_into_the_terminal(
     assert ("Started" in rows[0]) is has_start
     assert max(map(len, rows)) <= columns
     assert "deploy" in rows[2]
+
+
+def test_a_resumed_run_took_the_time_of_all_its_sessions(say: Say, tmp_path: Path) -> None:
+    """What lies between them does not count."""
+    steps = "{id: a, run: sleep 0.4}, {id: b, depends_on: [a], run: test -e mended}"
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps: [{steps}]\n")
+    os.chdir(tmp_path)
+    assert say("execute", "plan.yml").code == 1
+    (tmp_path / "mended").touch()
+    assert say("resume", "last").code == 0
+    (run,) = json.loads(say("runs", "--json").out)["runs"]
+    events = [json.loads(line) for line in lines_of(next(tmp_path.glob(".planrun/runs/*")))]
+    ends = [event["duration"] for event in events if event["type"] == "run_ended"]
+    assert run["duration_s"] >= ends[-1] + 0.4
+    assert run["duration_s"] == pytest.approx(sum(ends), abs=1)
