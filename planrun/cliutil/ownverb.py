@@ -48,15 +48,16 @@ class OwnVerb:
 
     def printed(self) -> list[str]:
         """Return what it printed so far, as clean lines without the name of the program."""
-        rows = [row.strip().removeprefix("planrun: ") for row in self._text().splitlines()]
+        rows = [row.strip().removeprefix("planrun: ") for row in self.text().splitlines()]
         return [row.removeprefix("error: ") for row in rows if row]
 
     def error(self) -> str:
         """Return the message of its error, without its hints; empty where it has none."""
-        rows = [row for row in self._text().splitlines() if row.startswith(_ERROR)]
+        rows = [row for row in self.text().splitlines() if row.startswith(_ERROR)]
         return rows[0].removeprefix(_ERROR) if rows else ""
 
-    def _text(self) -> str:
+    def text(self) -> str:
+        """Return what it printed so far, at most 64 KiB, without control characters."""
         data = os.pread(self._output.fileno(), _MOST, 0)  # the verb shares the position
         return printable(data.decode("utf-8", "replace"))
 

@@ -1,9 +1,8 @@
-"""What a form asks for, as the verb of its name: it is started as a process and keeps to all rules of the verb."""
+"""What a form asks for, as the words of the verb of its name: it is a process and keeps to all rules of the verb."""
 
 from __future__ import annotations
 
 from planrun.approval.responses import user_name
-from planrun.cliutil.ownverb import OwnVerb
 from planrun.reports.escape import line
 from planrun.serve.access import Refused
 
@@ -11,14 +10,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_ANSWERED_BY = 20.0  # seconds that a page waits for the verb
-_CANCELLED_BY = 2.0  # a run may take longer to end; the page then shows that
+    from planrun.app.inspect import Inspected
+
+    Form = Mapping[str, Sequence[str]]
 
 
-def words_of(run: str, form: Mapping[str, Sequence[str]], by: str) -> tuple[str, ...]:
+def words_of(what: str, inspected: Inspected, form: Form, by: str) -> tuple[str, ...]:
     """Return the words of the verb that a form asks for; raises Refused."""
-    verb, step, digest = (form.get(name, [""])[0] for name in ("verb", "step", "digest"))
-    reason = line(form.get("reason", [""])[0])
+    run = inspected.run
+    if what == "answer":
+        return _answer(run, form, by)
+    if what == "cancel":
+        return ("cancel", run)
+    if what == "resume":
+        return _again(("resume", run), inspected, form)
+    if what == "retry":
+        step = _first(form, "step")
+        if step not in inspected.state.steps or step.startswith("-"):
+            raise Refused(400, "no step has this id")
+        return _again(("retry", run, step), inspected, form)
+    raise Refused(404, "there is no such page")
+
+
+def _first(form: Form, name: str) -> str:
+    return form.get(name, [""])[0]
+
+
+def _again(words: tuple[str, ...], inspected: Inspected, form: Form) -> tuple[str, ...]:
+    """Return the words of a verb that runs steps, if the run still has the plan that the page showed."""
+    if _first(form, "digest") != str(inspected.state.named.get("digest", "")):
+        raise Refused(409, "the run has another plan than this page showed; load the page again")
+    return (*words, "--output", "quiet")
+
+
+def _answer(run: str, form: Form, by: str) -> tuple[str, ...]:
+    verb, step, digest = (_first(form, name) for name in ("verb", "step", "digest"))
+    reason = line(_first(form, "reason"))
     end = ["--by", line(by or user_name())]
     end += [f"--reason={reason}"] if reason else []
     if step.startswith("-"):
@@ -32,17 +59,3 @@ def words_of(run: str, form: Mapping[str, Sequence[str]], by: str) -> tuple[str,
         raise Refused(400, "an answer is approve, reject or decide")
     end += ["--digest", digest] if digest else []
     return (verb, run, *([step] if step else []), *end)
-
-
-def perform(words: Sequence[str]) -> str:
-    """Start a verb, wait for its end for a while, and return what it said."""
-    verb = OwnVerb(words)
-    code = verb.wait(_CANCELLED_BY if words[0] == "cancel" else _ANSWERED_BY)
-    rows = [row.removeprefix(f"run {words[1]}: ") for row in verb.printed()]
-    error = verb.error()
-    verb.close()
-    if code is None:
-        return rows[0] if rows else f"planrun {words[0]} goes on"
-    if code and error:
-        return f"{error} (exit code {code})"
-    return rows[0] if rows else f"planrun {words[0]} ended with exit code {code}"

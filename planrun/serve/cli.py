@@ -11,7 +11,9 @@ import click
 )
 @click.option("--open", "opens", is_flag=True, help="Open the address in the browser.")
 @click.option(
-    "--allow-answers", is_flag=True, help="Let pages approve, reject, answer and cancel. Default: read-only."
+    "--allow-answers",
+    is_flag=True,
+    help="Let pages approve, reject, answer, cancel, resume and retry. Default: read-only.",
 )
 @click.option(
     "--by",
@@ -25,7 +27,8 @@ def serve(port: int, *, opens: bool, allow_answers: bool, by: str) -> int:
 
     Only this machine can connect (127.0.0.1), and only with the token in the address that is printed: keep it to
     yourself. Pages are those of `planrun report --format html`, with the logs of steps and files to download. They
-    are read-only unless --allow-answers is given; an answer is recorded as that of the user who runs this command.
+    are read-only unless --allow-answers is given; an answer is recorded as that of the user who runs this command, and
+    steps that a page runs again have the environment of this command. They go on when it ends.
 
     \b
     Examples:

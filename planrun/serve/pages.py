@@ -22,6 +22,7 @@ from planrun.reports.facts import seconds
 from planrun.reports.html import page as html
 from planrun.serve.access import Refused
 from planrun.serve.downloads import links
+from planrun.serve.verbs import Verbs
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -119,6 +120,7 @@ class Pages:
 
     def __init__(self, csrf: str) -> None:
         self._csrf = csrf
+        self.verbs = Verbs()
         self._made: dict[str, Page] = {}
         self._lock = threading.Lock()  # one page at a time: others wait, and read what was made
         self._reading = threading.Lock()
@@ -171,10 +173,12 @@ class Pages:
             status = os.stat(os.path.join(HOME, "runs", run, LEDGER))
         except OSError:
             return (0, 0, False)
-        return (status.st_mtime_ns, status.st_size, current is not None and current.run == run)
+        is_active = current is not None and current.run == run
+        return (self.verbs.version(run), status.st_mtime_ns, status.st_size, is_active)
 
     def _page(self, inspected: Inspected, message: str, cost: float) -> bytes:
         state, rundir = inspected.state, inspected.rundir
+        is_live = not is_over(inspected) or self.verbs.goes_on(inspected.run)
         served = html.Served(
             run=inspected.run,
             head=head_of(inspected),
@@ -182,9 +186,12 @@ class Pages:
             csrf=self._csrf,
             digest=str(state.named.get("digest", "")),
             message=message,
-            refresh=0 if is_over(inspected) else max(3, round(SHARE * cost)),
+            refresh=max(3, round(SHARE * cost)) if is_live else 0,
             is_active=inspected.is_active,
             can_cancel=bool(self._csrf) and not state.ended,
+            can_run=bool(self._csrf) and not inspected.is_active,
+            can_resume=not inspected.is_active and (not state.ended or bool(state.ended.exit_code)),
+            verb=self.verbs.said(inspected.run),
             files=links(inspected),
         )
         out = io.BytesIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import threading
@@ -17,7 +18,7 @@ from planrun.records.logfiles import open_log
 from planrun.reports.html.page import script, style
 from planrun.serve import downloads, streams
 from planrun.serve.access import Access, Refused
-from planrun.serve.answers import perform, words_of
+from planrun.serve.answers import words_of
 from planrun.serve.callers import refuse_steps_at
 from planrun.serve.pages import Pages, attempt_of, existing, text_page
 
@@ -32,10 +33,12 @@ _CONNECTIONS = 64
 _FORM = 64 * 1024  # bytes of a form
 _HTML = "text/html; charset=utf-8"
 _KEPT = 200  # messages that no page has shown yet
+_NICE = 5
+"""Runs come first where processors are short: they have the priority of the shell of this server."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the runs of this folder; `allow_answers`: forms may answer and cancel, in the name `by`."""
+    """Serves the runs of this folder; `allow_answers`: forms may answer (by `by`), cancel, resume and retry."""
 
     daemon_threads = True
     block_on_close = False
@@ -100,6 +103,8 @@ class Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request for a page, a file or events."""
+        if sys.platform == "linux":  # where a thread has a priority of its own: verbs are started by others
+            os.nice(_NICE)
         self._answer(self._get)
 
     def do_POST(self) -> None:
@@ -193,12 +198,10 @@ class Exchange(BaseHTTPRequestHandler):
         refuse_steps_at(self.client_address[1], self.server.port)
         names = self.path.split("/")[1:]
         match names:
-            case ["runs", run, "answer"]:
+            case ["runs", run, what]:
                 existing(run)
-                said = perform(words_of(run, form, self.server.by))
-            case ["runs", run, "cancel"]:
-                existing(run)
-                said = perform(("cancel", run))
+                words = words_of(what, self.server.pages.read(run), form, self.server.by)
+                said = self.server.pages.verbs.perform(words)
             case _:
                 raise Refused(404, "there is no such page")
         word = self.server.say(said)

@@ -15,15 +15,11 @@ from planrun.errors import InvalidInput
 from planrun.serve.pages import text_page
 from planrun.serve.server import Server, serve_until_stopped
 
-_NICE = 5
-"""Runs come first where processors are short; answers, which this process starts, take little."""
-
 
 def run_server(port: int, *, opens: bool, allow_answers: bool, by: str) -> int:
     """Serve the runs of this folder until a signal; raises InvalidInput when the port is taken, Denied in a step."""
     refuse_steps("serve runs")
     gc.enable()
-    os.nice(_NICE)
     try:
         server = Server(port, allow_answers=allow_answers, by=by)
     except OSError as error:

@@ -58,7 +58,7 @@ def of_run(run: str, pages: Pages, sleep: Sleep) -> Iterator[bytes]:
 class _Run:
     def __init__(self, followed: Followed, pages: Pages) -> None:
         self._followed, self._pages = followed, pages
-        self._shown = followed.version  # of the page
+        self._shown = self._version()  # of the page
         self._loaded = time.monotonic()
         self._was_over = is_over(followed.inspected)
 
@@ -75,12 +75,16 @@ class _Run:
                 yield self._now({getattr(event, "step", "") for event in events} | self._running())
                 sent = time.monotonic()
             if self._is_due():
-                self._shown, self._loaded = followed.version, time.monotonic()
+                self._shown, self._loaded = self._version(), time.monotonic()
                 yield message("page", None)
             if time.monotonic() - sent > _ALIVE:
                 sent = time.monotonic()
                 yield b": alive\n\n"
         yield message("end", followed.gone)
+
+    def _version(self) -> tuple[object, ...]:
+        """Return what changes with the run, and with a verb that its page started."""
+        return (self._followed.version, self._pages.verbs.version(self._followed.run))
 
     def _running(self) -> set[str]:
         if not self._followed.inspected.is_active:
@@ -97,7 +101,7 @@ class _Run:
         """Whether the page is worth loading again: at the end at once, before that not more often than it costs."""
         over = is_over(self._followed.inspected)
         has_ended, self._was_over = over and not self._was_over, over
-        if self._followed.version == self._shown:
+        if self._version() == self._shown:
             return False
         waited = time.monotonic() - self._loaded >= self._pages.pause(self._followed.run)
         return has_ended or waited or not self._followed.inspected.is_active

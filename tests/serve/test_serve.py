@@ -268,6 +268,57 @@ def test_forms_answer_as_the_verbs_do(going: Going) -> None:
         assert going.ends() == "cancelled"
 
 
+AGAIN = f"""\
+version: 1
+name: again
+policy: {{auto_approve: high, rules: [{{require: {{step: publish}}}}]}}
+secrets: [TOKEN]
+steps:
+  - {{id: build, secrets: [TOKEN], run: "echo ${{#TOKEN}} letters; test -e good; {WAIT.format("go")}; echo built"}}
+  - {{id: publish, depends_on: [build], run: echo published}}
+"""
+
+
+def test_forms_resume_and_retry_as_the_verbs_do(going: Going, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run what the page showed, with the secrets of the server's shell, and go on when the server is killed."""
+    monkeypatch.setenv("TOKEN", "four")
+    assert going.starts(AGAIN).wait() == 1
+    run = going.run
+    with Serving(going.folder) as served:
+        assert "<button" not in served.get(f"/runs/{run}").text
+        assert served.post(f"/runs/{run}/retry", {"csrf": served.token, "step": "build"}).status == 403
+    with Serving(going.folder, "--allow-answers", variables={"TOKEN": "longer"}) as served:
+        page = served.get(f"/runs/{run}").text
+        digest = re.search(r'name="digest" value="([0-9a-f]{64})"', page)
+        assert digest
+        form = {"csrf": served.csrf(run), "digest": digest[1], "step": "build"}
+        assert '<button form=retry name=step value="build">' in page
+        for wrong, status in (
+            ({"digest": "0" * 64}, 409),
+            ({"step": "--help"}, 400),
+            ({"csrf": "guess"}, 403),
+        ):
+            assert served.post(f"/runs/{run}/retry", {**form, **wrong}).status == status
+        done = served.post(f"/runs/{run}/resume", form)
+        said = served.get(done.headers["Location"]).text
+        assert "planrun resume ended with exit code 1" in said
+        assert f"<code>planrun resume {run} --output quiet</code>" in said
+        assert "✗ build  plan.yml:6\n" in said
+        assert "6 letters" in served.get(f"/runs/{run}/log/raw?step=build").text
+        (going.folder / "good").touch()
+        done = served.post(f"/runs/{run}/retry", form)
+        assert "planrun retry goes on" in served.get(done.headers["Location"]).text
+        again = served.post(f"/runs/{run}/resume", form)
+        said = served.get(again.headers["Location"]).text
+        assert "planrun retry goes on: nothing was started" in said
+        assert "it goes on, also when <code>planrun serve</code> ends" in said
+        served.process.kill()
+    (going.folder / "go").touch()
+    until(lambda: going.events()[-1].get("status") == "paused")
+    assert [event["type"] for event in going.events()].count("run_resumed") == 2
+    assert going.answers() == []  # publish waits
+
+
 ATTACK = """\
 import http.client, os, sys, urllib.parse
 port, cookie, run, csrf = sys.argv[1:]

@@ -103,7 +103,8 @@ class Served(Record):
 
     `head` is what stands at its top now. `shape` stands for the list of steps, whose numbers the script knows. `csrf`
     is empty where no answers are allowed. `refresh`: seconds after which a browser without scripts loads the page
-    again; 0: never. `files`: name, link, size.
+    again; 0: never. `files`: name, link, size. `can_run`: steps may be run again now. `verb`: what runs them, or
+    ran them last, as long as this server knows.
     """
 
     run: str
@@ -115,6 +116,9 @@ class Served(Record):
     refresh: int = 0
     is_active: bool = False
     can_cancel: bool = False
+    can_run: bool = False
+    can_resume: bool = False
+    verb: Any = None  # planrun.serve.verbs.Said
     files: tuple[tuple[str, str, str], ...] = ()
 
 
