@@ -62,6 +62,11 @@ class Steps:
         """Return a step, or what undoes one."""
         return self.state.steps.get(name) or self.state.undoing.get(name)
 
+    def is_group(self, name: str) -> bool:
+        """Return whether a step stands for others."""
+        step = self.find(name)
+        return step is not None and step.step.kind == "group" and bool(step.step.grouping.members)
+
     def names(self, statuses: tuple[str, ...] = (), text: str = "") -> list[str]:
         """Return the steps with one of these statuses (none: any) whose id or title holds a text."""
         found = [*facts.listed(self.state), *self.state.undoing.values()]
@@ -96,16 +101,48 @@ class Steps:
             note=line(self._note(step)),
         )
 
+    def _members(self, group: StepState) -> list[StepState]:
+        """Return the members of a group, and those of groups in it."""
+        found: list[StepState] = []
+        waiting = [*group.step.grouping.members]
+        while waiting:
+            step = self.state.steps[waiting.pop()]
+            below = step.step.grouping.members if step.step.kind == "group" else ()
+            waiting += below
+            found += [] if below else [step]
+        return found
+
     def _time(self, step: StepState) -> str:
+        if step.step.kind == "group":
+            return self._time_of_group(step)
         if step.status == "running" and step.tries:
             if not self._followed.inspected.is_active:
                 return "?"
             return seconds(max(0.0, time.time() - epoch(step.tries[0].started.at)))
         return seconds(facts.duration(step)) if step.tries else ""
 
+    def _time_of_group(self, group: StepState) -> str:
+        """Return the time from the first start of a member to the last end."""
+        tried = [step for step in self._members(group) if step.tries]
+        if not tried:
+            return ""
+        began = min([epoch(step.tries[0].started.at) for step in tried])
+        is_live = self._followed.inspected.is_active and not group.ended
+        ends = [epoch(step.ended_at) for step in tried if step.ended_at]
+        return seconds(max(0.0, (time.time() if is_live or not ends else max(ends)) - began))
+
+    def _note_of_group(self, group: StepState) -> str:
+        """Return how many members have ended, and how many failed."""
+        members = self._members(group)
+        failed = sum([step.status == "failed" for step in members])
+        ended = sum([step.ended for step in members])
+        return f"{ended}/{len(members)}{f', {failed} failed' if failed else ''}  {group.step.title}".rstrip()
+
     def _note(self, step: StepState) -> str:
-        inspected = self._followed.inspected
         name = step.step.id
+        if self.is_group(name):
+            return self._note_of_group(step)
+        inspected = self._followed.inspected
         if step.status == "running":
             if not inspected.is_active:
                 return "planrun was killed while it ran"

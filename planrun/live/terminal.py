@@ -22,7 +22,8 @@ _LEAVE = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 # A terminal that knows them shows what stands between both at once.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _NAMES = {
-    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[5~": "page up", "\x1b[6~": "page down",
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
+    "\x1b[D": "left", "\x1bOD": "left", "\x1b[5~": "page up", "\x1b[6~": "page down",
     "\x1b[H": "home", "\x1bOH": "home", "\x1b[1~": "home", "\x1b[F": "end", "\x1bOF": "end", "\x1b[4~": "end",
     "\x1b": "escape", "\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace", "\x03": "interrupt",
     "\x04": "quit", "\t": "tab",

@@ -7,6 +7,7 @@ from collections import deque
 from planrun.app.logtail import LogTail
 from planrun.app.standing import elapsed, status_of
 from planrun.live.rows import FILTERS, Steps
+from planrun.live.tree import Tree
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.area import fitted, sized
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from planrun.app.following import Followed
     from planrun.live.rows import Row
+    from planrun.live.tree import Entry
     from planrun.model.events import GateOpened
     from planrun.model.progress import StepState
     from planrun.reports.ci import Look
@@ -45,6 +47,8 @@ HELP = (
     "enter, l            its log on the whole screen, and back",
     "f                   show all, running, waiting, failed, coming, ended steps",
     "/                   search in ids and titles; escape shows all again",
+    "v                   as a list, as a tree of groups, as a tree of dependencies",
+    "left, right, space  in a tree: fold and unfold; - folds all, + unfolds all",
     "o                   choose whatever runs (on until you choose a step yourself)",
     "",
     "a, r                approve, reject what the step or the plan waits for",
@@ -71,6 +75,23 @@ class Choice:
         self.mode = "steps"  # or log, help
         self.back = 0  # lines above the end of the log; 0: it follows
         self.message = ""
+        self.tree = Tree()
+
+    def press(self, key: str) -> None:
+        """Take a key that changes only what is seen."""
+        if key in ("enter", "l"):
+            self.mode, self.back = ("steps" if self.mode == "log" else "log"), 0
+        elif key == "?":
+            self.mode = "steps" if self.mode == "help" else "help"
+        elif key == "f":
+            kinds = list(FILTERS)
+            self.kind = kinds[(kinds.index(self.kind) + 1) % len(kinds)]
+        elif key == "o":
+            self.follows = True
+        elif key == "v":
+            self.tree.next_shape()
+        elif key == "escape":
+            self.mode, self.kind, self.search = "steps", "all", ""
 
 
 class Line(Record):
@@ -149,9 +170,16 @@ class View:
         body = [*body[:room], *[""] * (room - len(body))]
         return [fitted(text, columns) for text in [*head, *body, self._last(ask, columns)]]
 
+    def entries(self) -> list[Entry]:
+        """Return the steps that are listed, with their places in a tree."""
+        choice = self._choice
+        names = self._steps.names(FILTERS[choice.kind], choice.search)
+        only = bool(FILTERS[choice.kind] or choice.search)
+        return choice.tree.entries(self._steps.state, names, only=only)
+
     def names(self) -> list[str]:
         """Return the steps that are listed."""
-        return self._steps.names(FILTERS[self._choice.kind], self._choice.search)
+        return [entry.step for entry in self.entries()]
 
     def _choose(self) -> None:
         """Choose what runs, while the user wants that; and always something that is listed."""
@@ -159,13 +187,15 @@ class View:
         if choice.follows:
             step = self._steps.find(choice.step)
             if step is None or step.status != "running":
-                running = [name for name in names if self._status(name) == "running"]
+                own = [name for name in names if not self._steps.is_group(name)] or names
+                running = [name for name in own if self._status(name) == "running"]
                 at_gates = [gate.step for gate in open_gates(self._steps.state) if gate.step in names]
-                failed = [name for name in names if self._status(name) == "failed"]
+                failed = [name for name in own if self._status(name) == "failed"]
                 first = [*running, *at_gates, *(failed if self._steps.state.settled else [])]
                 choice.step = first[0] if first else choice.step
         if choice.step not in names:
-            choice.step = names[0] if names else ""
+            shown = choice.tree.visible(choice.step)
+            choice.step = shown if shown in names else names[0] if names else ""
 
     def _status(self, name: str) -> str:
         step = self._steps.find(name)
@@ -216,24 +246,30 @@ class View:
 
     def _both(self, columns: int, room: int) -> list[str]:
         """Return the steps, and the end of the log below them."""
-        names = self.names()
-        height = min(max(len(names), 1), max(3, room * 3 // 5))
-        return [*self._list(names, columns, height), *self._log(columns, room - height)]
+        entries = self.entries()
+        height = min(max(len(entries), 1), max(3, room * 3 // 5))
+        return [*self._list(entries, columns, height), *self._log(columns, room - height)]
 
-    def _list(self, names: list[str], columns: int, height: int) -> list[str]:
+    def _list(self, entries: list[Entry], columns: int, height: int) -> list[str]:
         choice = self._choice
         self.page = height
-        if not names:
+        if not entries:
             what = f' with "{line(choice.search)}"' if choice.search else ""
             return [f"  no step is listed: {choice.kind}{what}; escape shows all", *[""] * (height - 1)]
-        at = names.index(choice.step)
-        choice.top = max(min(choice.top, at, len(names) - height), at - height + 1, 0)
-        shown = [self._steps.row(name) for name in names[choice.top : choice.top + height]]
+        at = [entry.step for entry in entries].index(choice.step)
+        choice.top = max(min(choice.top, at, len(entries) - height), at - height + 1, 0)
+        shown = [self._labelled(entry) for entry in entries[choice.top : choice.top + height]]
         width = min(max([len(row.step) for row in shown]), 40, max(12, columns * 2 // 5))
         return [
             self._row(row, width, columns, is_chosen=number == at)
             for number, row in enumerate(shown, choice.top)
         ]
+
+    def _labelled(self, entry: Entry) -> Row:
+        row = self._steps.row(entry.step)
+        if self._choice.tree.shape == "list":
+            return row
+        return row.but(step=entry.label(row.step, unicode=self._look.unicode))
 
     def _row(self, row: Row, width: int, columns: int, *, is_chosen: bool) -> str:
         mark = ">" if is_chosen else " "
@@ -262,7 +298,7 @@ class View:
             title = f"{rule * 2} {waits_for(step.asked)} "
             lines = self._asked(step, step.asked)[: room - 1]
         elif not lines and step:
-            lines = ["  it has not started" if not step.attempts else "  no output"]
+            lines = [f"  {_without_log(step)}"]
         return [self._paint(title + rule * max(0, columns - len(title)), "90"), *lines]
 
     def _asked(self, step: StepState, opened: GateOpened) -> list[str]:
@@ -286,10 +322,18 @@ class View:
             return self._paint(sized(f"{ask.text} {ask.typed}{cursor}", columns), "1")
         if choice.message:
             return self._paint(choice.message, "1")
-        about = [] if choice.kind == "all" else [f"shown: {choice.kind}"]
+        about = [] if choice.tree.shape == "list" else [f"tree of {choice.tree.shape}"]
+        about += [] if choice.kind == "all" else [f"shown: {choice.kind}"]
         about += [f"search: {line(choice.search)}"] if choice.search else []
         count = f"{len(self.names())} steps" if about else ""
         keys = (
             "q quit  ? keys  enter log  f filter  / search  a approve  r reject  p pause  c cancel  t retry"
         )
         return self._paint("  ".join(filter(None, [", ".join(about), count, keys])), "90")
+
+
+def _without_log(step: StepState) -> str:
+    """Return why a step has no lines of a log."""
+    if step.step.kind == "group":
+        return "a group: its instances have the logs"
+    return "no output" if step.attempts else "it has not started"

@@ -9,7 +9,7 @@ import sys
 from planrun.app.following import Followed
 from planrun.cliutil.printing import speaks_unicode
 from planrun.live.asking import Keys, Question, Started
-from planrun.live.rows import FILTERS, Steps
+from planrun.live.rows import Steps
 from planrun.live.terminal import Ended, FullScreen
 from planrun.live.view import Choice, Line, View
 from planrun.reports.ci import Look, coloured
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TURN = 0.25  # seconds between two looks at the ledger, while no key is pressed
 SEARCH = "Search:"
+_FOLDING = ("left", "right", " ", "+", "-")
 
 
 def watch_on_screen(run: str) -> int:
@@ -85,21 +86,14 @@ class _Watching:
         choice.message = ""
         if key in self._moves:
             self._move(key)
-        elif key in ("enter", "l"):
-            choice.mode, choice.back = ("steps" if choice.mode == "log" else "log"), 0
-        elif key == "?":
-            choice.mode = "steps" if choice.mode == "help" else "help"
-        elif key == "f":
-            kinds = list(FILTERS)
-            choice.kind = kinds[(kinds.index(choice.kind) + 1) % len(kinds)]
         elif key == "/":
             self._line = Line(text=SEARCH, typed=choice.search)
-        elif key == "o":
-            choice.follows = True
-        elif key == "escape":
-            choice.mode, choice.kind, choice.search = "steps", "all", ""
+        elif key in _FOLDING and choice.tree.shape != "list":
+            self._fold(key)
         elif key in self._keys.table:
             self._ask(key)
+        else:
+            choice.press(key)
 
     def _move(self, key: str) -> None:
         choice = self._choice
@@ -114,6 +108,23 @@ class _Watching:
             at = self._moves[key](names, names.index(choice.step) if choice.step in names else 0)
             choice.step = names[max(0, min(at, len(names) - 1))]
             choice.follows, choice.back = False, 0
+
+    def _fold(self, key: str) -> None:
+        """Fold or unfold what is chosen; left goes on to what it stands below."""
+        choice, tree = self._choice, self._choice.tree
+        entry = next((each for each in self._view.entries() if each.step == choice.step), None)
+        if key == "+":
+            tree.folded.clear()
+        elif key == "-":
+            tree.fold_all()
+        elif entry is None:
+            return
+        elif entry.below and not entry.is_open and key in ("right", " "):
+            tree.folded.discard(entry.step)
+        elif entry.below and entry.is_open and key in ("left", " "):
+            tree.folded.add(entry.step)
+        elif key == "left" and (above := tree.parent(entry.step)):
+            choice.step, choice.follows = above, False
 
     def _ask(self, key: str) -> None:
         if self._followed.gone:

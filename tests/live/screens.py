@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KEYS = {
     "down": "\x1b[B",
     "up": "\x1b[A",
+    "left": "\x1b[D",
+    "right": "\x1b[C",
     "page down": "\x1b[6~",
     "end": "\x1b[F",
     "enter": "\r",

@@ -149,6 +149,59 @@ def test_a_thousand_steps_fit_every_width(going: Going, planrun: Command) -> Non
         assert not re.search(rb"\x1b\[[0-9;]*[1-9][0-9;]*m", watched.raw)  # no colour, whatever else
 
 
+GROUPS = """\
+version: 1
+name: groups
+steps:
+  - {id: build, run: echo built}
+  - id: test
+    depends_on: [build]
+    matrix: {os: [linux, mac], py: ["3.11", "3.12"]}
+    run: 'test "${{ matrix.os }} ${{ matrix.py }}" != "mac 3.12"'
+  - {id: lint, run: echo fine}
+  - {id: publish, depends_on: [lint, test], run: echo published}
+"""
+
+
+def test_a_tree_shows_groups_and_dependencies(going: Going, planrun: Command) -> None:
+    """Instances stand below their group, steps below what they wait for; folding, filter and search go together."""
+    (going.folder / "plan.yml").write_text(GROUPS)
+    assert planrun("run", "plan.yml", "--output", "quiet").returncode == 1
+
+    def tree(seen: Watched) -> list[str]:
+        rows = [row[4:].rstrip() for row in seen.rows[2:]]
+        end = next(number for number, row in enumerate(seen.rows[2:]) if row.startswith("──"))
+        return [re.sub(" *(completed|failed|blocked) .*", "", row) for row in rows[:end]]
+
+    members = [f"    test[os={os},py={py}]" for os in ("linux", "mac") for py in ("3.11", "3.12")]
+    with Watched(going.folder, size=(100, 24)) as watched:
+        watched.sees(lambda seen: "test[os=mac,py=3.12]" in seen.chosen)
+        watched.types("v")
+        watched.sees("tree of groups")
+        assert tree(watched) == ["  build", "▾ test", *members, "  lint", "  publish"]
+        assert "4/4, 1 failed" in watched.text
+        watched.types("left", "left")
+        watched.sees("▸ test")
+        assert tree(watched) == ["  build", "▸ test", "  lint", "  publish"]
+        watched.sees("a group: its instances have the logs")
+        watched.types("f", "f", "f")
+        watched.sees("shown: failed")
+        assert tree(watched) == ["▾ test", members[-1], "  publish"]
+        watched.types("escape", "/linux", "enter")
+        watched.sees("search: linux")
+        assert tree(watched) == ["▾ test", *members[:2]]
+        watched.types("escape", "right", "v")
+        watched.sees("tree of dependencies")
+        deeper = [f"  {name}" for name in members]
+        assert tree(watched) == ["▾ build", "  ▾ test", *deeper, "      publish", "  lint"]
+        watched.types("-")
+        watched.sees(lambda seen: tree(seen) == ["▸ build", "  lint"])
+        watched.types("+", "v")
+        watched.sees(lambda seen: "tree of" not in seen.text and "> ✓ build" in seen.text)
+        watched.types("q")
+        assert watched.ends() == 0
+
+
 def test_without_a_terminal_lines_are_printed(going: Going) -> None:
     """Each step that starts or ends is a line, and stderr says why; it ends with the run."""
     going.starts(SLOW)
