@@ -247,9 +247,6 @@ def _word(text: str) -> str:
     return line(quote(line(text)))
 
 
-MAX_NOTICES = 9  # GitHub shows ten of a step
-
-
 def rows(state: RunState) -> Iterator[str]:
     """Yield lines of plain text, clean: every open gate and how to answer it, then the answers."""
     opened = open_gates(state)
@@ -268,8 +265,8 @@ def rows(state: RunState) -> Iterator[str]:
 
 
 def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
-    """Yield line of the plan, title and message of an annotation for each open gate; of many the first ones."""
-    for opened in open_gates(state)[:MAX_NOTICES]:
+    """Yield line of the plan, title and message of an annotation for each open gate."""
+    for opened in open_gates(state):
         at = state.steps[opened.step].step.line if opened.step else 0
         text = f"{asked(opened)} {grounds(opened)}".rstrip()
         yield at, waits_for(opened), f"{text}\n{commands(state, opened)[0]}"

@@ -47,15 +47,19 @@ def _text(state: RunState) -> Iterator[str]:
 
 
 def _page(state: RunState) -> Iterator[str]:
-    failed = [row for row in rows_of(state) if not row["ok"]][:_SHOWN]
+    ran = list(rows_of(state))
+    failed = [row for row in ran if not row["ok"]]
+    if ran:
+        yield f"\n## Hooks\n\n{len(ran)} ran, {len(failed)} failed"
+        yield f"; the first {_SHOWN} are listed.\n" if len(failed) > _SHOWN else ".\n"
     if failed:
         rows = "".join(
             [
                 f"| {inline(row['step'])} | {row['when']} | {code(row['name'])} | {inline(row['message'])} |\n"
-                for row in failed
+                for row in failed[:_SHOWN]
             ]
         )
-        yield f"\n## Failed Hooks\n\n| Step | When | Hook | |\n| --- | --- | --- | --- |\n{rows}"
+        yield f"\n| Step | When | Hook | |\n| --- | --- | --- | --- |\n{rows}"
 
 
 def _tables(state: RunState) -> Iterator[Table]:

@@ -11,8 +11,9 @@ import termios
 from pathlib import Path
 
 import pyte
+import pytest
 
-from planrun.reports.annotations import MAX_PROBLEMS
+from planrun.reports.annotations import OF_STEP
 from planrun.reports.ci import Look, look_of, sections_of
 from planrun.reports.console import Console
 from planrun.reports.policies import NO_POLICY_IN_SHORT
@@ -144,8 +145,35 @@ def test_annotations_are_few(tmp_path: Path) -> None:
     story.end(1)
     rows = shown(story, Look(style="groups", output="group", sections=sections_of("github"))).splitlines()
     errors = [row for row in rows if row.startswith("::error ")]
-    assert len(errors) == MAX_PROBLEMS + 1
+    assert len(errors) == OF_STEP
     assert errors[-1] == "::error title=and 3 more failed::s9, s10, s11"
+
+
+def test_the_runs_of_a_job_share_its_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in one step of a job share its ten, those in all steps fifty; each counts what it leaves out in one more."""
+    job = {"GITHUB_ACTIONS": "true", "GITHUB_RUN_ID": "7", "GITHUB_JOB": "test", "RUNNER_TEMP": str(tmp_path)}
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    names = [f"s{number}" for number in range(6)]
+
+    def errors(action: str) -> list[str]:
+        monkeypatch.setenv("GITHUB_ACTION", action)
+        folder = tmp_path / os.urandom(4).hex()
+        folder.mkdir()
+        story = Story(folder, *(step(name, line=7) for name in names))
+        for name in names:
+            story.run(name, "failed")
+        story.end(1)
+        rows = shown(story, Look(style="groups", output="group", sections=sections_of("github"))).splitlines()
+        return [row.partition("::")[2].partition("::")[0] for row in rows if row.startswith("::error ")]
+
+    counts = [len(errors(action)) for action in ("one", "one", *map(str, range(7)))]
+    # Nine and a sentence in the first step, five times six in others: forty. From then on only the sentences.
+    assert counts == [6, 4, 6, 6, 6, 6, 6, 1, 1]
+    monkeypatch.setenv("GITHUB_JOB", "other")
+    assert len(errors("one")) == 6
+    monkeypatch.setenv("RUNNER_TEMP", "/nowhere")
+    assert len(errors("one")) == 6
 
 
 def test_steps_cannot_speak_for_planrun(tmp_path: Path) -> None:
