@@ -620,6 +620,7 @@ class Session:
             masks=self.masks,
             locks=self._locks(steps, plan),
             cache=self._cache(steps, plan),
+            why_interrupted=_why_cancelled if "PLANRUN_WATCHED" in os.environ else None,
         )
 
     def _locks(self, steps: Steps, plan: Plan) -> HostLocks | None:
@@ -667,3 +668,12 @@ class Session:
         self.admission.keep(steps.place.rundir)
         approve_or_ask(state, gates, selected, record, opening["at"])
         return gates
+
+
+def _why_cancelled() -> str:
+    """Return why the watch that started this run interrupts it; empty where a person does."""
+    try:
+        with open(os.environ["PLANRUN_WATCHED"], encoding="utf-8", errors="replace") as file:
+            return file.read(500)
+    except OSError:
+        return ""

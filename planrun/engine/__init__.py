@@ -50,6 +50,7 @@ class Dependencies(Record):
     cache: Cache | None = None  # None: no step is cached
     # Returns the steps to repeat in another round, each with the reason; None: the run has no rounds.
     again: Callable[[RunState], Mapping[str, str]] | None = None
+    why_interrupted: Callable[[], str] | None = None  # why a signal came, where that is known
     # Takes the steps that are due out of the timers; None: `scheduler.due`.
     due: Callable[[list[tuple[float, str]], float], list[str]] | None = None
 

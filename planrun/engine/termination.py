@@ -31,7 +31,9 @@ def interrupt(run: RunContext, signum: int) -> None:
         run.cleanup_until = run.clock.monotonic()
         return
     run.cleanup_until = run.clock.monotonic() + CANCEL_BUDGET
-    run.emit(ev.RunEnding(at=run.clock.stamp(), why="cancel", signal=signum))
+    why = run.dependencies.why_interrupted
+    message = {"message": text} if why and (text := why()) else {}
+    run.emit(ev.RunEnding(at=run.clock.stamp(), why="cancel", signal=signum, **message))
     if run.section == "steps":
         executor.signal_all(signum)
     if run.section != "finally":

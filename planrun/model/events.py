@@ -440,7 +440,7 @@ class RunEnding(Record):
     why: str
     signal: int = 0
     step: str = ""  # whose failure aborted it
-    message: str = ""  # which record or log could not be written, and why
+    message: str = ""  # which record or log could not be written, and why; why a signal came
 
 
 class RunEnded(Record):

@@ -322,6 +322,11 @@ class Player:
         step = self._state.steps[ended.step]
         return chance_of(step.step.retries, len(step.tries), ended.delay)
 
+    def why_interrupted(self) -> str:
+        """Return why the signal came that cancels the run now."""
+        ending = self._recorded.next
+        return ending.message if isinstance(ending, ev.RunEnding) else ""
+
     # The cache.
 
     def find(self, step: Step, _state: RunState) -> dict[str, Any] | None:

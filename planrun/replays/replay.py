@@ -146,6 +146,7 @@ def _loop(state: RunState, player: Player, locks: RecordedLocks, options: Option
         locks=locks,
         cache=player,
         due=player.due,
+        why_interrupted=player.why_interrupted,
         again=player.again if state.plan.resume else None,
     )
     if "policy" not in state.options:

@@ -455,6 +455,7 @@ class Console:
                 from planrun.reports.grouped import Grouped
 
                 self._output = Grouped(self._put, self._flush, look=self.look, aside=self._ready, run=run)
+                self._output.apart = not self._screen.together
             else:
                 from planrun.reports.output import Output
 

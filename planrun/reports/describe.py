@@ -42,7 +42,10 @@ def levels(plan: Plan) -> list[list[str]]:
 
 
 def longest_path(plan: Plan) -> tuple[list[str], float]:
-    """Return the path through `steps` that may take longest and its seconds, if every timeout is used up."""
+    """Return the path through `steps` that may take longest and its seconds, if every timeout is used up.
+
+    A group is not named: its instance is.
+    """
     before = graph.waits(plan.main())
     rest = graph.weights(before, {step.id: worst(step) for step in plan.main()})
     after = graph.reverse(before)
@@ -51,7 +54,8 @@ def longest_path(plan: Plan) -> tuple[list[str], float]:
     while choices:
         path.append(max(choices, key=rest.__getitem__))
         choices = after[path[-1]]
-    return path, rest[path[0]] if path else 0.0
+    groups = {step.id for step in plan.steps if step.kind == "group" and step.grouping.members}
+    return [name for name in path if name not in groups], rest[path[0]] if path else 0.0
 
 
 def worst(step: Step) -> float:

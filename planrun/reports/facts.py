@@ -247,6 +247,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     if event.why == "budget":
         return f"pausing: the budget for models is used up: {line(event.message)}".removesuffix(": ")
     if event.why == "cancel":
+        if event.message:
+            return f"cancelled: {line(event.message)}"
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
         return f"cancelled by {signal}" if signal else "cancelled"
     if event.why == "records":

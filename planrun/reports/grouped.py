@@ -42,6 +42,7 @@ class Grouped(Output):
     """Follows the log of a step that runs alone, and copies the others when their steps end.
 
     `aside`: services that are ready, which are not counted. `run`: the id of the run, for what shows the whole output.
+    `apart`: lines of planrun go elsewhere, so the output has the names of steps itself.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Grouped(Output):
         self._sections: Sections | Indented = look.sections or Indented()
         self._follows = look.sections is not None
         self._aside = aside
+        self.apart = False
         self._owner: Attempt | None = None  # whose section is written while it runs
         self._open: Attempt | None = None  # whose section is open
         self._titled: set[Attempt] = set()  # those that have had a section
@@ -132,6 +134,8 @@ class Grouped(Output):
             title = f"{attempt.title.removesuffix(chr(10))}{again}"
             self._put(self._sections.begin(title, live=attempt is self._owner))
             self._open = attempt
+            if self.apart:
+                self._put(f"{attempt.label}{again}:\n".encode())
         if indent := self._sections.indent:
             block = indent + block[:-1].replace(b"\n", b"\n" + indent) + b"\n"
         self._put(block)

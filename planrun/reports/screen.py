@@ -53,6 +53,7 @@ class Screen:
         self.can_erase = True
         self.keeps_waiting: Callable[[], bool] = _always
         self._grace = _GRACE
+        self._left_out: dict[int, int] = {}  # bytes that nobody took, by descriptor
         self._descriptors: dict[int, int] = {}  # those of the streams, and those that writes do not block on
 
     @property
@@ -180,16 +181,22 @@ class Screen:
             self._stop(stream)
 
     def _write(self, fd: int, data: bytes) -> None:
-        rest = memoryview(data)
+        """Write all of it; of an interrupted run what is taken in time, and how much was not."""
+        missing = self._left_out.get(fd, 0)
+        rest = memoryview(
+            b"\n... %d bytes left out: no one read them\n%b" % (missing, data) if missing else data
+        )
         idle = 0.0
         while rest:
             try:
                 rest = rest[os.write(fd, rest) :]
+                self._left_out.pop(fd, None)
                 idle = 0.0
             except BlockingIOError:
                 is_ending = not self.keeps_waiting()
                 if is_ending and (idle >= _IDLE or self._grace <= 0):
                     self._grace = 0
+                    self._left_out[fd] = self._left_out.get(fd, 0) + min(len(rest), len(data))
                     return
                 import select  # loaded already where a run waits for processes
 

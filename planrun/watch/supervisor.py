@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from planrun.cliutil import write_stderr
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from planrun.watch.subject import Subject
 
 WATCHED = "PLANRUN_WATCHED"
-"""Set for the runs of a watch, which have its command line; steps do not inherit it."""
+"""Set for the runs of a watch, which have its command line; steps do not inherit it.
+
+It names a file that says why the watch interrupts a run, and that is there only then.
+"""
 _QUIET = 0.2  # seconds without a change, after which a run starts
 _LONGEST = 5.0  # seconds that changes may go on until it starts anyway
 _TURN = 0.1  # seconds between two looks at the child and the signals
@@ -69,9 +73,15 @@ class _Watch:
         self._is_over = False  # Ctrl-C, while it waited
         self._runs = 0
         self._was_cancelled = False  # the last run, by a change
+        self._why = ""  # the file that WATCHED names
 
     def run(self) -> int:
         """Watch until a signal ends it."""
+        with tempfile.TemporaryDirectory(prefix="planrun-") as folder:  # of mode 0700
+            self._why = os.path.join(folder, "why")
+            return self._run()
+
+    def _run(self) -> int:
         self._heed()
         changed: tuple[str, ...] = ()
         while not (self._ended_by or self._is_over):
@@ -111,7 +121,9 @@ class _Watch:
         self._was_cancelled = False
         self._habits.begin()
         began = time.monotonic()
-        child = self._child = subprocess.Popen([*_PLANRUN, *self._words], env={**os.environ, WATCHED: "1"})
+        child = self._child = subprocess.Popen(
+            [*_PLANRUN, *self._words], env={**os.environ, WATCHED: self._why}
+        )
         if self._ended_by:  # the signal came while the child was started
             child.send_signal(self._ended_by)
         changed: tuple[str, ...] = ()
@@ -122,11 +134,14 @@ class _Watch:
         if changed and not is_over:
             changed = self._settle(changed, lambda: self._of_others(began))
             if child.poll() is None:
+                self._say_why(f"{_named(changed)} changed")
                 child.send_signal(signal.SIGINT)
                 self._was_cancelled = True
         while not self._wait(child, _END):
             continue
         self._child = None
+        if self._was_cancelled:
+            os.unlink(self._why)
         self._of_others(began)
         for path in self._habits.news():
             _tell(
@@ -136,6 +151,10 @@ class _Watch:
             self._ended_by = self._ended_by or signal.SIGINT
         self._interrupts = 0
         return changed
+
+    def _say_why(self, text: str) -> None:
+        with open(self._why, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
 
     def _of_others(self, began: float) -> tuple[str, ...]:
         """Return what was changed since the last look, but not by the run that began then.

@@ -433,10 +433,10 @@ steps:
 
 
 def test_groups_without_sections_are_indented(tmp_path: Path) -> None:
-    """--output group and its earlier name show all that a step printed, below its line."""
+    """--output group and its earlier name show all that a step printed, below its id on a stdout apart."""
     for words in (["--output", "group"], ["--logs", "all"]):
         done = ran(tmp_path, "version: 1\nsteps: [{id: a, run: seq 30}]\n", *words)
-        assert done.stdout == "".join([f"  | {number}\n" for number in range(1, 31)])
+        assert done.stdout == "".join(["a:\n", *[f"  | {number}\n" for number in range(1, 31)]])
         assert "\n✓ a (" in done.stderr
 
 

@@ -162,6 +162,14 @@ def test_json_holds_what_the_table_does_not(say: Callable[..., Said], plan: str)
     assert document["longest_path"] == {"steps": ["test", "pack", "ship"], "timeouts_s": 210.011}
 
 
+def test_the_longest_path_names_instances(say: Callable[..., Said], tmp_path: Path) -> None:
+    """A group whose instances are known is not named beside them."""
+    (tmp_path / "plan.yml").write_text(
+        "version: 1\nsteps:\n  - {id: a, matrix: {n: [1, 2]}, run: echo}\n  - {id: b, depends_on: [a], run: echo}\n"
+    )
+    assert "Longest path: a[n=1] > b (at most" in say("show", "plan.yml").out
+
+
 def test_interpolations_are_shown_as_written(say: Callable[..., Said], tmp_path: Path) -> None:
     """A script with interpolations is shown as it stands in the file."""
     (tmp_path / "plan.yml").write_text(

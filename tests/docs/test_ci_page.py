@@ -9,7 +9,7 @@ import yaml
 
 from planrun.engine.termination import CANCEL_BUDGET
 from planrun.executors.local import ExecutorOptions
-from planrun.reports.annotations import MAX_PROBLEMS
+from planrun.reports.annotations import COUNTING, OF_JOB, OF_STEP
 from tests.docs.pages import ROOT, keys_of, text_of
 
 PAGE = "ci.md"
@@ -55,8 +55,8 @@ def test_times_are_those_of_the_code() -> None:
     text = text_of(PAGE)
     assert f"after {ExecutorOptions.grace:g} seconds" in text
     assert f"remains of {CANCEL_BUDGET:g} seconds" in text
-    assert MAX_PROBLEMS == 9
-    assert "after nine the next one counts the others" in text
+    assert (OF_STEP, OF_JOB, COUNTING) == (10, 50, 10)
+    assert "after nine of a\nkind the next one counts the others, and all runs of a job together take forty" in text
 
 
 def test_no_workflow_runs_strangers_with_secrets() -> None:

@@ -141,6 +141,23 @@ def test_a_resumed_step_shows_its_new_time(tmp_path: Path) -> None:
     assert "✓ a (2.0s)" in shown(story, Look()).splitlines()
 
 
+def test_what_an_interrupted_run_could_not_write_is_counted() -> None:
+    """A reader that comes back after it took nothing for too long reads how many bytes are missing."""
+    reads, writes = os.pipe()
+    clock = iter(range(1000))
+    with open(writes, "w", encoding="utf-8") as out, open(reads, "rb", buffering=0) as reader:
+        screen = Screen(out, now=lambda: float(next(clock)))
+        screen.keeps_waiting = lambda: False
+        screen.write("x\n" * (1 << 17))
+        missing = (1 << 18) - len(reader.read(1 << 20))
+        screen.write("lost\n" * (1 << 17))
+        first, said, rest = reader.read(1 << 20).split(b"\n", 2)
+        assert (first, said) == (b"", b"... %d bytes left out: no one read them" % missing)
+        missing = 5 * (1 << 17) - len(rest)
+        screen.write("end\n")
+        assert reader.read(1 << 20) == b"\n... %d bytes left out: no one read them\nend\n" % missing
+
+
 def test_a_reader_that_does_not_read(tmp_path: Path) -> None:
     """A closed pipe makes the console silent, not the run fail; at its end nothing complains."""
     reader, writer = os.pipe()
