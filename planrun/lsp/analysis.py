@@ -8,7 +8,7 @@ from functools import cached_property
 
 from planrun.approval.preview import digest_preview
 from planrun.errors import InvalidPlan, PlanrunError
-from planrun.lsp.names import Name, names_in
+from planrun.lsp.names import Name, names_in, passed_in
 from planrun.lsp.text import Text
 from planrun.lsp.tree import Tree
 from planrun.plan.compile.compile import compile_plan
@@ -77,6 +77,12 @@ class Analysis:
     def names(self) -> list[Name]:
         """Where steps and parameters are named."""
         return names_in(self.root, self.text) if self.root is not None else []
+
+    @cached_property
+    def passed(self) -> list[tuple[str, Name]]:
+        """The parameters that are passed to other plans, each with the path of its file."""
+        found = passed_in(self.root, self.text) if self.root is not None else []
+        return [(self.beside(file), name) for file, name in found]
 
     @property
     def is_template(self) -> bool:

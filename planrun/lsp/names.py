@@ -56,6 +56,17 @@ def names_in(root: Node, text: Text) -> list[Name]:
     return [places[place] for place in sorted(places)]
 
 
+def passed_in(root: Node, text: Text) -> list[tuple[str, Name]]:
+    """Return the parameters that steps pass to other plans, each with the file that `uses` names."""
+    found: list[tuple[str, Name]] = []
+    for raw in Outline(root, "", b"").steps:
+        used, given = scalar(raw.keys.get("uses")), raw.keys.get("with")
+        if used is not None and given is not None and given.kind == MAPPING:
+            for name, key in given.keys.items():
+                found += [(used.value, each) for each in _written(key, "param", name, text)]
+    return found
+
+
 def _params(root: Node, text: Text) -> Iterator[Name]:
     params = root.get("params")
     if params is not None and params.kind == MAPPING:

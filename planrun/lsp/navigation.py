@@ -11,6 +11,7 @@ from planrun.errors import InvalidInput
 from planrun.lsp.analysis import Analysis, from_disk
 from planrun.lsp.names import at_place
 from planrun.lsp.uris import uri_of
+from planrun.lsp.workspace import plans_with
 from planrun.plan.readers import SHIPPED
 
 TYPE_CHECKING = False
@@ -26,27 +27,52 @@ _TEMPLATES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 
 
 class Files:
-    """A document, and the files that make one plan with it: those that it extends, and open ones that extend it."""
+    """A document, and the files that make one plan with it: those that it extends, and those that extend one of them.
 
-    def __init__(self, here: Analysis, opened: Sequence[Analysis]) -> None:
+    Of the last kind, those that are open are known, and those in `folder`, if one is given.
+    """
+
+    def __init__(self, here: Analysis, opened: Sequence[Analysis], *, folder: str = "") -> None:
         known = {each.path: each for each in opened}
-        self.all = [here]
+        self._others = [each for each in opened if each is not here]
+        self._users: list[Analysis] = []  # plans that may use one of them
+        self._own = [here]
         for path in here.bases:
             found = known.get(path) or from_disk(path, here.text.encoding)
             if found is not None:
-                self.all.append(found)
-        self.all += [
-            each
-            for each in opened
-            if here.path in each.bases and each.path not in {one.path for one in self.all}
-        ]
+                self._own.append(found)
+        if folder:
+            names = frozenset([*known, *[each.path for each in self._own]])
+            self._others += plans_with("extends", folder, here.text.encoding, names)
+            self._users = [*plans_with("uses", folder, here.text.encoding, names), *opened]
+
+    def of(self, wanted: Name) -> list[Analysis]:
+        """Return the files in which a name means the same: where it is defined first, and all that extend that."""
+        defining = [place for place, each in enumerate(self._own) if _defines(each, wanted)]
+        own = self._own[: defining[-1] + 1] if defining else self._own
+        first = own[-1].path
+        paths = {each.path for each in own}
+        return [*own, *[each for each in self._others if first in each.bases and each.path not in paths]]
 
     def named(self, wanted: Name) -> Iterator[tuple[Analysis, Name]]:
         """Yield each place of a name, with the file that it is in."""
-        for analysis in self.all:
+        for analysis in self.of(wanted):
             for name in analysis.names:
                 if (name.what, name.name) == (wanted.what, wanted.name):
                     yield analysis, name
+
+    def passing(self, wanted: Name) -> Iterator[tuple[Analysis, Name]]:
+        """Yield each place where another plan that was searched for passes a parameter."""
+        paths = {each.path for each in self.of(wanted)} if wanted.what == "param" else set()
+        for analysis in self._users if paths else ():
+            for path, name in analysis.passed:
+                if path in paths and name.name == wanted.name:
+                    yield analysis, name
+
+
+def _defines(analysis: Analysis, wanted: Name) -> bool:
+    about = (wanted.what, wanted.name)
+    return any(name.is_definition and (name.what, name.name) == about for name in analysis.names)
 
 
 def definition(here: Analysis, files: Files, line: int, col: int) -> list[types.Location]:
@@ -89,7 +115,7 @@ def renamed(here: Analysis, files: Files, place: tuple[int, int], new: str) -> t
         raise InvalidInput("only steps and parameters can be renamed, and there is none here")
     _check(wanted, new, files)
     changes: dict[str, list[types.TextEdit]] = {}
-    for analysis, name in files.named(wanted):
+    for analysis, name in (*files.named(wanted), *files.passing(wanted)):
         changes.setdefault(uri_of(analysis.path), []).append(_edit(analysis, name, new))
     return types.WorkspaceEdit(changes=changes)
 
@@ -98,7 +124,7 @@ def _check(wanted: Name, new: str, files: Files) -> None:
     form, noun = (_STEP, "step") if wanted.what == "step" else (_PARAM, "parameter")
     if not form.fullmatch(new):
         raise InvalidInput(f'"{new}" cannot be the name of a {noun}: letters, digits and _ are allowed')
-    for analysis in files.all:
+    for analysis in files.of(wanted):
         for name in analysis.names:
             taken = name.what == wanted.what and name.is_definition and name.name != wanted.name
             if taken and name.name.casefold() == new.casefold():

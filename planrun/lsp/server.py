@@ -126,9 +126,10 @@ class PlanServer(LanguageServer):
         analysis = self.open.get(uri)
         return analysis if analysis is not None and is_plan(analysis.path, analysis.text.whole) else None
 
-    def files(self, analysis: Analysis) -> navigation.Files:
-        """Return the files that make one plan with a document."""
-        return navigation.Files(analysis, list(self.open.values()))
+    def files(self, analysis: Analysis, *, everywhere: bool = False) -> navigation.Files:
+        """Return the files that make one plan with a document; `everywhere`: closed files of the folder, too."""
+        root = self.workspace.root_path or os.getcwd()
+        return navigation.Files(analysis, list(self.open.values()), folder=root if everywhere else "")
 
 
 def _whole(message: str) -> types.Diagnostic:
@@ -219,7 +220,8 @@ def _references(ls: PlanServer, params: types.ReferenceParams) -> list[types.Loc
     if found is None:
         return []
     declared = params.context.include_declaration
-    return navigation.references(found[0], ls.files(found[0]), found[1], declared=declared)
+    files = ls.files(found[0], everywhere=True)
+    return navigation.references(found[0], files, found[1], declared=declared)
 
 
 def _prepare_rename(ls: PlanServer, params: types.PrepareRenameParams) -> types.Range | None:
@@ -233,7 +235,7 @@ def _rename(ls: PlanServer, params: types.RenameParams) -> types.WorkspaceEdit |
     if found is None:
         return None
     try:
-        return navigation.renamed(found[0], ls.files(found[0]), found[1], params.new_name)
+        return navigation.renamed(found[0], ls.files(found[0], everywhere=True), found[1], params.new_name)
     except InvalidInput as error:
         raise JsonRpcInvalidParams(str(error)) from None
 

@@ -56,7 +56,10 @@ def test_times_are_those_of_the_code() -> None:
     assert f"after {ExecutorOptions.grace:g} seconds" in text
     assert f"remains of {CANCEL_BUDGET:g} seconds" in text
     assert (OF_STEP, OF_JOB, COUNTING) == (10, 50, 10)
-    assert "after nine of a\nkind the next one counts the others, and all runs of a job together take forty" in text
+    assert (
+        "after nine of a\nkind the next one counts the others, and all runs of a job together take forty"
+        in text
+    )
 
 
 def test_no_workflow_runs_strangers_with_secrets() -> None:

@@ -261,6 +261,32 @@ def test_rename_reaches_the_plan_that_is_extended(whole: Editor) -> None:
     assert set(back["changes"]) == {whole.uri("base.plan.yml"), whole.uri("own.plan.yml")}
 
 
+def test_rename_reaches_plans_that_are_not_open(whole: Editor) -> None:
+    """Closed plans of the folder that extend or use the plan change, too; others with the same names do not."""
+    files = {
+        "first.plan.yml": "version: 1\nparams: {who: {type: string}}\nsteps:\n  - {id: lint, run: exit 0}\n",
+        "far/own.yml": "version: 1\nextends: ../first.plan.yml\nsteps:\n  - {id: a, depends_on: [lint], run: exit 0}\n",
+        "far/top.yml": "version: 1\nextends: own.yml\nsteps:\n  - {id: b, depends_on: [lint, a], run: exit 0}\n",
+        "using.yml": "version: 1\nsteps:\n  - {id: lint, uses: first.plan.yml, with: {who: me}}\n",
+        "other.yml": "version: 1\nsteps:\n  - {id: lint, run: exit 0}\n",
+        "node_modules/x.yml": "version: 1\nextends: ../first.plan.yml\nsteps: [{id: c, depends_on: [lint], run: y}]\n",
+    }
+    for name, text in files.items():
+        (whole.folder / name).parent.mkdir(exist_ok=True)
+        (whole.folder / name).write_text(text, "utf-8")
+    whole.open("first.plan.yml", files["first.plan.yml"])
+    place = whole.at("first.plan.yml", "lint,", 1)
+    edit = whole.ask("textDocument/rename", {**place, "newName": "check"})
+    reached = ("first.plan.yml", "far/own.yml", "far/top.yml")
+    assert whole.applied(edit["changes"]) == {name: files[name].replace("lint", "check") for name in reached}
+    asked = {**place, "context": {"includeDeclaration": True}}
+    assert {each["uri"] for each in whole.ask("textDocument/references", asked)} == set(edit["changes"])
+    place = whole.at("first.plan.yml", "who:", 1)
+    edit = whole.ask("textDocument/rename", {**place, "newName": "whom"})
+    reached = ("first.plan.yml", "using.yml")
+    assert whole.applied(edit["changes"]) == {name: files[name].replace("who", "whom") for name in reached}
+
+
 def test_a_problem_of_another_file_leads_there(whole: Editor) -> None:
     """A mistake in a plan that is used is shown at `uses`, with the place of the mistake in the other file."""
     (whole.folder / "used.yml").write_text(
