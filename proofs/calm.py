@@ -160,7 +160,7 @@ _ELEMENTS = frozenset(
     {"html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "p", "span", "ul"}
     | {"li", "main", "section", "article", "pre", "code", "dl", "dt", "dd", "b", "small", "fieldset"}
     | {"legend", "label", "input", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "svg"}
-    | {"g", "path", "rect", "text", "title", "details", "summary", "footer"}
+    | {"g", "path", "rect", "text", "title", "details", "summary", "footer", "wbr"}
 )
 _ATTRIBUTES = frozenset(
     {"aria-hidden", "aria-label", "aria-labelledby", "charset", "checked", "class", "content", "d", "fill"}

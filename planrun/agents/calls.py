@@ -317,7 +317,7 @@ def _files(call: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 def _brief(call: dict[str, Any]) -> str:
     """Return the argument of a call that says most, in one line."""
     given = call["input"]
-    for name in ("command", "path", "pattern", "name", "question", "message"):
+    for name in ("command", "path", "pattern", "name", "question", "message", "url"):
         if isinstance(given.get(name), str):
             text = " ".join(given[name].split())
             return text if len(text) <= 120 else f"{text[:119]}…"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planrun.model.agents import AgentState, ToolState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.tables import Table
 
 STATS = (
     "prompt_tokens",
@@ -24,6 +25,7 @@ STATS = (
     "duration_seconds",
 )
 _MOST = 200  # calls of one agent on a page
+_CALLS = 500  # of all agents in the HTML report
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "usd")
 
 
@@ -218,6 +220,59 @@ def text_rows(state: RunState) -> Iterator[str]:
         )
 
 
+def tables(state: RunState) -> Iterator[Table]:
+    """Yield the agents, and their calls of tools, as tables of the HTML report."""
+    from planrun.reports.tables import Table, columns  # only the HTML report needs it
+
+    agents, calls = [], []
+    for agent in state.agents.values():
+        started, stats, patch = agent.started, agent.stats(), patch_of(agent.started, state)
+        proposed = proposed_of(started, state)
+        used = int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0))
+        agents.append(
+            (
+                line(started.agent),
+                line(started.agent_type + (f", {started.mode}" if started.mode else "")),
+                line(agent.status(state)),
+                str(agent.turns),
+                str(used),
+                line(_patch_text(patch)) if patch else f"plan {proposed['sha256'][:12]}" if proposed else "",
+                line(agent.ended.summary, 1000) if agent.ended else "",
+            )
+        )
+        for tool in agent.tools:
+            said = line(tool.returned.message, 200) if tool.returned else ""
+            about = (line(_brief(tool), 300), line(tool.status), line(tool.called.rule), said)
+            calls.append((line(started.agent), line(tool.called.name), *about))
+    yield Table(
+        heading="Agents",
+        caption="Agents, how they ended, and what they say",
+        columns=columns(
+            *(
+                ("Agent", "code"),
+                ("Type", "text"),
+                ("Status", "text"),
+                ("Turns", "number"),
+                ("Tokens", "number"),
+            ),
+            *(("Result", "text"), ("Summary", "text")),
+        ),
+        rows=tuple(agents),
+    )
+    if calls:
+        more = len(calls) - _CALLS
+        yield Table(
+            heading="Calls of tools",
+            caption="What agents did, in their order",
+            columns=columns(
+                *(("Agent", "code"), ("Tool", "code"), ("Argument", "code"), ("Status", "text")),
+                *(("Rule", "code"), ("Message", "text")),
+            ),
+            rows=tuple(calls[:_CALLS]),
+            note=f"{more} more are in ledger.json." if more > 0 else "",
+        )
+
+
 def closing(state: RunState) -> Iterator[str]:
     """Yield where patches are that are not in the workspace."""
     run = state.started.run if state.started else ""
@@ -235,6 +290,7 @@ AGENTS: Part = {
     "event_line": event_line,
     "page_middle": page_sections,
     "text_rows": text_rows,
+    "tables": tables,
     "closing": closing,
     "fill_ledger": _fill_ledger,
 }

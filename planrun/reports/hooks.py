@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planrun.reports.tables import Table
 
 _SHOWN = 20  # failures that are listed
+_ROWS = 200  # of the table in the HTML report
 
 
 def rows_of(state: RunState) -> Iterator[dict[str, Any]]:
@@ -65,9 +66,10 @@ def _page(state: RunState) -> Iterator[str]:
 def _tables(state: RunState) -> Iterator[Table]:
     from planrun.reports.tables import Table, columns  # only the HTML report needs it
 
+    ran = sorted(rows_of(state), key=lambda row: bool(row["ok"]))  # those that failed come first
     rows = [
         (row["step"], row["when"], row["name"], seconds(row["duration"]), row["message"] or "ok")
-        for row in rows_of(state)
+        for row in ran[:_ROWS]
     ]
     if rows:
         yield Table(
@@ -77,6 +79,7 @@ def _tables(state: RunState) -> Iterator[Table]:
                 ("Step", "step"), ("When", "text"), ("Hook", "code"), ("Time", "number"), ("Result", "text")
             ),
             rows=tuple(rows),
+            note=f"{len(ran) - _ROWS} more are in ledger.json." if len(ran) > _ROWS else "",
         )
 
 

@@ -95,7 +95,8 @@ def head_of(inspected: Inspected) -> dict[str, Any]:
         "icon": facts.ICONS.get(status, facts.ICONS["cancelled"]),
         "title": line(state.plan.title or state.plan.name),
         "outcome": facts.outcome(state) if state.settled else status,
-        "duration": seconds(elapsed(inspected)),
+        "duration": seconds(elapsed(inspected))
+        + (html.SINCE_RESUMED if state.resumed and state.ended else ""),
         "ending": ending,
         "counts": [(name, count) for name, count in facts.counts(state) if count or name == "Total"],
     }

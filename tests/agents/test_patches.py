@@ -53,6 +53,12 @@ def test_a_patch_waits_for_its_approval_and_is_applied_then(planrun: Command) ->
     assert "a patch of calc.py (+1 -1), sha256" in done.stderr
     shown = planrun("show", "last", "fix", "--patch")
     assert "-    return a - b\n+    return a + b\n" in shown.stdout
+    page = planrun("report", "last", "--format", "html").stdout
+    assert (
+        page.count("-    return a - b\n+    return a + b") == 2
+    )  # where it is asked for, and at its attempt
+    assert "<td>add adds now" in page  # what the agent says of it
+    assert "<td><code>edit</code><td><code>calc.py</code><td>done" in page
     assert planrun("approve", "last", "fix").returncode == 0
     resumed = planrun("resume", "last")
     assert resumed.returncode == 0, resumed.stderr

@@ -13,6 +13,7 @@ from lxml import html
 from planrun.model import events as ev
 from planrun.model.plan import Reports
 from planrun.plan.kinds.command import Run
+from planrun.plan.load import load
 from planrun.reports.html.comparison import Baseline
 from planrun.reports.html.page import LARGE
 from planrun.reports.write import Source, render, rendered
@@ -280,6 +281,24 @@ def test_a_thousand_steps_fit(tmp_path: Path) -> None:
     assert len(data) - len(page.text_content().encode()) + len(style.encode()) < MARKUP
     assert "1000 steps and 1997 dependencies are too many to draw" in shown(section(page, "Graph"))
     assert list(calm.in_html(data, 1000, 0)) == []
+
+
+def test_a_large_group_is_one_box(tmp_path: Path) -> None:
+    """In the graph of a large run a group with many instances is one box, which counts them; lines lead to it."""
+    text = (
+        "version: 1\nsteps:\n  - {id: a, run: x}\n"
+        f"  - {{id: b, depends_on: [a], matrix: {{n: {[*range(70)]}}}, run: x}}\n"
+        "  - {id: c, depends_on: [b], matrix: {n: [1, 2]}, run: x}\n"
+    )
+    (tmp_path / "plan.yml").write_text(text)
+    story = Story(tmp_path, *load(str(tmp_path / "plan.yml"), cache=False).steps)
+    story.run("a")
+    story.run("b[n=7]", "failed")
+    graph = section(page_of(story), "Graph")
+    texts = [found.text for found in graph.findall(".//svg/g/g/text")]
+    assert texts == ["✓ a", "○ b (70, 1 failed)", "○ c[n=1]", "○ c[n=2]", "○ c (2)"]
+    assert len(graph.findall(".//svg/g/path")) == 5
+    assert "A group with many instances is one box." in shown(graph)
 
 
 def test_the_work_grows_with_the_steps(tmp_path: Path) -> None:

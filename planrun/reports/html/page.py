@@ -17,7 +17,7 @@ from planrun.reports.gates import choices, commands, open_gates, shown, until
 from planrun.reports.html.comparison import differences
 from planrun.reports.html.layout import MAX_NODES
 from planrun.reports.html.picture import Drawing, picture, shown_kinds
-from planrun.reports.html.steps import Pages, failures
+from planrun.reports.html.steps import Pages, failures, shown_patch
 from planrun.reports.html.timeline import LEAST_WIDTH, timeline
 from planrun.reports.parts import parts_of, rows_of
 from planrun.reports.policies import asked, decision, grounds, in_force, risk_totals, totals_line, waits_for
@@ -43,6 +43,7 @@ LARGE = MAX_NODES
 """Steps of a run above which the page leaves out what would make it too large for a browser."""
 FILTERED = 12
 """Steps from which on the list can be filtered."""
+SINCE_RESUMED = " since it was resumed"
 # Of a bar: place and height in its row of 20 pixels, and a colour that can be told from white and from black.
 BARS = {
     "wait": (9, 2, "#789"),
@@ -96,6 +97,7 @@ class Waiting(Record):
     values: tuple[str, ...]  # as `decide` takes them, in the order of the choices
     until: str
     commands: str
+    patch: str  # of an agent, that is to be applied
 
 
 class Served(Record):
@@ -194,7 +196,7 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "statuses": {step.step.id: (step.status, facts.details(step)) for step in listed},
         **_summary(state, parts, head),
         "failures": failures(state, rundir),
-        "waiting": [_waiting(state, gate) for gate in open_gates(state)],
+        "waiting": [_waiting(state, rundir, gate) for gate in open_gates(state)],
         "causes": [*causes.rows(state)] if state.settled else [],
         "baseline": baseline,
         "differences": _table_of_differences(state, baseline) if baseline and baseline.run else None,
@@ -272,6 +274,7 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
     rows += [("Ledger head", head)] if head else []
     warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
     objection = facts.objection(state)
+    since = SINCE_RESUMED if state.resumed and state.ended else ""
     return {
         "title": line(state.plan.title or state.plan.name),
         "goal": line(state.plan.goal, 500),
@@ -279,7 +282,7 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
         "icon": facts.ICONS.get(status, facts.ICONS["running"]),
         "outcome": facts.outcome(state),
         "ending": ending,
-        "duration": facts.seconds(facts.elapsed(state)),
+        "duration": facts.seconds(facts.elapsed(state)) + since,
         "counts": [(name, count) for name, count in facts.counts(state) if count or name == "Total"],
         "summary": [row for row in rows if row[1]],
         "warnings": ([objection] if objection else []) + warnings,
@@ -288,7 +291,8 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
     }
 
 
-def _waiting(state: RunState, opened: GateOpened) -> Waiting:
+def _waiting(state: RunState, rundir: str, opened: GateOpened) -> Waiting:
+    step = state.steps.get(opened.step)
     form = "yes" if opened.kind in ("approval", "ask") and opened.schema is None else "value"
     if opened.options:
         form = "choices" if opened.multi else "choice"
@@ -302,6 +306,7 @@ def _waiting(state: RunState, opened: GateOpened) -> Waiting:
         choices=tuple(choices(opened)),
         until=until(opened).removeprefix("until "),
         commands="\n".join(commands(state, opened)),
+        patch=shown_patch(rundir, step.patch if step else None),
     )
 
 

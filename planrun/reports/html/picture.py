@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from planrun.model import graph
-from planrun.model.groups import drawn
+from planrun.model.groups import chain, drawn
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.escape import line
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _CHARS = 20  # of an id in a box
 _CHAR, _BOX, _ROW, _GAP, _EDGE = 6.7, 26.0, 38.0, 44.0, 8.0  # pixels, of text of 11 pixels
+_MANY = 60  # steps from which on a group with more than so many instances is one box
+_INSTANCES = 8
 _SQUARE, _PER_ROW, _LAYERS = 12, 60, 100
 
 
@@ -54,6 +56,7 @@ class Drawing(Record):
     boxes: tuple[Box, ...]
     curves: tuple[Curve, ...]
     divider: float | None = None  # where the steps end and `finally` begins
+    groups: int = 0  # that are one box each
 
 
 class Layer(Record):
@@ -77,15 +80,21 @@ class Matrix(Record):
 
 def picture(state: RunState, path: Sequence[str]) -> Drawing | Matrix | None:
     """Return how the graph is drawn; None where no step depends on another. `path`: the critical path."""
-    edges = [edge for edge in drawn(state.plan.steps) if edge[0] in state.steps and edge[1] in state.steps]
+    boxes = _boxes(state)
+    edges = [
+        (boxes[on], boxes[name], kind)
+        for on, name, kind in drawn(state.plan.steps)
+        if on in boxes and name in boxes and boxes[on] != boxes[name]
+    ]
     if not edges:
         return None
-    waits: dict[str, list[str]] = {name: [] for name in state.steps}
+    waits: dict[str, list[str]] = {name: [] for name in boxes.values()}
     kinds: dict[tuple[str, str], str] = {}
     for on, name, kind in edges:
-        if on not in waits[name]:
+        if (on, name) not in kinds:
             waits[name].append(on)
             kinds[on, name] = kind
+    path = list(dict.fromkeys([boxes[name] for name in path if name in boxes]))
     pens = [
         _Pen(state, found, kinds, path)
         for section in ("steps", "finally")
@@ -93,7 +102,20 @@ def picture(state: RunState, path: Sequence[str]) -> Drawing | Matrix | None:
     ]
     if len(waits) > MAX_NODES or not pens or sum([len(pen.boxes) for pen in pens]) < len(waits):
         return _matrix(state, waits, len(kinds))
-    return _beside(pens)
+    groups = {box for name, box in boxes.items() if box != name}
+    return _beside(pens).but(groups=len(groups))
+
+
+def _boxes(state: RunState) -> dict[str, str]:
+    """Return for each step the one whose box it is in: in a large run that of its group, if this has many members."""
+    found = {name: name for name in state.steps}
+    if len(found) <= _MANY:
+        return found
+    for name in found:
+        for group in chain(state, name):
+            if group in state.steps and len(state.steps[group].step.grouping.members) > _INSTANCES:
+                found[name] = group
+    return found
 
 
 def _within(state: RunState, waits: dict[str, list[str]], section: str) -> dict[str, list[str]]:
@@ -124,7 +146,7 @@ class _Pen:
     ) -> None:
         self.found, self._kinds = found, kinds
         self._on_path = set(pairwise(path))
-        names = {name: _label(state.steps[name]) for name in found.places}
+        names = {name: _label(state, state.steps[name]) for name in found.places}
         self._widths = [0.0] * found.layers
         for name, point in found.places.items():
             self._widths[point.layer] = max(self._widths[point.layer], 16 + _CHAR * len(names[name]))
@@ -142,7 +164,7 @@ class _Pen:
                 width=self._widths[point.layer],
                 text=names[name],
                 status=state.steps[name].status,
-                title=_title(state.steps[name]),
+                title=_title(state, state.steps[name]),
                 critical=name in path,
             )
             for name, point in found.places.items()
@@ -161,14 +183,29 @@ class _Pen:
         )
 
 
-def _label(step: StepState) -> str:
-    """Return icon and id, short enough for a box."""
+def _label(state: RunState, step: StepState) -> str:
+    """Return icon and id, short enough for a box; of a group how many members it has, and how many failed."""
     name = facts.name(step)
     name = name if len(name) <= _CHARS else f"{name[: _CHARS - 9]}…{name[-8:]}"
-    return f"{facts.ICONS[step.status]} {name}"
+    counts = _counts(state, step)
+    total = sum(counts.values())
+    failed = f", {counts['failed']} failed" if "failed" in counts else ""
+    more = f" ({total}{failed})" if counts else ""
+    return f"{facts.ICONS[step.status]} {name}{more}"
 
 
-def _title(step: StepState) -> str:
+def _counts(state: RunState, step: StepState) -> dict[str, int]:
+    """Return the members of a group by status; empty for a step."""
+    found: dict[str, int] = {}
+    for name in step.step.grouping.members if step.step.kind == "group" else ():
+        status = state.steps[name].status
+        found[status] = found.get(status, 0) + 1
+    return found
+
+
+def _title(state: RunState, step: StepState) -> str:
+    if counts := _counts(state, step):
+        return f"{facts.name(step)}: {', '.join([f'{count} {status}' for status, count in counts.items()])}"
     about = f": {line(step.step.title)}" if step.step.title else ""
     return f"{facts.name(step)}{about} ({facts.details(step)})"
 

@@ -25,6 +25,7 @@ LOG_BYTES = 12 * 1024
 """Of the log of an attempt that failed or was cut short: head and tail."""
 PASSED_BYTES = 4 * 1024
 """Of the log of an attempt that completed."""
+PATCH_BYTES = 64 * 1024
 ALL_LOGS = 4 * 1024 * 1024
 CASES = 2000
 """Test cases that are listed on a page; failed ones come first."""
@@ -44,6 +45,7 @@ class Attempt(Record):
     log: str
     is_long: bool  # so that it is scrolled
     has_log: bool  # or may still get one
+    patch: str  # of an agent
 
 
 class Case(Record):
@@ -173,6 +175,7 @@ class Pages:
             rows=tuple(_known_of(attempt)),
             log=text,
             has_log=bool(log),
+            patch=shown_patch(self.rundir, ended.patch if ended else None),
             is_long=text.count("\n") > _LONG or len(text) > _LONG * 100,
         )
 
@@ -199,6 +202,12 @@ class Pages:
             cases=tuple([case for _, case in shown]),
             left_out=len(known) - len(shown),
         )
+
+
+def shown_patch(rundir: str, patch: Mapping[str, Any] | None) -> str:
+    """Return the patch of an agent, of a long one its beginning and end; it holds no secret, or it is not kept."""
+    path = str(patch["path"]) if patch else ""
+    return excerpt(rundir, path, PATCH_BYTES, whole=path).rstrip() if path else ""
 
 
 def _needs(state: RunState) -> Mapping[str, Sequence[str]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LEAST_CUT = 5.0  # seconds: shorter gaps are shown as they are
 _CUT_SHARE = 0.15  # of all work: a gap that is longer would squeeze the rest
 _CUT_WIDTH = 3.0  # per cent of the axis that stand for a gap
-LEAST_WIDTH = 0.3  # per cent: what is shorter would not be seen
+LEAST_WIDTH = 0.6  # per cent: what is shorter would not be seen
 _TICKS = 6
 _TICK_ROOM = 9.0  # per cent between two ticks, so that their texts do not touch
 _STEPS = (
