@@ -326,9 +326,7 @@ class View:
         about += [] if choice.kind == "all" else [f"shown: {choice.kind}"]
         about += [f"search: {line(choice.search)}"] if choice.search else []
         count = f"{len(self.names())} steps" if about else ""
-        keys = (
-            "q quit  ? keys  enter log  f filter  / search  a approve  r reject  p pause  c cancel  t retry"
-        )
+        keys = "q quit  ? keys  enter log  v tree  f filter  / search  a approve  r reject  p pause  c cancel  t retry"
         return self._paint("  ".join(filter(None, [", ".join(about), count, keys])), "90")
 
 

@@ -359,7 +359,7 @@ def _legend(times: Timeline, *, waits: bool) -> list[tuple[str, str]]:
         "bad": "failed",
         "again": "failed, then repeated",
         "cut": "cancelled or lost",
-        "live": "without an end",
+        "live": "running, or without an end",
     }
     used = {piece.what for found in times.lines.values() for piece in found.pieces}
     return [(what, name) for what, name in names.items() if what in used and (waits or what != "wait")]
