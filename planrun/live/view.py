@@ -312,8 +312,9 @@ class View:
             rows += ["", *plain(step.step.action.written()).split("\n")]
         return [f"  {row.expandtabs(8)}" for row in rows]
 
-    def _help(self, _columns: int, _room: int) -> list[str]:
-        return ["", *[f"  {text}" for text in HELP]]
+    def _help(self, _columns: int, room: int) -> list[str]:
+        rows = ["", *HELP]
+        return [f"  {text}" for text in rows if text or len(rows) <= room]
 
     def _last(self, ask: Line | None, columns: int) -> str:
         choice = self._choice
