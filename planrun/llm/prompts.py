@@ -8,6 +8,7 @@ from planrun.llm.fitting import Piece
 from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.llm.repository import parts
 from planrun.llm.untrusted import RULES, clean, data_block
+from planrun.model.agenttypes import MODES
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -59,9 +60,12 @@ Your task: write a whole plan that reaches the goal below in the project that th
   project's own commands for tests where there are any.
 - Use files, commands and tools that the project really has. Where a change needs thinking that no command can do, leave
   `run` empty and describe in `description` exactly what is to be done; do not invent a command for it.
+- mode: empty for a step with a script. For one without, what its work is for, so that people can give it to an agent:
+  MODES.
 - As few steps as the goal takes. Each can fail for one reason, and says so by its exit code.
 - In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
-GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK)
+_MODES = ", ".join([f"{mode.name} ({mode.planner})" for mode in MODES.values()])
+GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK.replace("MODES", _MODES))
 """The stable beginning of every such request."""
 MAX_GOAL = 24_000  # bytes
 

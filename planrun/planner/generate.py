@@ -12,13 +12,14 @@ from planrun.actions.environment import holds_credential
 from planrun.approval.policies import ceilings_of, layers_of, static_decision
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.drafts import Fault, estimated
+from planrun.llm.drafts import PLAN, Fault, estimated
 from planrun.llm.fitting import Piece
 from planrun.llm.fitting import told as cuts
 from planrun.llm.offline import classify, draft_of, fallback_of
 from planrun.llm.plantext import faults_of, plan_text, step_text
 from planrun.llm.prompts import EXAMPLES, GENERATE_SYSTEM, described, generate_prompt, project_memory
 from planrun.model import events as ev
+from planrun.model.agenttypes import MODES
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits
 from planrun.model.planning import Llm
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from planrun.approval.rules import Layers
     from planrun.llm.drafts import Draft
+    from planrun.model.agenttypes import AgentMode
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
 
@@ -88,8 +90,15 @@ def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
     plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
+    for step in draft.steps:
+        if step.mode and not step.run:
+            notes[step.id].append(_given_to_an_agent(MODES[step.mode]))
     text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
     return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
+
+
+def _given_to_an_agent(mode: AgentMode) -> str:
+    return f"mode {mode.name}, {mode.planner}; for an agent: `agent: {{mode: {mode.name}, prompt: ...}}`"
 
 
 def _unasked(draft: Draft) -> Iterator[Fault]:
@@ -311,6 +320,7 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
         system=GENERATE_SYSTEM,
         pieces=pieces,
         check=lambda draft: check(draft, frame),
+        form=PLAN,
     )
 
 
