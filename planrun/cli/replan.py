@@ -21,7 +21,7 @@ from planrun.cliutil.options import (
     parse,
 )
 from planrun.cliutil.printing import say_json
-from planrun.cliutil.searching import LIMITS, SEARCH
+from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data
 from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
@@ -67,6 +67,7 @@ REPLAN = (
     APPROVAL,
     SEARCH.but(help="Search another way through steps and parts of the plan, instead of asking a model."),
     *LIMITS,
+    CANDIDATES,
     *MODEL_OPTIONS,
     *[option for option in RUNNING if option is not OUTPUT],  # it has an --output of its own
 )

@@ -288,9 +288,7 @@ def _step(path: str, step: Any, form: Form) -> Iterator[Fault]:
         yield Fault(path=f"{path}.mode", rule="mode", message="not a mode", allowed=form.modes)
 
 
-def _keys(
-    path: str, data: Any, known: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> Iterator[Fault]:
+def _keys(path: str, data: Any, known: tuple[str, ...], optional: tuple[str, ...] = ()) -> Iterator[Fault]:
     if not isinstance(data, dict):
         yield Fault(path=path, rule="type", message="not a mapping")
         return

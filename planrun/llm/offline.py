@@ -179,10 +179,18 @@ FALLBACK = ("research", "design", "code")
 _ABSTRACT = {
     "design": ("Design the change", "Decide what changes where, and how that is checked", "design"),
     "code": ("Write the code", "Make the change as it was designed, in as few edits as it takes", "code"),
-    "plan": ("Plan the change", "Decide which files change, in what order, and how each change is checked", "design"),
+    "plan": (
+        "Plan the change",
+        "Decide which files change, in what order, and how each change is checked",
+        "design",
+    ),
     "execute": ("Make the change", "Do what the goal asks for, in as few changes as it takes", "code"),
     "fix": ("Fix it", "Find the cause, and change as little as removes it", "code"),
-    "write-tests": ("Write the tests", "Add tests that fail without what the goal asks for and pass with it", "test"),
+    "write-tests": (
+        "Write the tests",
+        "Add tests that fail without what the goal asks for and pass with it",
+        "test",
+    ),
 }
 # Words of a step's id or title by which it can be made concrete, and those by which it cannot be all the same.
 _CONCRETE = {

@@ -54,7 +54,10 @@ class AgentType(Record):
 
 
 class AgentMode(Record):
-    """A mode: what the work is for. `without`: tools that it takes away; `planner`: when a plan uses it; `icon`: one character."""
+    """A mode: what the work is for.
+
+    `without`: tools that it takes away; `planner`: when a plan uses it; `icon`: one character.
+    """
 
     name: str
     title: str

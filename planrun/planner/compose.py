@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import os
 
+from planrun.approval.policies import ceilings_of, layers_of
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.offline import classify
 from planrun.llm.plantext import entry_text, plan_text
+from planrun.llm.prompts import described, project_memory
 from planrun.llm.repository import commands
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
-from planrun.plan.keys.search import NOT_OF_PARTS, parts_of
+from planrun.plan.keys.search import NOT_OF_PARTS, is_fact, parts_of
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.file import read_source
+from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
 from planrun.planner.facts import Estimates, action_of, limits_of
-from planrun.planner.generate import POLICY, Generated, name_of
+from planrun.planner.generate import POLICY, Generated, Talk, cost_of, masker, name_of
+from planrun.planner.inspect import Bounds
+from planrun.planner.models import llm_of, why_no_model
 from planrun.planner.repository import read_repository
 from planrun.planner.trees import headline, record_of
 from planrun.records.history import path_of, read
 from planrun.records.rundir import HOME
 from planrun.search.find import find
 from planrun.search.space import Problem, waits
+from planrun.settings import ci_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.plan import Plan, Step
-    from planrun.planner.generate import Order
+    from planrun.planner.generate import OnProgress, Order
     from planrun.search.space import Action
     from planrun.search.tree import Found
 
@@ -46,51 +52,114 @@ _HEAD = ("params", "env", "env_file", "secrets", "defaults", "containers", "agen
 _FACTS = {"test": "tested", "lint": "linted", "build": "built"}
 """The facts that commands provide which the project's files name."""
 _MOST_FILES = 50
+_STEP = "_"
+"""The id of a step that stands in for a plan that is not yet there."""
 _NO_EDGES = ("depends_on", "recovers", "replaces")
 
 
 class Part(Record):
-    """A step that may be used: its text as data, its action, and the file that it is from."""
+    """A step that may be used: its text as data, its action, and where it is from.
+
+    `notes`: comments above it in the new plan; `is_offered`: a model wrote it, so nobody has reviewed it yet.
+    """
 
     keys: Mapping[str, Any]
     action: Action
     file: str
     head: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    is_offered: bool = False
 
 
-def compose(order: Order, files: Sequence[str]) -> Generated:
+def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Generated:
     """Return a plan for the facts that the goal names; raises InvalidInput for a fact that no part provides.
 
     `files`: plans whose steps may be used; (): those of the folder and of `plans/`.
     """
     parts = dict(_from_files(files or _plans_in_project(order.file), named=bool(files)))
     parts |= {name: part for name, part in _from_commands() if name not in parts}
+    plan = _settings_plan(order)
+    offer, talk = Offer(), _talk(order, plan, on_progress)
+    if talk is not None:
+        offer = _offered(order, plan, parts, talk)
+        parts |= _from_offer(offer)
     goal, start = _facts_in(order.goal, parts.values()), frozenset[str]()
     actions = tuple([part.action for part in parts.values()])
-    plan = _settings_plan(order)
     found = find(Problem(start, goal, actions), limits_of(plan, order.settings))
-    record = record_of(found, "generate")
-    complexity = classify(order.goal)
+    record = record_of(found, "generate", offer=offer)
+    result = Generated(
+        outcome="infeasible",
+        source="search",
+        complexity=classify(order.goal),
+        message=_why_none(found, headline(record)),
+        refusals=offer.refused,
+        calls=tuple(talk.calls) if talk else (),
+        cost=cost_of(talk.calls) if talk else None,
+    )
     if not found.solved:
-        return Generated(
-            outcome="infeasible",
-            source="search",
-            complexity=complexity,
-            message=_why_none(found, headline(record)),
-        )
+        return result
     text = _text(order, found, parts, record)
     try:
         composed = load_bytes(text.encode(), order.file, cache=False)
     except InvalidPlan as error:
         raise InvalidInput(f"the steps do not fit into one plan: {error.problems[0].text}") from None
-    return Generated(
-        outcome="accepted",
-        source="search",
-        complexity=complexity,
-        message=headline(record),
-        text=text,
-        plan=composed,
+    return result.but(outcome="accepted", message=headline(record), text=text, plan=composed)
+
+
+def _talk(order: Order, plan: Plan, on_progress: OnProgress) -> Talk | None:
+    """Return the model that offers candidates; None where none are wanted. Raises InvalidInput where none is there."""
+    most = order.settings.candidates
+    if not most:
+        return None
+    if why := why_no_model(order.settings, order.llm):
+        raise InvalidInput(f"--candidates asks a model, and none can be asked: {why}")
+    llm = llm_of(order.settings, order.llm).but(max_generated_steps=most)
+    return Talk(order.settings, llm, plan.limits, on_progress)
+
+
+def _offered(order: Order, plan: Plan, parts: Parts, talk: Talk) -> Offer:
+    """Return what a model offers beside the parts of the project; it goes through the same checks as its plans."""
+    goal = frozenset(order.goal.replace(",", " ").split())
+    actions = tuple([part.action for part in parts.values()])
+    for word in goal:
+        if not is_fact(word):
+            raise InvalidInput(f'"{word[:100]}" is not the name of a fact: letters, digits and `_ . / @ + -`')
+    ground = Ground(
+        text=plan.source,
+        file=plan.file,
+        load=lambda data, new: _as_written_by_model(load_bytes(data, plan.file, cache=False), new),
+        bounds=Bounds(
+            before=plan,
+            layers=layers_of(plan, order.settings, ceilings_of(order.settings)),
+            context=ci_context(os.environ),
+            with_facts=True,
+        ),
+        facts=goal.union(*[(*action.requires, *action.provides) for action in actions]),
+        taken=frozenset([*parts, _STEP]),
     )
+    mask = masker(order.goal)
+    project = order.project.but(text=mask(order.project.text)) if order.project else None
+    about = [*described(read_repository(without=[order.file]), mask), *project_memory(project)]
+    wanted = Wanted(start=frozenset(), goal=goal, actions=actions, most=talk.llm.max_generated_steps)
+    try:
+        return offer_of(talk.ask(question("generate", wanted, about, ground)), talk.llm.model)
+    finally:
+        talk.close()
+
+
+def _as_written_by_model(plan: Plan, new: Sequence[str]) -> Plan:
+    steps = [step.but(origin="expanded") if step.id in new else step for step in plan.steps]
+    return plan.but(steps=tuple(steps))
+
+
+def _from_offer(offer: Offer) -> Parts:
+    found: Parts = {}
+    for action in offer.actions:
+        review = offer.reviews.get(action.name, "").strip()
+        notes = (f"written by {offer.model}: read every command", *([f"review: {review}"] if review else ()))
+        keys = offer.keys[action.name]
+        found[action.name] = Part(keys=keys, action=action, file=offer.model, notes=notes, is_offered=True)
+    return found
 
 
 def _why_none(found: Found, otherwise: str) -> str:
@@ -100,8 +169,10 @@ def _why_none(found: Found, otherwise: str) -> str:
 
 
 def _settings_plan(order: Order) -> Plan:
-    """Return a plan that says nothing: the limits of a search come from the command line alone."""
-    return load_bytes(b"version: 1\nsteps: [{id: a, run: 'true'}]\n", order.file, cache=False)
+    """Return a plan with the policy of new ones: the limits of a search come from the command line alone."""
+    policy = f"{{auto_approve: {POLICY.auto_approve}, llm_auto_approve: {POLICY.llm_auto_approve}}}"
+    text = f"version: 1\npolicy: {policy}\nsteps:\n  - id: {_STEP}\n    run: 'true'\n"
+    return load_bytes(text.encode(), order.file, cache=False)
 
 
 def _facts_in(goal: str, parts: Iterable[Part]) -> frozenset[str]:
@@ -158,7 +229,7 @@ def _of_plan(plan: Plan, data: bytes) -> Iterator[tuple[str, Part]]:
     steps = {step.id: step for step in (*plan.main(), *(plan.search.parts if plan.search else ()))}
     for name, step in steps.items():
         if step.provides and name in written and _is_complete(step, steps):
-            action = action_of(step, estimates, requires=_requires(step, steps))
+            action = action_of(step, estimates, requires=_requires(step, steps), source=plan.file)
             yield name, Part(keys=written[name], action=action, file=plan.file, head=head)
 
 
@@ -182,7 +253,10 @@ def _from_commands() -> Iterator[tuple[str, Part]]:
         keys = {"id": command.use, "run": command.run, "provides": _FACTS[command.use]}
         text = plan_text([], {"version": 1}, [entry_text(keys, 2)])
         step = load_bytes(text.encode(), command.file, cache=False).steps[0]
-        yield command.use, Part(keys=keys, action=action_of(step, Estimates()), file=command.file)
+        yield (
+            command.use,
+            Part(keys=keys, action=action_of(step, Estimates(), source=command.file), file=command.file),
+        )
 
 
 def _renamed(action: Action, name: str) -> Action:
@@ -212,7 +286,7 @@ def _text(order: Order, found: Found, parts: Parts, record: Mapping[str, Any]) -
         if edges[at]:
             written["depends_on"] = [chosen[before] for before in edges[at]]
         written |= _without(part.keys, (*_NO_EDGES, "id"))
-        steps.append(entry_text(written, 2, [f"from {part.file}"]))
+        steps.append(entry_text(written, 2, part.notes or [f"from {part.file}"]))
     heading = [
         "Composed by `planrun generate --search` from steps of this project, for review.",
         headline(record),
@@ -232,6 +306,7 @@ def _alternatives(found: Found, parts: Parts, chosen: Sequence[str]) -> Iterator
         if (
             name not in chosen
             and fits
+            and not part.is_offered
             and not any(key in part.keys for key in NOT_OF_PARTS if key not in _NO_EDGES)
         ):
             yield name

@@ -67,7 +67,7 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
 
 @pytest.mark.shows("V-33")
 def test_a_model_that_writes_a_plan_is_told_when_to_use_each_mode(planrun: Command) -> None:
-    """The guidance is in its prompt; the mode that it names stands above the step for the reviewer, others are faults."""
+    """The guidance is in its prompt; the mode that it names stands above the step, another one is a fault."""
     seen: list[Asked] = []
 
     def model(asked: Asked) -> Reply:
