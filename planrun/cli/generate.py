@@ -317,7 +317,7 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
     if result is not None and result.lost:
         raise result.lost
     if generated.outcome != "accepted":
-        return report_failure(generated)
+        return report_failure(generated, searched=generated.source == "search")
     return result.exit_code if result is not None else EXIT_OK
 
 
@@ -354,7 +354,7 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
-    if generated.source == "model":
+    if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
         yield f"Model: {printable(', '.join(model_words(generated)))}{source}"
     if generated.estimate:

@@ -94,7 +94,7 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
     if not proposal.text:
         if settings.json:
             say_json(_document(proposal, None))
-        return report_failure(proposal.result)
+        return report_failure(proposal.result, searched=proposal.searched)
     path = output or _beside(proposal.file, proposal.version)
     _refuse_existing(path)  # it may exist by now
     _write(path, proposal.text)

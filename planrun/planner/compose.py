@@ -24,11 +24,11 @@ from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.file import read_source
 from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
 from planrun.planner.facts import Estimates, action_of, limits_of
-from planrun.planner.generate import POLICY, Generated, Talk, cost_of, masker, name_of
+from planrun.planner.generate import POLICY, Generated, Talk, cost_of, masker, name_of, repository_of
 from planrun.planner.inspect import Bounds
 from planrun.planner.models import llm_of, why_no_model
 from planrun.planner.repository import read_repository
-from planrun.planner.trees import headline, record_of
+from planrun.planner.trees import headline, offered, record_of
 from planrun.records.history import path_of, read
 from planrun.records.rundir import HOME
 from planrun.search.find import find
@@ -81,8 +81,9 @@ def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Gene
     plan = _settings_plan(order)
     offer, talk = Offer(), _talk(order, plan, on_progress)
     if talk is not None:
-        offer = _offered(order, plan, parts, talk)
+        offer = _asked_for(order, plan, parts, talk)
         parts |= _from_offer(offer)
+        talk.say(f"candidates: {offered(offer.recorded())}")
     goal, start = _facts_in(order.goal, parts.values()), frozenset[str]()
     actions = tuple([part.action for part in parts.values()])
     found = find(Problem(start, goal, actions), limits_of(plan, order.settings))
@@ -92,7 +93,6 @@ def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Gene
         source="search",
         complexity=classify(order.goal),
         message=_why_none(found, headline(record)),
-        refusals=offer.refused,
         calls=tuple(talk.calls) if talk else (),
         cost=cost_of(talk.calls) if talk else None,
     )
@@ -117,7 +117,7 @@ def _talk(order: Order, plan: Plan, on_progress: OnProgress) -> Talk | None:
     return Talk(order.settings, llm, plan.limits, on_progress)
 
 
-def _offered(order: Order, plan: Plan, parts: Parts, talk: Talk) -> Offer:
+def _asked_for(order: Order, plan: Plan, parts: Parts, talk: Talk) -> Offer:
     """Return what a model offers beside the parts of the project; it goes through the same checks as its plans."""
     goal = frozenset(order.goal.replace(",", " ").split())
     actions = tuple([part.action for part in parts.values()])
@@ -139,7 +139,7 @@ def _offered(order: Order, plan: Plan, parts: Parts, talk: Talk) -> Offer:
     )
     mask = masker(order.goal)
     project = order.project.but(text=mask(order.project.text)) if order.project else None
-    about = [*described(read_repository(without=[order.file]), mask), *project_memory(project)]
+    about = [*described(repository_of(order), mask), *project_memory(project)]
     wanted = Wanted(start=frozenset(), goal=goal, actions=actions, most=talk.llm.max_generated_steps)
     try:
         return offer_of(talk.ask(question("generate", wanted, about, ground)), talk.llm.model)

@@ -30,6 +30,7 @@ from planrun.planner.generate import Talk, masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import project_memory, read_repository
+from planrun.planner.trees import offered
 from planrun.reports.models import crossing_line, repeat_line
 from planrun.settings import ci_context
 
@@ -127,7 +128,9 @@ class Expansion:
         about = [*prompts.described(ground.repository, ground.mask), *prompts.project_memory(ground.project)]
         most = talk.llm.max_generated_steps
         wanted = Wanted(start=problem.start, goal=problem.goal, actions=problem.actions, most=most)
-        return offer_of(talk.ask(question("expand", wanted, about, base)), talk.llm.model)
+        offer = offer_of(talk.ask(question("expand", wanted, about, base)), talk.llm.model)
+        talk.say(f"candidates: {offered(offer.recorded())}")
+        return offer
 
     def question(self, whole: Whole) -> Question:
         """Return the question for one step."""

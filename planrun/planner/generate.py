@@ -256,7 +256,7 @@ def generate(order: Order, on_progress: OnProgress) -> Generated:
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
     ceilings_of(order.settings)  # an unreadable policy is reported before any call
     on_progress("reading", "reading the repository")
-    repository = _repository(order)
+    repository = repository_of(order)
     on_progress("analyzing", "analyzing the goal")
     complexity = classify(order.goal, repository.paths)
     if order.offline:
@@ -283,11 +283,11 @@ def masker(goal: str) -> Callable[[str], str]:
 
 def request_text(order: Order) -> tuple[str, ...]:
     """Return the whole request: the stable beginning, then the question."""
-    found = _question(order, _repository(order), masker(order.goal))
+    found = _question(order, repository_of(order), masker(order.goal))
     return (*found.system, fit(found, llm_of(order.settings, order.llm)).text)
 
 
-def _repository(order: Order) -> Repository:
+def repository_of(order: Order) -> Repository:
     """Return the project without files that the order itself writes, so that a repeated order asks the same."""
     made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
     return read_repository(without=[path for path in made if path])
@@ -378,6 +378,10 @@ class Talk:
             self._model = open_model(self._settings, self.llm)
             self._conversation = Conversation(self._model, self.llm, self.spent.budget(), SystemClock())
         return hold(self._conversation, self._conversation.ask(question), self._on_event)
+
+    def say(self, text: str) -> None:
+        """Report something about an answer."""
+        self._on_progress("planning", text)
 
     def close(self) -> None:
         """Leave no process running."""

@@ -154,8 +154,8 @@ def lines_of(record: Mapping[str, Any], *, explain: bool) -> Iterator[str]:
         yield f"instead of: {', '.join(record['failed'])}"
     yield f"from: {', '.join(record['start']) or 'no fact'}"
     yield f"goal: {', '.join(record['goal'])}"
-    if offered := record.get("candidates"):
-        yield f"candidates: {_offered(offered)}"
+    if offer := record.get("candidates"):
+        yield f"candidates: {offered(offer)}"
     yield f"found: {headline(record)}"
     for number, action in enumerate(record["plan"], 1):
         yield f"  {number}. {_shown(action)}"
@@ -173,14 +173,12 @@ def _shown(action: Mapping[str, Any]) -> str:
     )
 
 
-def _offered(offered: Mapping[str, Any]) -> str:
+def offered(offer: Mapping[str, Any]) -> str:
     """Return in one line what a model offered, or why nothing."""
-    names = ", ".join(offered["offered"]) or "none"
-    refused = "".join(
-        [f"; refused: {each['step'] or 'all'} ({each['reason']})" for each in offered["refused"]]
-    )
-    why = "" if offered["outcome"] == "accepted" else f" ({offered['outcome']}: {offered['message']})"
-    return f"{names} from {offered['model']}{why}{refused}"
+    names = ", ".join(offer["offered"]) or "none"
+    refused = "".join([f"; refused: {each['step'] or 'all'} ({each['reason']})" for each in offer["refused"]])
+    why = "" if offer["outcome"] == "accepted" else f" ({offer['outcome']}: {offer['message']})"
+    return f"{names} from {offer['model']}{why}{refused}"
 
 
 def _explained(record: Mapping[str, Any]) -> Iterator[str]:
