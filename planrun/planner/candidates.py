@@ -127,13 +127,13 @@ def check(draft: Draft, ground: Ground) -> Accepted | list[Fault]:
     try:
         data = append_steps(ground.text, ground.file, "\n".join([entry_text(keys[name], 0) for name in new]))
         plan = ground.load(data, new)
-    except InvalidInput as error:
-        return [Fault(path="steps", rule="plan", message=str(error))]
     except InvalidPlan as error:
         data = data or next(iter(error.sources.values()), b"")
         first = len(Page(ground.text, ground.file).nodes("steps"))
         places = {first + at: at for at in range(len(new))}
         return faults_of(error.problems, data, places, [*ground.taken, *new])
+    except InvalidInput as error:
+        return [Fault(path="steps", rule="plan", message=str(error))]
     faults, refused = inspect_candidates(plan, new, ground.bounds.but(checks=checks))
     if faults:
         return faults
