@@ -7,8 +7,6 @@ left out, and another way is searched. A model may offer further steps, which co
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import replace
 from time import monotonic
 
@@ -30,6 +28,7 @@ from planrun.planner.facts import Estimates, Situation, facts_of, limits_of, pla
 from planrun.planner.inspect import Bounds, inspect_parts
 from planrun.planner.replan import Replanner, Revision, as_written
 from planrun.planner.trees import headline, record_of
+from planrun.records.searches import write_search
 from planrun.search.find import find
 from planrun.search.relaxed import INFINITE
 from planrun.search.space import waits
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 _AT_ONCE = 0.05  # seconds; most searches take less
-FILE = "search-{}.json"
-"""The record of a search in the folder of its run, by the number of the replan."""
 
 
 def by_search(algorithm: str) -> Llm:
@@ -229,13 +226,7 @@ class SearchReplanner(Replanner):
         ended = [
             each for each in (state.planning.ended if state.planning else ()) if each.purpose == "replan"
         ]
-        path = os.path.join(self._place.rundir, FILE.format(len(ended) + 1))
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with open(fd, "w", encoding="utf-8") as file:
-                json.dump(record, file, ensure_ascii=False)
-        except OSError:
-            return
+        write_search(self._place.rundir, len(ended) + 1, record)
 
     def _text(self, state: RunState) -> bytes:
         from planrun.app.copies import stored_text

@@ -13,24 +13,16 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.offline import classify
 from planrun.llm.plantext import entry_text, plan_text
 from planrun.llm.prompts import described, project_memory
-from planrun.llm.repository import commands
-from planrun.model.record import Record
-from planrun.plan.keys.outline import Outline
-from planrun.plan.keys.search import NOT_OF_PARTS, is_fact, parts_of
+from planrun.plan.keys.search import NOT_OF_PARTS, is_fact
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean
-from planrun.plan.schema.forms import to_data
-from planrun.plan.yaml.document import parse
-from planrun.plan.yaml.file import read_source
 from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
-from planrun.planner.facts import Estimates, action_of, limits_of
+from planrun.planner.facts import limits_of
 from planrun.planner.generate import POLICY, Generated, Talk, cost_of, masker, name_of, repository_of
 from planrun.planner.inspect import Bounds
 from planrun.planner.models import llm_of, why_no_model
-from planrun.planner.repository import read_repository
+from planrun.planner.sources import Part, parts_of_project
 from planrun.planner.trees import headline, offered, record_of
-from planrun.records.history import path_of, read
-from planrun.records.rundir import HOME
 from planrun.search.find import find
 from planrun.search.space import Problem, waits
 from planrun.settings import ci_context
@@ -40,35 +32,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from planrun.model.plan import Plan, Step
+    from planrun.model.plan import Plan
     from planrun.planner.generate import OnProgress, Order
-    from planrun.search.space import Action
+    from planrun.planner.sources import Part
     from planrun.search.tree import Found
 
-    Parts = dict[str, "Part"]
+    Parts = dict[str, Part]
 
-_HEAD = ("params", "env", "env_file", "secrets", "defaults", "containers", "agents")
-"""What steps of a plan may need of the keys above them."""
-_FACTS = {"test": "tested", "lint": "linted", "build": "built"}
-"""The facts that commands provide which the project's files name."""
-_MOST_FILES = 50
+_NO_EDGES = ("depends_on", "recovers", "replaces")
 _STEP = "_"
 """The id of a step that stands in for a plan that is not yet there."""
-_NO_EDGES = ("depends_on", "recovers", "replaces")
-
-
-class Part(Record):
-    """A step that may be used: its text as data, its action, and where it is from.
-
-    `notes`: comments above it in the new plan; `is_offered`: a model wrote it, so nobody has reviewed it yet.
-    """
-
-    keys: Mapping[str, Any]
-    action: Action
-    file: str
-    head: Mapping[str, Any] = {}
-    notes: tuple[str, ...] = ()
-    is_offered: bool = False
 
 
 def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Generated:
@@ -76,8 +49,7 @@ def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Gene
 
     `files`: plans whose steps may be used; (): those of the folder and of `plans/`.
     """
-    parts = dict(_from_files(files or _plans_in_project(order.file), named=bool(files)))
-    parts |= {name: part for name, part in _from_commands() if name not in parts}
+    parts = parts_of_project(order.file, files)
     plan = _settings_plan(order)
     offer, talk = Offer(), _talk(order, plan, on_progress)
     if talk is not None:
@@ -183,86 +155,6 @@ def _facts_in(goal: str, parts: Iterable[Part]) -> frozenset[str]:
             hint = did_you_mean(word, known) or f"known facts: {', '.join(known[:20]) or 'none'}"
             raise InvalidInput(f'no step or command of this project provides the fact "{word}"; {hint}')
     return frozenset(wanted)
-
-
-def _plans_in_project(target: str) -> Iterator[str]:
-    """Yield plan files of this folder and of `plans/`, without the file that is written."""
-    count = 0
-    for folder in ("", "plans"):
-        try:
-            names = sorted(os.listdir(folder or "."))
-        except OSError:
-            continue
-        for name in names:
-            path = os.path.join(folder, name)
-            is_plan = name.endswith((".yml", ".yaml")) and not name.startswith(".")
-            if is_plan and os.path.isfile(path) and os.path.normpath(target) != path and count < _MOST_FILES:
-                count += 1
-                yield path
-
-
-def _from_files(files: Iterable[str], *, named: bool) -> Iterator[tuple[str, Part]]:
-    """Yield the steps of plans that provide facts, by their new ids; a file that is no plan counts if it was named."""
-    seen: set[str] = set()
-    for file in files:
-        try:
-            data = read_source(file)
-            plan = load_bytes(data, file, cache=False)
-        except InvalidPlan:
-            if named:
-                raise
-            continue
-        for part_id, part in _of_plan(plan, data):
-            name = part_id if part_id not in seen else f"{plan.name}-{part_id}"
-            seen.add(name)
-            yield name, part.but(action=_renamed(part.action, name))
-
-
-def _of_plan(plan: Plan, data: bytes) -> Iterator[tuple[str, Part]]:
-    root, _ = parse(data, plan.file)
-    assert root is not None  # it has been loaded
-    history = read(path_of(os.path.join(os.getcwd(), HOME), plan))
-    estimates = Estimates(history=history)
-    head = {key: to_data(node) for key, node in root.value.items() if key in _HEAD}
-    written = {raw.id: to_data(raw.node) for raw in Outline(root, plan.file, data).steps}
-    written |= {part.value["id"].value: to_data(part) for part in parts_of(root)}
-    steps = {step.id: step for step in (*plan.main(), *(plan.search.parts if plan.search else ()))}
-    for name, step in steps.items():
-        if step.provides and name in written and _is_complete(step, steps):
-            action = action_of(step, estimates, requires=_requires(step, steps), source=plan.file)
-            yield name, Part(keys=written[name], action=action, file=plan.file, head=head)
-
-
-def _is_complete(step: Step, steps: Mapping[str, Step]) -> bool:
-    """Return whether facts say all that a step needs: not where it depends on a step that provides none."""
-    return bool(step.requires) or all(edge.on in steps and steps[edge.on].provides for edge in step.edges)
-
-
-def _requires(step: Step, steps: Mapping[str, Step]) -> frozenset[str]:
-    """Return what a step requires: its own facts, and those of the steps that it depends on."""
-    found = set(step.requires)
-    for edge in step.edges:
-        if edge.on in steps and not step.requires:
-            found |= set(steps[edge.on].provides)
-    return frozenset(found)
-
-
-def _from_commands() -> Iterator[tuple[str, Part]]:
-    """Yield the commands for tests, checks and builds that the project's own files name."""
-    for command in commands(read_repository()):
-        keys = {"id": command.use, "run": command.run, "provides": _FACTS[command.use]}
-        text = plan_text([], {"version": 1}, [entry_text(keys, 2)])
-        step = load_bytes(text.encode(), command.file, cache=False).steps[0]
-        yield (
-            command.use,
-            Part(keys=keys, action=action_of(step, Estimates(), source=command.file), file=command.file),
-        )
-
-
-def _renamed(action: Action, name: str) -> Action:
-    from dataclasses import replace
-
-    return replace(action, name=name)
 
 
 # Text.
