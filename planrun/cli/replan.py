@@ -21,7 +21,7 @@ from planrun.cliutil.options import (
     parse,
 )
 from planrun.cliutil.printing import say_json
-from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH
+from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH, check_candidates
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data
 from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
@@ -75,6 +75,7 @@ REPLAN = (
 
 def _run(words: list[str]) -> int:
     run, values = parse(words, REPLAN, "RUN id (or `last`)")
+    check_candidates(values.get("candidates"))
     steps: tuple[str, ...] = values.pop("step", ())
     output: str = values.pop("target", "")
     if values.pop("propose", False):

@@ -55,6 +55,12 @@ LIMITS = (
 )
 
 
+def check_candidates(count: int | None) -> None:
+    """Raise InvalidInput for more candidates than one search can have."""
+    if (count or 0) > MOST_CANDIDATES:
+        raise InvalidInput(f"--candidates takes at most {MOST_CANDIDATES}")
+
+
 def limits_in(own: Mapping[str, Any], *, without: tuple[str, ...]) -> dict[str, Any]:
     """Return the limits of a search among the options of a verb; raises InvalidInput where they do not apply.
 
@@ -69,6 +75,5 @@ def limits_in(own: Mapping[str, Any], *, without: tuple[str, ...]) -> dict[str, 
             )
     elif given := [name for name in without if own[name]]:
         raise InvalidInput(f"--search does not go with --{given[0].replace('_', '-')}")
-    if (found.get("candidates") or 0) > MOST_CANDIDATES:
-        raise InvalidInput(f"--candidates takes at most {MOST_CANDIDATES}")
+    check_candidates(found.get("candidates"))
     return found

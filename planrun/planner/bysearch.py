@@ -27,7 +27,7 @@ from planrun.planner.conversation import Conversation, Result
 from planrun.planner.facts import Estimates, Situation, facts_of, limits_of, plain_facts, problem_of
 from planrun.planner.inspect import Bounds, inspect_parts
 from planrun.planner.replan import Replanner, Revision, as_written
-from planrun.planner.trees import headline, record_of
+from planrun.planner.trees import headline, offered, record_of
 from planrun.records.searches import write_search
 from planrun.search.find import find
 from planrun.search.relaxed import INFINITE
@@ -77,7 +77,10 @@ class SearchReplanner(Replanner):
             record = record_of(found, "replan", steps, offer)
             self._keep(record, state)
             if not found.solved:
-                return Result(outcome="infeasible", message=_why_none(found, headline(record), banned))
+                why = _why_none(found, headline(record), banned)
+                failed = offer.model and offer.outcome != "accepted"
+                told = f"{why}; candidates: {offered(offer.recorded())}" if failed else why
+                return Result(outcome="infeasible", message=told)
             draft = _Draft(found.actions, revision, state, offer)
             if not draft.new:
                 message = "no part takes their place: the steps that are left reach the goal without them"

@@ -422,6 +422,8 @@ def replan_option(
     if searches(plan, settings):
         wanting = [step.id for step in plan.main() if step.replan == "any"]
         return _search_option(plan, settings, layers, [*failed] or wanting) if failed or wanting else {}
+    if settings.candidates:
+        raise InvalidInput("--candidates is for a search: add --search")
     named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
     by_class = llm.replan_on_failure if llm and llm.enabled else "never"
     if not named and by_class == "never":
