@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.planning.domains import ESCALATE
 from benchmarks.planning.oracles import cheapest
-from planrun.records.searches import read_searches
+from planrun.reports.searches import read_searches
 from planrun.search.find import find
 from planrun.search.space import Action, Problem, applied, waits
 from planrun.search.tree import Limits

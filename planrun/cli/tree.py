@@ -21,9 +21,9 @@ from planrun.planner.trees import lines_of, mermaid, record_of, statistics
 from planrun.records.history import path_of, read
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import HOME, LEDGER
-from planrun.records.searches import read_searches
 from planrun.reports.escape import line
 from planrun.reports.html.page import write_svg
+from planrun.reports.searches import read_searches
 from planrun.search.find import find as search_plan
 from planrun.settings import current_folder, settings_of
 

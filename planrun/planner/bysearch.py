@@ -28,7 +28,7 @@ from planrun.planner.facts import Estimates, Situation, facts_of, limits_of, pla
 from planrun.planner.inspect import Bounds, inspect_parts
 from planrun.planner.replan import Replanner, Revision, as_written
 from planrun.planner.trees import headline, offered, record_of
-from planrun.records.searches import write_search
+from planrun.reports.searches import write_search
 from planrun.search.find import find
 from planrun.search.relaxed import INFINITE
 from planrun.search.space import waits

@@ -207,7 +207,7 @@ def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(
     page = (tmp_path / "planrun-out" / "report.html").read_text("utf-8")
     assert "Found: mirror (part of the plan) → announce (step of the plan)" in page
     picture = etree.fromstring(planrun("tree", "last", "--svg", "-", cwd=tmp_path).stdout.encode())
-    drawn = [text.split()[0] for text in picture.xpath("//*[local-name()='g']/*[local-name()='text']/text()")]
+    drawn = [str(box.text).split()[0] for box in picture.iterfind(".//{*}g/{*}g/{*}text")]
     assert sorted(drawn) == ["announce", "mirror", "start"]
     steps = {step["id"]: step for step in _ledger(tmp_path)["steps"]}
     assert (len(steps["pack"]["attempts"]), steps["mirror"]["origin"]) == (1, "searched")

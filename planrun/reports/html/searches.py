@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from planrun.model.record import Record
-from planrun.records.searches import read_searches
 from planrun.reports.html.layout import layout
 from planrun.reports.html.picture import Drawing, Pen
+from planrun.reports.searches import read_searches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
