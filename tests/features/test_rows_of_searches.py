@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lxml import etree
 
+from proofs.calm import in_html
 from tests.agents.worlds import git
 from tests.features.test_rows_shown_by_commands import events, rundir
 
@@ -206,6 +207,7 @@ def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(
     assert (tmp_path / "sent").read_text("utf-8") == "by mirror\n"
     page = (tmp_path / "planrun-out" / "report.html").read_text("utf-8")
     assert "Found: mirror (part of the plan) → announce (step of the plan)" in page
+    assert [*in_html(page.encode(), 4, 1)] == []
     picture = etree.fromstring(planrun("tree", "last", "--svg", "-", cwd=tmp_path).stdout.encode())
     drawn = [str(box.text).split()[0] for box in picture.iterfind(".//{*}g/{*}g/{*}text")]
     assert sorted(drawn) == ["announce", "mirror", "start"]
