@@ -83,6 +83,7 @@ class Settings(Record):
     algorithm: str = ""  # of a search; empty: the plan's
     thoroughness: str = ""  # of a search, in place of the plan's numbers
     seed: int | None = None  # of a search
+    candidates: int | None = None  # steps that a model may offer to a search, in place of the plan's
     no_persist: bool = False  # no records are kept of a run that completed
     remember_plans: bool = False  # plans that completed are kept for goals alike
     stored_runs: int = 0  # older ones that ended are deleted after the run; 0: none

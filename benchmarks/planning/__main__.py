@@ -11,7 +11,7 @@ from statistics import mean
 
 from benchmarks.planning import domains
 from benchmarks.planning.oracles import expected, is_valid, least_expected, optimal_length, plain_order
-from benchmarks.planning.runs import replanned
+from benchmarks.planning.runs import replanned, with_candidates
 from planrun.planner.trees import record_of
 from planrun.search.find import find
 from planrun.search.space import Action, Problem, applied
@@ -187,6 +187,22 @@ def _failed(problem: Problem, seed: int) -> tuple[Problem | None, int]:
     return None, 0
 
 
+def candidates(count: int, algorithms: Sequence[str]) -> Iterator[Row]:
+    """Yield a row for each algorithm: replans in real runs with a model that offers steps, against those without."""
+    for algorithm in algorithms:
+        found = [with_candidates(domains.release(seed), seed, algorithm) for seed in range(count)]
+        ratios = [each.cost / each.without for each in found]
+        hostile = sum(each.hostile for each in found)
+        taken = sum(each.taken > 0 for each in found)
+        refused = sum(each.refused for each in found)
+        met = max(ratios) <= 1 + 1e-9 and not hostile
+        yield (
+            *(algorithm, str(count), f"{mean(ratios):.3f}", f"{max(ratios):.3f}", "≤ 1"),
+            *(str(sum(each.offered for each in found)), str(taken), str(refused), str(hostile)),
+            verdict(met=met),
+        )
+
+
 def growth(*, quick: bool) -> Iterator[Row]:
     """Yield a row for each depth and branching: nodes and milliseconds of each algorithm under the defaults."""
     for depth in (5, 10) if quick else (5, 10, 20, 40):
@@ -238,6 +254,23 @@ def measure(count: int, *, quick: bool) -> Report:
         "Verdict",
     )
     report.table("Replans after the failure of one step:", head, replans(count, quick=quick))
+    head = (
+        "Algorithm",
+        "Runs",
+        "Expected cost, to that without a model",
+        "Worst",
+        "Target",
+        "Offered",
+        "Runs that took one",
+        "Refused",
+        "Hostile ones that ran",
+        "Verdict",
+    )
+    report.table(
+        "Replans with steps that a model offers:",
+        head,
+        candidates(1 if quick else count, ALGORITHMS[:1] if quick else ALGORITHMS),
+    )
     head = ("Depth", "Branching", *[f"{algorithm}: nodes, time" for algorithm in ALGORITHMS])
     report.table("Growth of a chain of stages:", head, growth(quick=quick))
     return report

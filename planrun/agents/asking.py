@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.agents import compacting, prompts
 from planrun.agents.budgeting import OverrunError
 from planrun.llm.entries import key_of
+from planrun.llm.recordings import ReplayModel
 from planrun.model import events as ev
 from planrun.model.agenttools import SPECS, as_offer
 from planrun.model.agenttypes import FINISH
@@ -36,7 +37,7 @@ class Asking:
         self._call = 0
         self._grown = False  # the longest answer was doubled once
         self._cuts = 0  # answers that were cut off in a row
-        self._compacted_at = -compacting.APART
+        self._compacted_at: float | None = None  # on the monotonic clock
         self.not_before = 0.0  # on the monotonic clock; 0: now
         self.answer_by = (
             0.0  # when the process of the model is asked again, whether it reported something or not
@@ -88,6 +89,18 @@ class Asking:
                 "turns", f"all {run.agent['max_turns']} turns are used, and the agent has not finished"
             )
         self._compact()
+        try:
+            request, tokens = self._question()
+            held = run.purse.reserve(request, run.stamp(), tokens)
+        except OverrunError as over:
+            return self._over(over)
+        run.progressed(run.transcript.turns + 1)
+        self._send(request, held)
+        return False
+
+    def _question(self) -> tuple[Request, int]:
+        """Return the next question as the budget allows it, with its tokens; raises OverrunError."""
+        run = self._run
         own = [name for name in run.tools if name not in run.servers.tools]
         offers = tuple(
             [as_offer(SPECS[name]) for name in (*own, FINISH)]
@@ -107,14 +120,7 @@ class Asking:
         )
         if llm.extra_body:
             request = request.but(extra_body=dict(llm.extra_body))
-        try:
-            request, tokens = run.purse.fitting(request, self._known_tokens())
-            held = run.purse.reserve(request, run.stamp(), tokens)
-        except OverrunError as over:
-            return self._over(over)
-        run.progressed(run.transcript.turns + 1)
-        self._send(request, held)
-        return False
+        return run.purse.fitting(request, self._known_tokens())
 
     def aside(self, request: Request, take: Callable[[Answer], None]) -> bool:
         """Ask the model something that is no turn of the conversation; whether the budget allows it."""
@@ -228,15 +234,25 @@ class Asking:
         run = self._run
         before = run.transcript.tokens or compacting.size_of(run.transcript.messages)
         bound = run.context.models.llm.max_context_tokens or compacting.CONTEXT
-        turn = run.transcript.turns
-        if before < compacting.BOUND * bound or turn - self._compacted_at < compacting.APART:
+        if before < compacting.BOUND * bound or not self._may_compact():
             return
         # The service counts other tokens than an estimate does: what is left out is a share.
         goal = int(compacting.size_of(run.transcript.messages) * compacting.GOAL * bound / before)
         messages, count = compacting.compacted(run.transcript.messages, goal)
         if not count:
             return
-        self._compacted_at = turn
+        self._compacted_at = run.context.clock.monotonic()
         run.transcript.messages = messages
         run.transcript.tokens = 0
         run.emit(ev.AgentCompacted, before=before, after=compacting.size_of(messages), left_out=count)
+
+    def _may_compact(self) -> bool:
+        """Return whether the last compaction was long enough ago; a replay does what was done when it was recorded."""
+        if self._compacted_at is None:
+            return True
+        if isinstance(self._model, ReplayModel):
+            try:
+                return not self._model.knows(self._question()[0])
+            except OverrunError:
+                return True
+        return self._run.context.clock.monotonic() - self._compacted_at >= compacting.APART

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 CONTEXT = 120_000
 """Tokens of one request that an agent may reach."""
 BOUND, GOAL = 0.95, 0.7
-APART = 3  # turns between two compactions: seconds would make a replay depend on the machine
+APART = 30.0  # seconds between two compactions of one conversation
 _KEPT = 4  # of the last messages, which are never cut
 BYTES_A_TOKEN = 2
 _LEAST = 400  # bytes of a result that is worth leaving out

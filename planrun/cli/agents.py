@@ -59,7 +59,7 @@ def modes(*, as_json: bool) -> int:
 
 def _mode_row(mode: AgentMode) -> tuple[str, ...]:
     without = ", ".join(mode.without) or "-"
-    return (mode.name, mode.planner, str(mode.max_turns), str(mode.max_tokens), without)
+    return (f"{mode.icon} {mode.name}", mode.planner, str(mode.max_turns), str(mode.max_tokens), without)
 
 
 def _types(plan: str | None) -> dict[str, AgentType]:

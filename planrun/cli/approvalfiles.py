@@ -14,8 +14,8 @@ from planrun.cliutil.printing import say
 from planrun.errors import EXIT_WAITING, Denied, InvalidInput
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
+from planrun.plan.templates import known
 from planrun.settings import Settings, current_folder
-from planrun.templates.cli import known
 
 SHORTEST_DIGEST = 12
 """Characters: as many as reviews show."""

@@ -12,7 +12,7 @@ from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, MODEL_OPTIONS, Option, parse
 from planrun.cliutil.printing import say, say_bytes, say_json
-from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
+from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH, limits_in
 from planrun.diff.approvals import Terms
 from planrun.diff.cli import rows_of
 from planrun.diff.data import as_data
@@ -59,6 +59,7 @@ _OWN = (
     ),
     SEARCH.but(help="Call no model: search parts of the plan that provide what a step is to provide."),
     *LIMITS,
+    CANDIDATES,
     Option(
         flags=("--step",),
         name="steps",

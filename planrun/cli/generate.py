@@ -15,7 +15,7 @@ from planrun.cliutil.click import DRY_RUN, FORCE, JSON, report_failure, tabled, 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, EXPAND, MODEL_OPTIONS, Option, parse_all
 from planrun.cliutil.printing import say, say_bytes, say_json
-from planrun.cliutil.searching import LIMITS, SEARCH, limits_in
+from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH, limits_in
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data as faults_data
 from planrun.llm.fitting import LEAST_CONTEXT_TOKENS
@@ -132,6 +132,7 @@ _OWN = (
         scope=_SCOPE,
     ),
     *LIMITS,
+    CANDIDATES,
     Option(
         flags=("--fallback",),
         name="fallback",
@@ -301,7 +302,7 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
         activities.append({"activity": activity, "message": message})
         written.tell(message)
 
-    generated = write_plan(order, tell) if files is None else compose(order, files)
+    generated = write_plan(order, tell) if files is None else compose(order, files, tell)
     result = None
     if generated.outcome == "accepted":
         _warn(generated, order)
@@ -316,7 +317,7 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
     if result is not None and result.lost:
         raise result.lost
     if generated.outcome != "accepted":
-        return report_failure(generated)
+        return report_failure(generated, searched=generated.source == "search")
     return result.exit_code if result is not None else EXIT_OK
 
 
@@ -353,7 +354,7 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
-    if generated.source == "model":
+    if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
         yield f"Model: {printable(', '.join(model_words(generated)))}{source}"
     if generated.estimate:

@@ -21,7 +21,7 @@ from planrun.cliutil.options import (
     parse,
 )
 from planrun.cliutil.printing import say_json
-from planrun.cliutil.searching import LIMITS, SEARCH
+from planrun.cliutil.searching import CANDIDATES, LIMITS, SEARCH, check_candidates
 from planrun.errors import EXIT_OK, InvalidInput
 from planrun.llm.drafts import as_data
 from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated
@@ -67,6 +67,7 @@ REPLAN = (
     APPROVAL,
     SEARCH.but(help="Search another way through steps and parts of the plan, instead of asking a model."),
     *LIMITS,
+    CANDIDATES,
     *MODEL_OPTIONS,
     *[option for option in RUNNING if option is not OUTPUT],  # it has an --output of its own
 )
@@ -74,6 +75,7 @@ REPLAN = (
 
 def _run(words: list[str]) -> int:
     run, values = parse(words, REPLAN, "RUN id (or `last`)")
+    check_candidates(values.get("candidates"))
     steps: tuple[str, ...] = values.pop("step", ())
     output: str = values.pop("target", "")
     if values.pop("propose", False):
@@ -93,7 +95,7 @@ def _propose(run: str, values: dict[str, Any], steps: tuple[str, ...], output: s
     if not proposal.text:
         if settings.json:
             say_json(_document(proposal, None))
-        return report_failure(proposal.result)
+        return report_failure(proposal.result, searched=proposal.searched)
     path = output or _beside(proposal.file, proposal.version)
     _refuse_existing(path)  # it may exist by now
     _write(path, proposal.text)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
+from io import BytesIO
 
 import click
 
 from planrun.app.copies import state_of
 from planrun.app.inspect import find
-from planrun.cliutil.click import JSON, tabled
+from planrun.cliutil.click import JSON, STANDARD_OUTPUT, tabled, write_file
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.options import Option, parse
-from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.printing import say, say_bytes, say_json
 from planrun.cliutil.searching import LIMITS
 from planrun.errors import EXIT_FAILED, EXIT_OK, InvalidInput
 from planrun.plan.load import load
-from planrun.planner.bysearch import FILE
 from planrun.planner.facts import Estimates, beginning, limits_of, problem_of
 from planrun.planner.trees import lines_of, mermaid, record_of, statistics
 from planrun.records.history import path_of, read
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import HOME, LEDGER
 from planrun.reports.escape import line
+from planrun.reports.html.page import write_svg
+from planrun.reports.searches import read_searches
 from planrun.search.find import find as search_plan
 from planrun.settings import current_folder, settings_of
 
@@ -56,6 +57,14 @@ TREE = (
         scope=_SCOPE,
         help="Print the tree as a mermaid graph.",
     ),
+    Option(
+        flags=("--svg",),
+        name="svg",
+        kind="text",
+        metavar="FILE",
+        scope=_SCOPE,
+        help="Write the tree as an SVG picture to FILE; `-` is standard output.",
+    ),
     *LIMITS,
     JSON,
 )
@@ -64,6 +73,7 @@ TREE = (
 def _run(words: list[str]) -> int:
     subject, values = parse(words, TREE, "plan file or RUN id (or `last`)")
     own = {name: bool(values.pop(name, False)) for name in ("stats", "explain", "mermaid")}
+    target = str(values.pop("svg", "") or "")
     settings = settings_of(values)
     if subject.endswith((".yml", ".yaml")) or os.path.isfile(subject):
         records, counts = _of_plan(load(subject), settings), {"active": 0, "replans": 0}
@@ -73,7 +83,10 @@ def _run(words: list[str]) -> int:
                 "--algorithm, --thoroughness and --seed are for a plan: a run has searched already"
             )
         records, counts = _of_run(subject)
-    _print(records, statistics(records, **counts), own, as_json=settings.json)
+    if target:
+        _draw(records, target)
+    else:
+        _print(records, statistics(records, **counts), own, as_json=settings.json)
     return EXIT_OK if all(record["solved"] for record in records) else EXIT_FAILED
 
 
@@ -94,17 +107,21 @@ def _of_run(run: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
     rundir = find(run, current_folder())
     state = state_of(rundir, read_ledger(os.path.join(rundir, LEDGER)))
     ended = state.planning.ended if state.planning else []
-    found = []
-    for number in range(1, len(ended) + 2):
-        try:
-            with open(os.path.join(rundir, FILE.format(number)), encoding="utf-8") as file:
-                found.append(json.load(file))
-        except (OSError, ValueError):
-            continue
+    found = [*read_searches(rundir, len(ended) + 1)]
     if not found:
         raise InvalidInput(f"the run {os.path.basename(rundir)} has not searched")
     revised = [event for event in ended if event.outcome == "revised"]
     return found, {"active": int(bool(revised) and state.ended is None), "replans": len(ended)}
+
+
+def _draw(records: list[dict[str, Any]], target: str) -> None:
+    """Write the trees as one picture, below each other."""
+    data = BytesIO()
+    write_svg(records, data)
+    if target == STANDARD_OUTPUT:
+        say_bytes(data.getvalue())
+    else:
+        write_file(target, data.getvalue(), forced=True)
 
 
 def _print(

@@ -179,6 +179,7 @@ _WORDS = {
     "failed": "the model did not answer",
     "stopped": "stopped",
 }
+_NO_WAY = "no plan was found"
 
 
 def tell(message: str) -> None:
@@ -186,10 +187,11 @@ def tell(message: str) -> None:
     write_stderr(f"planrun: {printable(message)}\n")
 
 
-def report_failure(result: Unwritten) -> int:
-    """Write to stderr why no plan was written, and return the exit code."""
+def report_failure(result: Unwritten, *, searched: bool = False) -> int:
+    """Write to stderr why no plan was written, and return the exit code; `searched`: the answer is that of a search."""
     why = "" if result.refusals else f": {' '.join(result.message.split())}"
-    tell(f"{_WORDS[result.outcome]}{why}")
+    words = _NO_WAY if searched and result.outcome == "infeasible" else _WORDS[result.outcome]
+    tell(f"{words}{why}")
     rows = (
         [fault.text for fault in result.faults] if len(result.faults) > 1 else []
     )  # the message contains one

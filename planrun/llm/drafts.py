@@ -13,11 +13,12 @@ import json
 import re
 
 from planrun.llm.untrusted import hidden
+from planrun.model.agenttypes import MODES
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 MOST = 40  # faults that are reported at once
@@ -68,12 +69,16 @@ _STEP_TEXTS = {
     "condition": "An expression of planrun that must be true, or empty.",
     "review": "What a reviewer should look at before this runs; empty when there is nothing.",
 }
+_MODE = "For a step without a script: the mode of its work; else empty."
 _STEP_LISTS = {
     "depends_on": "Ids of steps that must have ended well before this one starts.",
     "replaces": "Ids of steps whose place it takes; empty unless asked for.",
     "outputs": "Names of values that the script writes to $PLANRUN_OUTPUT as name=value; usually empty.",
 }
-STEP_KEYS = (*_STEP_TEXTS, *_STEP_LISTS, "estimated_tokens")
+_FACTS = {
+    "requires": "Facts that must hold before it starts.",
+    "provides": "Facts that hold when it has completed.",
+}
 
 
 class DraftStep(Record):
@@ -89,6 +94,9 @@ class DraftStep(Record):
     replaces: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     estimated_tokens: int = 0
+    mode: str = ""
+    requires: tuple[str, ...] = ()
+    provides: tuple[str, ...] = ()
 
 
 class Draft(Record):
@@ -103,19 +111,42 @@ class Draft(Record):
     steps: tuple[DraftStep, ...] = ()
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of an answer: flat, every key required, no limits that the service cannot hold."""
-    words = {"type": "array", "items": {"type": "string"}}
-    step = {
-        **{name: {"type": "string", "description": about} for name, about in _STEP_TEXTS.items()},
-        **{name: {**words, "description": about} for name, about in _STEP_LISTS.items()},
-        "estimated_tokens": {
-            "type": "integer",
-            "description": "How many tokens a model would need to do this step; 0 for a plain command.",
-        },
-    }
-    return _closed(
-        {
+class Form(Record):
+    """A form of answers: the keys of a step, and whether steps of the plan may be kept.
+
+    `modes`: what a step may have under `mode`, a key that may be missing; (): there is no such key.
+    """
+
+    texts: Mapping[str, str]
+    lists: Mapping[str, str]
+    tokens: bool = True
+    keeps: bool = True
+    modes: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that every step must have."""
+        return (*self.texts, *self.lists, *(("estimated_tokens",) if self.tokens else ()))
+
+    @property
+    def top(self) -> tuple[str, ...]:
+        """The keys of the whole answer."""
+        return ("analysis", "infeasible", *(("keep",) if self.keeps else ()), "steps")
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of an answer: flat, every key required, no limits that the service cannot hold."""
+        words = {"type": "array", "items": {"type": "string"}}
+        step: dict[str, Any] = {
+            **{name: {"type": "string", "description": about} for name, about in self.texts.items()},
+            **{name: {**words, "description": about} for name, about in self.lists.items()},
+        }
+        if self.tokens:
+            about = "How many tokens a model would need to do this step; 0 for a plain command."
+            step["estimated_tokens"] = {"type": "integer", "description": about}
+        if self.modes:
+            step["mode"] = {"type": "string", "enum": ["", *self.modes], "description": _MODE}
+        keep = {**words, "description": "Ids of pending steps that stay as they are; empty unless asked for."}
+        found = {
             "analysis": {
                 "type": "string",
                 "description": "What is to be done and why so, in a few sentences.",
@@ -124,13 +155,48 @@ def schema() -> dict[str, Any]:
                 "type": "string",
                 "description": "Empty, or why this cannot be done; then there are no steps.",
             },
-            "keep": {
-                **words,
-                "description": "Ids of pending steps that stay as they are; empty unless asked for.",
-            },
+            "keep": keep,
             "steps": {"type": "array", "items": _closed(step)},
         }
-    )
+        return _closed({name: found[name] for name in self.top})
+
+    def read(self, text: str, most_steps: int) -> Draft | list[Fault]:
+        """Return the draft in an answer, or everything that is wrong with its shape.
+
+        An answer that is not bare JSON is looked through for it: in its first fenced block, else from its first brace
+        on. Two answers in one are none.
+        """
+        if len(text) > MAX_ANSWER:
+            return [
+                Fault(path="$", rule="size", message=f"the answer is longer than {MAX_ANSWER} characters")
+            ]
+        try:
+            data = _data(text)
+        except (ValueError, RecursionError) as error:
+            return [Fault(path="$", rule="json", message=f"not the JSON that was asked for: {error}")]
+        faults = list(_faults(data, most_steps, self))
+        if faults:
+            return faults
+        steps = [DraftStep(**_frozen(step)) for step in data["steps"]]
+        return Draft(
+            analysis=data["analysis"],
+            infeasible=data["infeasible"].strip(),
+            keep=tuple(data.get("keep", ())),
+            steps=tuple(steps),
+        )
+
+
+STEPS = Form(texts=_STEP_TEXTS, lists=_STEP_LISTS)
+"""Steps that take the place of others."""
+PLAN = STEPS.but(modes=tuple(MODES))
+"""A whole plan, whose steps may be described and left to others."""
+CANDIDATES = Form(
+    texts={name: about for name, about in _STEP_TEXTS.items() if name != "condition"},
+    lists=_FACTS,
+    tokens=False,
+    keeps=False,
+)
+"""Steps that a search may take, placed by their facts."""
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:
@@ -140,30 +206,6 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def read(text: str, most_steps: int) -> Draft | list[Fault]:
-    """Return the draft in an answer, or everything that is wrong with its shape.
-
-    An answer that is not bare JSON is looked through for it: in its first fenced block, else from its first brace on.
-    Two answers in one are none.
-    """
-    if len(text) > MAX_ANSWER:
-        return [Fault(path="$", rule="size", message=f"the answer is longer than {MAX_ANSWER} characters")]
-    try:
-        data = _data(text)
-    except (ValueError, RecursionError) as error:
-        return [Fault(path="$", rule="json", message=f"not the JSON that was asked for: {error}")]
-    faults = list(_faults(data, most_steps))
-    if faults:
-        return faults
-    steps = [DraftStep(**_frozen(step)) for step in data["steps"]]
-    return Draft(
-        analysis=data["analysis"],
-        infeasible=data["infeasible"].strip(),
-        keep=tuple(data["keep"]),
-        steps=tuple(steps),
-    )
 
 
 def _data(text: str) -> Any:
@@ -201,14 +243,13 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _faults(data: Any, most_steps: int) -> Iterator[Fault]:
-    top = ("analysis", "infeasible", "keep", "steps")
-    yield from _keys("$", data, top)
-    if not isinstance(data, dict) or any(key not in data for key in top):
+def _faults(data: Any, most_steps: int, form: Form) -> Iterator[Fault]:
+    yield from _keys("$", data, form.top)
+    if not isinstance(data, dict) or any(key not in data for key in form.top):
         return
     for key in ("analysis", "infeasible"):
         yield from _text(key, data[key], MAX_TEXT * 2)
-    yield from _words("keep", data["keep"])
+    yield from _words("keep", data.get("keep", []))
     steps = data["steps"]
     if not isinstance(steps, list):
         yield Fault(path="steps", rule="type", message="not a list")
@@ -223,17 +264,17 @@ def _faults(data: Any, most_steps: int) -> Iterator[Fault]:
     if not steps and isinstance(data["infeasible"], str) and not data["infeasible"].strip():
         yield Fault(path="steps", rule="empty", message="there is no step, and `infeasible` does not say why")
     for number, step in enumerate(steps):
-        yield from _step(f"steps[{number}]", step)
+        yield from _step(f"steps[{number}]", step, form)
 
 
-def _step(path: str, step: Any) -> Iterator[Fault]:
-    yield from _keys(path, step, STEP_KEYS)
+def _step(path: str, step: Any, form: Form) -> Iterator[Fault]:
+    yield from _keys(path, step, form.keys, optional=("mode",) if form.modes else ())
     if not isinstance(step, dict):
         return
-    for key in _STEP_TEXTS:
+    for key in form.texts:
         if key in step:
             yield from _text(f"{path}.{key}", step[key], MAX_SCRIPT if key == "run" else MAX_TEXT)
-    for key in _STEP_LISTS:
+    for key in form.lists:
         if key in step:
             yield from _words(f"{path}.{key}", step[key])
     if isinstance(step.get("id"), str) and not _ID.match(step["id"]):
@@ -243,9 +284,11 @@ def _step(path: str, step: Any) -> Iterator[Fault]:
     tokens = step.get("estimated_tokens", 0)
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= 10**9:
         yield Fault(path=f"{path}.estimated_tokens", rule="type", message="not a whole number from 0")
+    if step.get("mode", "") not in ("", *form.modes):
+        yield Fault(path=f"{path}.mode", rule="mode", message="not a mode", allowed=form.modes)
 
 
-def _keys(path: str, data: Any, known: tuple[str, ...]) -> Iterator[Fault]:
+def _keys(path: str, data: Any, known: tuple[str, ...], optional: tuple[str, ...] = ()) -> Iterator[Fault]:
     if not isinstance(data, dict):
         yield Fault(path=path, rule="type", message="not a mapping")
         return
@@ -253,9 +296,9 @@ def _keys(path: str, data: Any, known: tuple[str, ...]) -> Iterator[Fault]:
         if key not in data:
             yield Fault(path=f"{path}.{key}", rule="required", message="this key is missing")
     for key in data:
-        if key not in known:
+        if key not in (*known, *optional):
             message = f"{json.dumps(key)[:80]} is no key that may be written"
-            yield Fault(path=path, rule="unknown_key", message=message, allowed=known)
+            yield Fault(path=path, rule="unknown_key", message=message, allowed=(*known, *optional))
 
 
 def _text(path: str, value: Any, longest: int) -> Iterator[Fault]:

@@ -175,13 +175,22 @@ DEFAULT = Pattern(name="default", words=(), steps=("analyze", "execute"))
 FALLBACK = ("research", "design", "code")
 """The steps of the plan that stands in for one that a model did not give."""
 
+# Title, description, and mode of its work.
 _ABSTRACT = {
-    "design": ("Design the change", "Decide what changes where, and how that is checked"),
-    "code": ("Write the code", "Make the change as it was designed, in as few edits as it takes"),
-    "plan": ("Plan the change", "Decide which files change, in what order, and how each change is checked"),
-    "execute": ("Make the change", "Do what the goal asks for, in as few changes as it takes"),
-    "fix": ("Fix it", "Find the cause, and change as little as removes it"),
-    "write-tests": ("Write the tests", "Add tests that fail without what the goal asks for and pass with it"),
+    "design": ("Design the change", "Decide what changes where, and how that is checked", "design"),
+    "code": ("Write the code", "Make the change as it was designed, in as few edits as it takes", "code"),
+    "plan": (
+        "Plan the change",
+        "Decide which files change, in what order, and how each change is checked",
+        "design",
+    ),
+    "execute": ("Make the change", "Do what the goal asks for, in as few changes as it takes", "code"),
+    "fix": ("Fix it", "Find the cause, and change as little as removes it", "code"),
+    "write-tests": (
+        "Write the tests",
+        "Add tests that fail without what the goal asks for and pass with it",
+        "test",
+    ),
 }
 # Words of a step's id or title by which it can be made concrete, and those by which it cannot be all the same.
 _CONCRETE = {
@@ -261,9 +270,9 @@ def _step(name: str, goal: str, repository: Repository) -> DraftStep:
         files = ", ".join(dict.fromkeys([command.file for command in found]))
         run = "\n".join([command.run for command in found])
         return DraftStep(id=name, title="Run the tests", run=run, review=f"the commands come from {files}")
-    title, what = _ABSTRACT[name]
+    title, what, mode = _ABSTRACT[name]
     about = f"{what}: {goal.strip()}"
-    return DraftStep(id=name, title=title, description=about[:MAX_TEXT])
+    return DraftStep(id=name, title=title, description=about[:MAX_TEXT], mode=mode)
 
 
 def _looking(goal: str, repository: Repository) -> str:

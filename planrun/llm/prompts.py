@@ -8,11 +8,12 @@ from planrun.llm.fitting import Piece
 from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.llm.repository import parts
 from planrun.llm.untrusted import RULES, clean, data_block
+from planrun.model.agenttypes import MODES
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.llm.plantext import Whole
@@ -59,9 +60,12 @@ Your task: write a whole plan that reaches the goal below in the project that th
   project's own commands for tests where there are any.
 - Use files, commands and tools that the project really has. Where a change needs thinking that no command can do, leave
   `run` empty and describe in `description` exactly what is to be done; do not invent a command for it.
+- mode: empty for a step with a script. For one without, what its work is for, so that people can give it to an agent:
+  MODES.
 - As few steps as the goal takes. Each can fail for one reason, and says so by its exit code.
 - In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
-GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK)
+_MODES = ", ".join([f"{mode.name} ({mode.planner})" for mode in MODES.values()])
+GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK.replace("MODES", _MODES))
 """The stable beginning of every such request."""
 MAX_GOAL = 24_000  # bytes
 
@@ -196,6 +200,49 @@ avoid network access, installation, deletion, publishing, `eval`, and anything o
 """,
     RULES,
 )
+
+
+CANDIDATES_SYSTEM = (
+    """\
+You offer steps to planrun, which runs reviewed plans in continuous integration with nobody watching. A search looks for
+the cheapest way to facts that are wanted, through steps that people have reviewed; yours join them. It takes a step of
+yours where it is expected to cost less, or where nothing else leads on. Answer with the JSON object that is asked for
+and nothing else.
+
+- `analysis`: what the reviewed steps leave open, and why your steps help. A few sentences.
+- `steps`: different ways to come closer to the facts that are wanted, each a single step that works by itself. Offer
+  few and good ones; the same way twice helps nobody.
+- `id`: a new one. `title`: one line for reports. `description`: what it is for. `review`: what a person should look at
+  before it runs, or empty.
+- `run`: a script for `bash -euo pipefail`. It starts in the project's folder, with no terminal and no input, and leaves
+  no process behind. It exits with another code than 0 whenever what it provides is not so: check it at the end.
+- `requires`, `provides`: facts, each exactly as in the lists below. What `provides` names is believed when the step has
+  completed, and steps that need it start then. Name nothing that the script has not reached and checked.
+- If you know no other way, leave `steps` empty and say why in `infeasible`. That is a good answer.
+
+Each command is classified (read-only, low, medium, high) and weighed against the policy in force, which you cannot
+change. Steps above the level for model-written steps wait for a person, which costs more than nearly any other way, or
+are refused for good. So write plain, well-known commands with literal arguments that read, build and test in the
+workspace; no network, installation, deletion, publishing or `eval`, nothing outside of the workspace. A step that only
+pretends to reach a fact does harm.
+""",
+    RULES,
+)
+
+
+def known_facts(
+    facts: Mapping[str, Collection[str]], actions: Sequence[Mapping[str, Any]], most: int
+) -> list[Piece]:
+    """Return the pieces about a search; `facts`: by what is said of them."""
+    return [
+        *[Piece(text=f"Facts that {what}: {_json(sorted(names))}") for what, names in facts.items()],
+        Piece(
+            text="Steps that are there, one JSON object a line:",
+            rows=tuple([_json(row) for row in actions]),
+            rank=_STEPS,
+        ),
+        Piece(text=f"Offer at most {most} steps.\n"),
+    ]
 
 
 class Situation(Record):

@@ -374,6 +374,10 @@ class ReplayModel:
                 f"{'once' if times == 1 else f'{times} times'}, and it is asked once more"
             )
 
+    def knows(self, request: Request) -> bool:
+        """Return whether the recording still has an answer to a request."""
+        return bool(self._left.get(key_of(masked(request, self._mask))))
+
     def wait(self, timeout: float | None) -> Answer | None:  # noqa: ARG002
         """Return the answer at once; see `planrun.ports.Model`."""
         answer, self._answer = self._answer, None

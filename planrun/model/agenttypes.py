@@ -54,7 +54,10 @@ class AgentType(Record):
 
 
 class AgentMode(Record):
-    """A mode: what the work is for. `without`: tools that it takes away; `planner`: when a plan uses it."""
+    """A mode: what the work is for.
+
+    `without`: tools that it takes away; `planner`: when a plan uses it; `icon`: one character.
+    """
 
     name: str
     title: str
@@ -63,6 +66,7 @@ class AgentMode(Record):
     without: tuple[str, ...]
     planner: str
     agent: str
+    icon: str
 
 
 def _types(*types: AgentType) -> dict[str, AgentType]:
@@ -130,6 +134,7 @@ MODES: dict[str, AgentMode] = {
             without=(),
             planner="to write or change code",
             agent="Write code that fits the code around it. Make the smallest change that does the task.",
+            icon="✎",
         ),
         AgentMode(
             name="test",
@@ -139,6 +144,7 @@ MODES: dict[str, AgentMode] = {
             without=(),
             planner="to write or run tests, and to measure coverage",
             agent="Run the tests first. A test that you write must fail without the behaviour that it shows.",
+            icon="✓",
         ),
         AgentMode(
             name="research",
@@ -148,6 +154,7 @@ MODES: dict[str, AgentMode] = {
             without=_READ_ONLY,
             planner="to gather, read and summarise, without any change",
             agent="Gather facts, read, and summarise. State where each fact stands. Change nothing.",
+            icon="⌕",
         ),
         AgentMode(
             name="design",
@@ -157,6 +164,7 @@ MODES: dict[str, AgentMode] = {
             without=_READ_ONLY,
             planner="to compare ways to do something, without any change",
             agent="Compare ways to do the task, with the trade-offs of each, and recommend one. Change nothing.",
+            icon="△",
         ),
         AgentMode(
             name="docs",
@@ -166,6 +174,7 @@ MODES: dict[str, AgentMode] = {
             without=RUNNING,
             planner="to write READMEs, docstrings and other documentation",
             agent="Write documentation. Read the code that it is about, and state only what the code does.",
+            icon="¶",
         ),
         AgentMode(
             name="run",
@@ -175,6 +184,7 @@ MODES: dict[str, AgentMode] = {
             without=WRITING,
             planner="to run commands and check what they print",
             agent="Run the commands of the task, read their output, and report whether they did what they should.",
+            icon="▶",
         ),
     )
 }

@@ -35,4 +35,5 @@ class Search(Record):
     planning_timeout: float = 60.0
     seed: int = 0
     replan_on_failure: bool = True
+    candidates: int = 0  # steps that a model may offer to each search
     parts: tuple[Step, ...] = ()

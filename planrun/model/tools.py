@@ -37,6 +37,8 @@ class Spec(Record):
     spellings: dict[str, str] = {}  # noqa: RUF012
     one_of: tuple[tuple[str, ...], ...] = ()
     version: int = 1
+    acts: tuple[dict[str, Any], ...] = ()
+    """Calls that a search may take, as keys of a step: what they require and provide is known for any project."""
 
 
 SHELL = "shell"
@@ -109,6 +111,14 @@ _GIT = (
             "changed": {**_COUNT, "description": "How many files differ."},
             "files": {**_FILES, "description": "Which ones, at most 1,000."},
         },
+        acts=(
+            {
+                "id": "clean",
+                "title": "Nothing differs from the commit",
+                "expect": [{"that": "steps.clean.outputs.clean"}],
+                "provides": "clean",
+            },
+        ),
     ),
     Spec(
         name="git.diff",
@@ -148,6 +158,14 @@ _GIT = (
             "branch": {**_TEXT, "description": "Empty when no branch is checked out."},
             "files": {**_FILES, "description": "What it changed, at most 1,000."},
         },
+        acts=(
+            {
+                "id": "commit",
+                "title": "Commit every change of files that git knows",
+                "args": {"message": "Commit changes", "all": True},
+                "provides": "committed",
+            },
+        ),
     ),
     Spec(
         name="git.apply_patch",

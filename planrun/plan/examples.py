@@ -401,6 +401,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "planning_timeout": "1m",
         "seed": "7",
         "replan_on_failure": "true",
+        "candidates": "3",
         "parts": "[{id: mirror, provides: published, run: ./mirror.sh}]",
     },
     "Secret": {

@@ -423,6 +423,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "planning_timeout": (("duration",), None, None),
         "seed": (("integer", 0, 1000000000), None, None),
         "replan_on_failure": (("bool",), None, None),
+        "candidates": (("integer", 0, 20), None, None),
         "parts": (None, ((None, None, "Step"), 1), None),
     },
     "Secret": {

@@ -5,6 +5,7 @@ The variables of a template, put into its tree: a value is data, and never read 
 
 from __future__ import annotations
 
+import os
 import re
 
 from planrun.errors import InvalidPlan
@@ -18,6 +19,7 @@ from planrun.plan.keys.outline import Outline, entries
 from planrun.plan.problems import in_order
 from planrun.plan.schema import shape
 from planrun.plan.yaml.document import read_tree
+from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -76,6 +78,46 @@ def read_template(data: bytes, file: str) -> Template:
         requires=tuple(word.value for word in entries(head.get("requires"))),
         prerequisites=tuple(word.value for word in entries(head.get("prerequisites"))),
     )
+
+
+PROJECT = "plans/templates"  # a project's own, seen from the folder that planrun runs in
+SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "templates")
+ENDINGS = (".yml", ".yaml")
+
+
+class TemplateFile(Record):
+    """Where a template is: `source` is project or shipped; `hides`: a shipped one has the same name."""
+
+    name: str
+    file: str
+    source: str
+    hides: bool = False
+
+
+def known() -> dict[str, TemplateFile]:
+    """Return all templates by name, in the order of their names; a project's own comes before a shipped one."""
+    shipped, own = _in_folder(SHIPPED), _in_folder(PROJECT)
+    templates = {name: TemplateFile(name=name, file=file, source="shipped") for name, file in shipped.items()}
+    for name, file in own.items():
+        templates[name] = TemplateFile(name=name, file=file, source="project", hides=name in shipped)
+    return {name: templates[name] for name in sorted(templates)}
+
+
+def opened(file: TemplateFile) -> Template:
+    """Return a template, read; raises InvalidPlan."""
+    return read_template(read_source(file.file), file.file)
+
+
+def _in_folder(folder: str) -> dict[str, str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return {}
+    return {
+        name.rpartition(".")[0]: os.path.join(folder, name)
+        for name in names
+        if name.endswith(ENDINGS) and not name.startswith(".")
+    }
 
 
 def filled(template: Template, values: Mapping[str, Any]) -> Node:

@@ -1,30 +1,34 @@
-"""Replan failures of a run by search, without a model: another way through its steps and the parts of its plan.
+"""Replan failures of a run by search: another way through its steps and the parts of its plan.
 
 The next version of the plan has parts added, exactly as the reviewer wrote them; only ids, edges and what they replace
 are new. It passes the same comparison with the reviewed text as what a model writes. A part that a policy denies is
-left out, and another way is searched.
+left out, and another way is searched. A model may offer further steps, which count as written by it.
 """
 
 from __future__ import annotations
 
-import json
-import os
+from dataclasses import replace
 from time import monotonic
 
 from planrun.errors import InvalidInput, InvalidPlan
+from planrun.llm import prompts
 from planrun.llm.drafts import Fault
 from planrun.llm.plantext import entry_text
+from planrun.model import graph
 from planrun.model.planning import Llm
 from planrun.model.policy import REVIEWED
 from planrun.plan.edit.page import append_steps
+from planrun.plan.keys.outline import Outline
 from planrun.plan.keys.search import parts_of
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.document import parse
-from planrun.planner.conversation import Result
+from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
+from planrun.planner.conversation import Conversation, Result
 from planrun.planner.facts import Estimates, Situation, facts_of, limits_of, plain_facts, problem_of
 from planrun.planner.inspect import Bounds, inspect_parts
 from planrun.planner.replan import Replanner, Revision, as_written
-from planrun.planner.trees import headline, record_of
+from planrun.planner.trees import headline, offered, record_of
+from planrun.reports.searches import write_search
 from planrun.search.find import find
 from planrun.search.relaxed import INFINITE
 from planrun.search.space import waits
@@ -44,8 +48,6 @@ if TYPE_CHECKING:
     from planrun.settings import Settings
 
 _AT_ONCE = 0.05  # seconds; most searches take less
-FILE = "search-{}.json"
-"""The record of a search in the folder of its run, by the number of the replan."""
 
 
 def by_search(algorithm: str) -> Llm:
@@ -59,22 +61,27 @@ class SearchReplanner(Replanner):
     keeps: bool
     history: History
     settings: Settings
+    offers: Llm | None = None  # the model that offers candidates; its steps are the most that it may offer
 
     def ask(self, steps: tuple[str, ...], state: RunState) -> Generator[ev.Event | None, None, Result]:
         """Return the next version and an explanation, or why there is none; yields None while it searches."""
         revision = Revision(state, steps, self._text(state))
+        offer = yield from self._offered(steps, state, revision)
         banned: frozenset[str] = frozenset()
         strict = False
         while True:
-            problem = self._problem(state, steps, banned, strict=strict)
+            problem = self._problem(state, steps, banned, offer.actions, strict=strict)
             found = yield from self._found(problem, limits_of(state.plan, self.settings))
             if self._stopped:
                 return Result(outcome="stopped", message="the search was stopped")
-            record = record_of(found, "replan", steps)
+            record = record_of(found, "replan", steps, offer)
             self._keep(record, state)
             if not found.solved:
-                return Result(outcome="infeasible", message=_why_none(found, headline(record), banned))
-            draft = _Draft(found.actions, revision, state)
+                why = _why_none(found, headline(record), banned)
+                failed = offer.model and offer.outcome != "accepted"
+                told = f"{why}; candidates: {offered(offer.recorded())}" if failed else why
+                return Result(outcome="infeasible", message=told)
+            draft = _Draft(found.actions, revision, state, offer)
             if not draft.new:
                 message = "no part takes their place: the steps that are left reach the goal without them"
                 return Result(outcome="infeasible", message=message)
@@ -88,6 +95,74 @@ class SearchReplanner(Replanner):
                 strict = True
             else:
                 return result.but(value=(result.value, headline(record))) if result.value else result
+
+    def _offered(
+        self, steps: tuple[str, ...], state: RunState, revision: Revision
+    ) -> Generator[ev.Event | None, None, Offer]:
+        """Return what a model offers for the search; nothing where none is asked, or it gives no usable answer."""
+        if self.offers is None:
+            return Offer()
+        self._model = self._model or self._context.open_model()
+        calls = len(state.planning.calls) if state.planning else 0
+        conversation = self._conversation = Conversation(
+            self._model, self.offers, self._budget(state), self._context.clock, call=calls
+        )
+        problem = self._problem(state, steps, frozenset(), (), strict=False)
+        shown = tuple([replace(each, **_plain(each)) for each in problem.actions])
+        wanted = Wanted(
+            start=frozenset(plain_facts(problem.start)),
+            goal=problem.goal,
+            actions=shown,
+            most=self.offers.max_generated_steps,
+        )
+        about = prompts.question(self._situation(steps, state, revision))[:-1]  # without how ids are numbered
+        try:
+            result = yield from conversation.ask(
+                question("replan", wanted, about, self._ground(state, revision, problem))
+            )
+        finally:
+            self._conversation = None
+        return offer_of(result, self.offers.model)
+
+    def _ground(self, state: RunState, revision: Revision, problem: Problem) -> Ground:
+        plan = state.plan
+        steps = (*plan.main(), *(plan.search.parts if plan.search else ()))
+        left = {fact for name in revision.pending for fact in state.steps[name].step.provides}
+        facts = problem.goal.union(*[(*step.requires, *step.provides) for step in steps])
+        return Ground(
+            text=revision.text,
+            file=plan.file,
+            load=lambda data, new: self._adoption.next_version(data, state, "replanned", new),
+            bounds=self._bounds(state, revision).but(with_facts=True),
+            facts=facts | frozenset(plain_facts(problem.start)),
+            taken=frozenset([*state.steps, *state.dropped, *[step.id for step in steps]]),
+            reserved=frozenset(left),
+            verify=self._verify(revision, state),
+            confinement=self._place.confinement,
+            estimates=Estimates(history=self.history),
+        )
+
+    def _verify(self, revision: Revision, state: RunState) -> dict[str, list[Any]]:
+        """Return the commands that verified failed steps, by the facts that these were to provide."""
+        root, _ = parse(revision.text, state.plan.file)
+        assert root is not None  # it has been loaded
+        found: dict[str, list[Any]] = {}
+        for raw in Outline(root, state.plan.file, revision.text).steps:
+            if raw.id in revision.failed and (node := raw.keys.get("verify")) is not None:
+                data = to_data(node)
+                for fact in state.steps[raw.id].step.provides:
+                    found.setdefault(fact, []).extend(data if isinstance(data, list) else [data])
+        return found
+
+    def _bounds(self, state: RunState, revision: Revision) -> Bounds:
+        return Bounds(
+            before=as_written(state, revision.text, self._adoption),
+            layers=self._context.layers,
+            context=self._context.context,
+            failed=frozenset(revision.failed),
+            pending=frozenset(revision.pending),
+            inherited=self._inherited,
+        )
 
     def _found(self, problem: Problem, limits: Limits) -> Generator[ev.Event | None, None, Found]:
         """Search beside the loop of the run, which goes on with signals and its console."""
@@ -116,13 +191,20 @@ class SearchReplanner(Replanner):
         return found
 
     def _problem(
-        self, state: RunState, steps: tuple[str, ...], banned: frozenset[str], *, strict: bool
+        self,
+        state: RunState,
+        steps: tuple[str, ...],
+        banned: frozenset[str],
+        offered: Sequence[Action],
+        *,
+        strict: bool,
     ) -> Problem:
         lost = {*steps, *state.replaced}
         done = frozenset([name for name, each in state.steps.items() if each.ended and name not in lost])
         classes = {name: str((state.steps[name].error or {}).get("class", "unknown")) for name in steps}
         situation = Situation(facts=facts_of(state), done=done, failed=steps, banned=banned, strict=strict)
-        return problem_of(state.plan, situation, Estimates(history=self.history, classes=classes))
+        estimates = Estimates(history=self.history, classes=classes)
+        return problem_of(state.plan, situation, estimates, offered)
 
     def _checked(self, draft: _Draft, state: RunState, revision: Revision) -> Result:
         try:
@@ -133,15 +215,7 @@ class SearchReplanner(Replanner):
             return Result(outcome="invalid", message=problem.text, faults=(fault,))
         except InvalidInput as error:
             return Result(outcome="invalid", message=str(error))
-        bounds = Bounds(
-            before=as_written(state, revision.text, self._adoption),
-            layers=self._context.layers,
-            context=self._context.context,
-            failed=frozenset(revision.failed),
-            pending=frozenset(revision.pending),
-            inherited=self._inherited,
-            parts=draft.texts,
-        )
+        bounds = self._bounds(state, revision).but(parts=draft.parts, checks=draft.checks, with_facts=True)
         refusals = inspect_parts(plan, draft.new, bounds)
         if refusals:
             named = "; ".join([f"{each['step']}: {each['reason']}" for each in refusals[:3]])
@@ -155,18 +229,19 @@ class SearchReplanner(Replanner):
         ended = [
             each for each in (state.planning.ended if state.planning else ()) if each.purpose == "replan"
         ]
-        path = os.path.join(self._place.rundir, FILE.format(len(ended) + 1))
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with open(fd, "w", encoding="utf-8") as file:
-                json.dump(record, file, ensure_ascii=False)
-        except OSError:
-            return
+        write_search(self._place.rundir, len(ended) + 1, record)
 
     def _text(self, state: RunState) -> bytes:
         from planrun.app.copies import stored_text
 
         return stored_text(self._place.rundir, state.named)
+
+
+def _plain(action: Action) -> dict[str, Any]:
+    """Return the facts of an action without those that the search itself needs."""
+    return {
+        name: frozenset(plain_facts(getattr(action, name))) for name in ("requires", "provides", "deletes")
+    }
 
 
 def _why_none(found: Found, headline_: str, banned: frozenset[str]) -> str:
@@ -179,14 +254,17 @@ def _why_none(found: Found, headline_: str, banned: frozenset[str]) -> str:
 
 
 class _Draft:
-    """The next version from the actions of a way: `new` are the ids of its new steps, `texts` their parts as data."""
+    """The next version from the actions of a way: `new` are the ids of its new steps, `texts` their keys as data.
 
-    def __init__(self, actions: Sequence[Action], revision: Revision, state: RunState) -> None:
+    `parts`: the texts of those that are parts of the plan; a model wrote the others.
+    """
+
+    def __init__(self, actions: Sequence[Action], revision: Revision, state: RunState, offer: Offer) -> None:
         self._revision = revision
         self._state = state
         root, _ = parse(revision.text, state.plan.file)
         assert root is not None  # it has been loaded
-        written = {part.value["id"].value: to_data(part) for part in parts_of(root)}
+        written = {part.value["id"].value: to_data(part) for part in parts_of(root)} | dict(offer.keys)
         pending = set(revision.pending)
         self._actions = actions
         self._ids = [
@@ -196,6 +274,12 @@ class _Draft:
         self.new = tuple([self._ids[at] for at in chosen])
         self.part_of = {self._ids[at]: actions[at].name for at in chosen}
         self.texts: dict[str, dict[str, Any]] = {self._ids[at]: written[actions[at].name] for at in chosen}
+        self.parts = {name: text for name, text in self.texts.items() if self.part_of[name] not in offer.keys}
+        self.checks = {
+            name: text["verify"]
+            for name, text in self.texts.items()
+            if name not in self.parts and "verify" in text
+        }
         self._chosen = chosen
 
     def _id(self, name: str) -> str:
@@ -215,9 +299,22 @@ class _Draft:
         before = {step.id: step.origin for step in state.plan.steps}
         plan = adoption.next_version(data, state, "searched", moved)
         kept = {name: origin for name, origin in before.items() if origin not in REVIEWED}
+        by_model = [name for name in self.new if name not in self.parts]
+        kept |= dict.fromkeys(self._behind(plan, by_model), "replanned")
         return plan.but(
             steps=tuple([step.but(origin=kept[step.id]) if step.id in kept else step for step in plan.steps])
         )
+
+    def _behind(self, plan: Plan, names: Sequence[str]) -> set[str]:
+        """Return steps that a model wrote, and all that come after them and have not run."""
+        found, waiting = set(names), graph.waits(plan.main())
+        open_steps = {*self.new, *self._revision.pending} - {
+            name for step in plan.steps for name in step.replaces
+        }
+        for name in graph.order(waiting) if found else ():
+            if name in open_steps and not found.isdisjoint(waiting[name]):
+                found.add(name)
+        return found
 
     def _keys(self, at: int) -> dict[str, Any]:
         name = self._ids[at]

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import Any, Literal
 
-    from planrun.llm.drafts import Draft
+    from planrun.llm.drafts import Draft, Form
     from planrun.llm.fitting import Fitted, Piece
     from planrun.model.call import Answer, Purpose
     from planrun.model.planning import Llm
@@ -83,12 +83,13 @@ class Refused(Record):
 
 
 class Question(Record):
-    """A question: the stable system prompt, the pieces of the prompt, and the check of an answer."""
+    """A question: the stable system prompt, the pieces of the prompt, and the check of an answer, and its form."""
 
     purpose: Purpose
     system: tuple[str, ...]
     pieces: Sequence[Piece]
     check: Check
+    form: Form = drafts.STEPS
 
     @property
     def prompt(self) -> str:
@@ -115,7 +116,7 @@ def fit(question: Question, llm: Llm, later: Sequence[dict[str, Any]] = ()) -> F
         system=question.system,
         messages=tuple(later),
         max_tokens=0,
-        schema=drafts.schema(),
+        schema=question.form.schema(),
     )
     return fitted(question.pieces, (llm.max_context_tokens or MAX_CONTEXT_TOKENS) - estimate(others))
 
@@ -174,7 +175,7 @@ class Conversation:
             ]
 
     def _judge(self, question: Question, answer: Answer) -> Result | list[Fault]:
-        draft = drafts.read(answer.text, self._llm.max_generated_steps)
+        draft = question.form.read(answer.text, self._llm.max_generated_steps)
         if isinstance(draft, list):
             return draft
         if draft.infeasible:
@@ -200,7 +201,7 @@ class Conversation:
             system=question.system,
             messages=tuple(messages),
             max_tokens=longest,
-            schema=drafts.schema(),
+            schema=question.form.schema(),
             effort=self._llm.effort,
             retries=self._llm.retries,
         )

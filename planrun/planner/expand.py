@@ -23,12 +23,14 @@ from planrun.plan.edit.page import Page, replace_step
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import name_hint
 from planrun.plan.yaml.file import read_source
+from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, fit, hold
 from planrun.planner.decompose import decomposed
-from planrun.planner.generate import masker, notes_of
+from planrun.planner.generate import Talk, masker, notes_of
 from planrun.planner.inspect import Bounds, inspect
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import project_memory, read_repository
+from planrun.planner.trees import offered
 from planrun.reports.models import crossing_line, repeat_line
 from planrun.settings import ci_context
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from planrun.llm.repository import Repository
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Exchange
+    from planrun.search.space import Problem
     from planrun.settings import Settings
 
 
@@ -104,6 +107,31 @@ class Expansion:
         self._take(whole, found.value)
         return None
 
+    def offered(self, problem: Problem, talk: Talk) -> Offer:
+        """Return what a model offers to the search for one step."""
+        ground, plan = self._ground, self.plan
+        steps = (*plan.main(), *(plan.search.parts if plan.search else ()))
+        base = Ground(
+            text=plan.source,
+            file=plan.file,
+            load=self._loaded,
+            bounds=Bounds(
+                before=plan,
+                layers=ground.layers,
+                context=ground.context,
+                inherited=ground.inherited,
+                with_facts=True,
+            ),
+            facts=problem.start.union(problem.goal, *[(*step.requires, *step.provides) for step in steps]),
+            taken=frozenset([step.id for step in (*plan.steps, *steps)]),
+        )
+        about = [*prompts.described(ground.repository, ground.mask), *prompts.project_memory(ground.project)]
+        most = talk.llm.max_generated_steps
+        wanted = Wanted(start=problem.start, goal=problem.goal, actions=problem.actions, most=most)
+        offer = offer_of(talk.ask(question("expand", wanted, about, base)), talk.llm.model)
+        talk.say(f"candidates: {offered(offer.recorded())}")
+        return offer
+
     def question(self, whole: Whole) -> Question:
         """Return the question for one step."""
         ground = self._ground
@@ -144,9 +172,12 @@ class Expansion:
     def _with(self, whole: Whole, pieces: Pieces) -> Plan:
         """Return the plan with a step replaced by pieces; raises InvalidPlan, EditError."""
         before = self.plan
-        data = replace_step(before.source, before.file, whole.id, pieces.texts)
-        origins = {step.id: step.origin for step in before.steps} | dict.fromkeys(pieces.ids, "expanded")
-        plan = load_bytes(data, before.file, cache=False)
+        return self._loaded(replace_step(before.source, before.file, whole.id, pieces.texts), pieces.ids)
+
+    def _loaded(self, data: bytes, new: Sequence[str]) -> Plan:
+        """Return the plan in a text; `new`: steps that a model wrote. Raises InvalidPlan."""
+        origins = {step.id: step.origin for step in self.plan.steps} | dict.fromkeys(new, "expanded")
+        plan = load_bytes(data, self.plan.file, cache=False)
         return plan.but(steps=tuple([step.but(origin=origins[step.id]) for step in plan.steps]))
 
     def _faults(self, error: InvalidPlan, whole: Whole, pieces: Pieces) -> list[Fault]:
@@ -274,7 +305,38 @@ def _by_pattern(
     order: Order, before: Plan, steps: list[str], expansion: Expansion, on_progress: Callable[[str], None]
 ) -> Finished:
     """Expand the steps for which no model is needed; report the others and leave them unchanged."""
-    draft_of = _searching(order) if order.search else _matching(order, before)
+    talk = _talk(order, before, on_progress) if order.search else None
+    draft_of = _searching(order, expansion, talk) if order.search else _matching(order, before)
+    try:
+        found = _filled(steps, draft_of, expansion, on_progress)
+    finally:
+        if talk:
+            talk.close()
+    calls = tuple(talk.calls) if talk else ()
+    if found is not None:
+        return found.but(before=before, calls=calls)
+    if not expansion.pieces:
+        what = "no part provides what its abstract steps are for" if order.search else _NO_PATTERN
+        message = f"{what}; write them, or expand them with a model"
+        return Finished(outcome="invalid", before=before, message=message, calls=calls)
+    return Finished(
+        outcome="accepted",
+        before=before,
+        after=load_bytes(expansion.plan.source, before.file, cache=False),
+        asked=tuple(expansion.pieces),
+        pieces=expansion.pieces,
+        analyses=expansion.analyses,
+        calls=calls,
+    )
+
+
+def _filled(
+    steps: list[str],
+    draft_of: Callable[[Plan, str], Draft | str],
+    expansion: Expansion,
+    on_progress: Callable[[str], None],
+) -> Finished | None:
+    """Make steps concrete as far as there are drafts; returns why one of these is refused."""
     for name in steps:
         draft = draft_of(expansion.plan, name)
         if isinstance(draft, str):
@@ -284,19 +346,10 @@ def _by_pattern(
             refusals = () if isinstance(found, list) else found.refusals
             message = f'step "{name}": {faults[0].text}' if faults else ""
             outcome: Any = "invalid" if faults else "denied"
-            return Finished(outcome=outcome, before=before, faults=faults, refusals=refusals, message=message)
-    if not expansion.pieces:
-        what = "no part provides what its abstract steps are for" if order.search else _NO_PATTERN
-        message = f"{what}; write them, or expand them with a model"
-        return Finished(outcome="invalid", before=before, message=message)
-    return Finished(
-        outcome="accepted",
-        before=before,
-        after=load_bytes(expansion.plan.source, before.file, cache=False),
-        asked=tuple(expansion.pieces),
-        pieces=expansion.pieces,
-        analyses=expansion.analyses,
-    )
+            return Finished(
+                outcome=outcome, before=expansion.plan, faults=faults, refusals=refusals, message=message
+            )
+    return None
 
 
 _NO_PATTERN = "no built-in pattern fits its abstract steps"
@@ -314,9 +367,30 @@ def _matching(order: Order, before: Plan) -> Callable[[Plan, str], Draft | str]:
     return draft_of
 
 
-def _searching(order: Order) -> Callable[[Plan, str], Draft | str]:
+def _searching(order: Order, expansion: Expansion, talk: Talk | None) -> Callable[[Plan, str], Draft | str]:
     """Return what makes a draft of a step by search."""
-    return lambda plan, name: decomposed(plan, name, order.settings)
+
+    def draft_of(plan: Plan, name: str) -> Draft | str:
+        if talk is None:
+            return decomposed(plan, name, order.settings)
+        return decomposed(plan, name, order.settings, lambda problem: expansion.offered(problem, talk))
+
+    return draft_of
+
+
+def _talk(order: Order, plan: Plan, on_progress: Callable[[str], None]) -> Talk | None:
+    """Return the model that offers candidates to searches; None where none is wanted, or none is there."""
+    wanted = order.settings.candidates
+    most = wanted if wanted is not None else plan.search.candidates if plan.search else 0
+    if not most:
+        return None
+    if why := why_no_model(order.settings, plan.llm):
+        if wanted:
+            raise InvalidInput(f"--candidates asks a model, and none can be asked: {why}")
+        on_progress(f"no model offers candidates: {why}")
+        return None
+    llm = llm_of(order.settings, plan.llm).but(max_generated_steps=most)
+    return Talk(order.settings, llm, plan.limits, lambda _, text: on_progress(text))
 
 
 def _asked(

@@ -139,18 +139,23 @@ def beginning(plan: Plan) -> Situation:
     return Situation(facts=frozenset(plan.search.start if plan.search else ()))
 
 
-def problem_of(plan: Plan, situation: Situation, estimates: Estimates) -> Problem:
-    """Return what is searched: every step that has not run, and every part, once each."""
+def problem_of(
+    plan: Plan, situation: Situation, estimates: Estimates, offered: Iterable[Action] = ()
+) -> Problem:
+    """Return what is searched: every step that has not run, every part, and what a model offered, once each."""
     steps = {step.id: step for step in plan.main()}
     parts = {step.id: step for step in (plan.search.parts if plan.search else ())}
     gone = {name for step in plan.main() for name in step.replaces}
     left = [name for name in steps if name not in situation.done and name not in gone]
     left = [name for name in left if name not in situation.failed]
-    actions = [action_of(steps[name], estimates, **_links(steps, name, situation)) for name in left]
+    actions = [
+        action_of(steps[name], estimates, source="step", **_links(steps, name, situation)) for name in left
+    ]
     taken = {*steps}
     for name, step in parts.items():
         if step.kind != "abstract" and name not in situation.banned and name not in taken:
-            actions.append(action_of(step, estimates))
+            actions.append(action_of(step, estimates, source="part"))
+    actions += [action for action in offered if action.name not in {*situation.banned, *taken}]
     start = {*situation.facts, *[_DONE + name for name in situation.done]}
     if any(action.deletes for action in actions):  # else no state makes a second time worthwhile
         start |= {_UNUSED + action.name for action in actions}
@@ -185,16 +190,7 @@ def _waits_for(step: Step) -> Iterator[str]:
 
 def _once(action: Action) -> Action:
     fact = frozenset({_UNUSED + action.name})
-    return Action(
-        action.name,
-        requires=action.requires | fact,
-        provides=action.provides,
-        deletes=action.deletes | fact,
-        cost=action.cost,
-        success=action.success,
-        kind=action.kind,
-        parts=action.parts,
-    )
+    return replace(action, requires=action.requires | fact, deletes=action.deletes | fact)
 
 
 def plain_facts(facts: Iterable[str]) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from planrun.actions.environment import holds_credential
 from planrun.approval.policies import ceilings_of, layers_of, static_decision
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.drafts import Fault, estimated
+from planrun.llm.drafts import PLAN, Fault, estimated
 from planrun.llm.fitting import Piece
 from planrun.llm.fitting import told as cuts
 from planrun.llm.offline import classify, draft_of, fallback_of
 from planrun.llm.plantext import faults_of, plan_text, step_text
 from planrun.llm.prompts import EXAMPLES, GENERATE_SYSTEM, described, generate_prompt, project_memory
 from planrun.model import events as ev
+from planrun.model.agenttypes import MODES
 from planrun.model.call import TOKENS, Usage
 from planrun.model.plan import Limits
 from planrun.model.planning import Llm
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from planrun.approval.rules import Layers
     from planrun.llm.drafts import Draft
+    from planrun.model.agenttypes import AgentMode
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
 
@@ -88,8 +90,15 @@ def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
     plain = load_bytes(_text(draft, frame, [], {}).encode(), frame.file, cache=False)
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
+    for step in draft.steps:
+        if step.mode and not step.run:
+            notes[step.id].append(_given_to_an_agent(MODES[step.mode]))
     text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
     return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
+
+
+def _given_to_an_agent(mode: AgentMode) -> str:
+    return f"mode {mode.name}, {mode.planner}; for an agent: `agent: {{mode: {mode.name}, prompt: ...}}`"
 
 
 def _unasked(draft: Draft) -> Iterator[Fault]:
@@ -186,6 +195,7 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan
     from planrun.planner.conversation import Conversation, Question, Result
     from planrun.planner.models import Spending
+    from planrun.ports import Model
     from planrun.records.planmemory import KeptPlan
     from planrun.settings import Settings
 
@@ -246,7 +256,7 @@ def generate(order: Order, on_progress: OnProgress) -> Generated:
         raise InvalidInput(f"{why}; --offline makes a plan without a model")
     ceilings_of(order.settings)  # an unreadable policy is reported before any call
     on_progress("reading", "reading the repository")
-    repository = _repository(order)
+    repository = repository_of(order)
     on_progress("analyzing", "analyzing the goal")
     complexity = classify(order.goal, repository.paths)
     if order.offline:
@@ -273,11 +283,11 @@ def masker(goal: str) -> Callable[[str], str]:
 
 def request_text(order: Order) -> tuple[str, ...]:
     """Return the whole request: the stable beginning, then the question."""
-    found = _question(order, _repository(order), masker(order.goal))
+    found = _question(order, repository_of(order), masker(order.goal))
     return (*found.system, fit(found, llm_of(order.settings, order.llm)).text)
 
 
-def _repository(order: Order) -> Repository:
+def repository_of(order: Order) -> Repository:
     """Return the project without files that the order itself writes, so that a repeated order asks the same."""
     made = (order.file, order.settings.llm_record, order.settings.llm_replay, order.settings.report_dir)
     return read_repository(without=[path for path in made if path])
@@ -311,23 +321,17 @@ def _question(order: Order, repository: Repository, mask: Callable[[str], str]) 
         system=GENERATE_SYSTEM,
         pieces=pieces,
         check=lambda draft: check(draft, frame),
+        form=PLAN,
     )
 
 
 def _by_model(order: Order, question: Question, complexity: Complexity, on_progress: OnProgress) -> Generated:
     llm = llm_of(order.settings, order.llm)
-    spent = spending(Limits(), order.settings)
-    spent.refuse_unpriced(llm.model)
-    if warning := insecure(order.settings):
-        on_progress("planning", warning)
-    model = open_model(order.settings, llm)
-    calls: list[ev.ModelAnswered] = []
-    cut: list[dict[str, Any]] = []
+    talk = Talk(order.settings, llm, Limits(), on_progress)
     try:
-        talk = Conversation(model, llm, spent.budget(), SystemClock())
-        result = _result_of(talk, question, (calls, cut), on_progress)
+        result = talk.ask(question)
     finally:
-        model.close()
+        talk.close()
     found = Generated(
         outcome=result.outcome,
         source="model",
@@ -336,45 +340,69 @@ def _by_model(order: Order, question: Question, complexity: Complexity, on_progr
         rounds=result.rounds,
         faults=result.faults,
         refusals=result.refusals,
-        calls=tuple(calls),
-        cut=tuple(cut),
-        cost=_cost(calls),
-        prices=spent.prices.as_of if spent.prices else "",
+        calls=tuple(talk.calls),
+        cut=tuple(talk.cut),
+        cost=cost_of(talk.calls),
+        prices=talk.spent.prices.as_of if talk.spent.prices else "",
     )
     if result.outcome != "accepted":
         return found
     draft: Draft = result.value
-    found = found.but(estimate=_estimate(draft, llm.model, spent))
+    found = found.but(estimate=_estimate(draft, llm.model, talk.spent))
     composed = compose(draft, order.frame, list(_heading(order, draft, found)))
     return found.but(text=composed.text, plan=composed.plan)
 
 
-def _result_of(
-    talk: Conversation,
-    question: Question,
-    made: tuple[list[ev.ModelAnswered], list[dict[str, Any]]],
-    on_progress: OnProgress,
-) -> Result:
-    """Run a conversation to its end; adds the answers to the first list of `made`, what was cut to the second."""
-    calls, cut = made
+class Talk:
+    """A model as a command without a run asks it, with one budget; opened by its first question.
 
-    def on_event(event: ev.Event) -> None:
+    `calls`: its answers; `cut`: what was cut from the last question to fit into the context.
+    """
+
+    def __init__(self, settings: Settings, llm: Llm, limits: Limits, on_progress: OnProgress) -> None:
+        self.llm = llm
+        self.calls: list[ev.ModelAnswered] = []
+        self.cut: list[dict[str, Any]] = []
+        self.spent = spending(limits, settings, is_bound=bool(settings.policy) and limits != Limits())
+        self.spent.refuse_unpriced(llm.model)
+        self._settings = settings
+        self._on_progress = on_progress
+        self._model: Model | None = None
+        self._conversation: Conversation | None = None
+
+    def ask(self, question: Question) -> Result:
+        """Ask one question; raises InvalidInput."""
+        if self._conversation is None:
+            for note in (*self.spent.notes, *filter(None, [insecure(self._settings)])):
+                self._on_progress("planning", note)
+            self._model = open_model(self._settings, self.llm)
+            self._conversation = Conversation(self._model, self.llm, self.spent.budget(), SystemClock())
+        return hold(self._conversation, self._conversation.ask(question), self._on_event)
+
+    def say(self, text: str) -> None:
+        """Report something about an answer."""
+        self._on_progress("planning", text)
+
+    def close(self) -> None:
+        """Leave no process running."""
+        if self._model:
+            self._model.close()
+
+    def _on_event(self, event: ev.Event) -> None:
         if isinstance(event, ev.ModelAsked):
             again = f", call {event.call}" if event.call > 1 else ""
             if event.cut:
-                on_progress("planning", f"cut to fit into the context: {cuts(event.cut)}")
-            cut[:] = event.cut
-            on_progress("planning", f"asking {event.model}{again}")
+                self._on_progress("planning", f"cut to fit into the context: {cuts(event.cut)}")
+            self.cut[:] = event.cut
+            self._on_progress("planning", f"asking {event.model}{again}")
         elif isinstance(event, ev.ModelRepeated):
-            on_progress("planning", repeat_line(event))
+            self._on_progress("planning", repeat_line(event))
         elif isinstance(event, ev.ModelAnswered):
-            calls.append(event)
+            self.calls.append(event)
             if event.ending == "answered":
-                on_progress("synthesizing", "checking the answer")
+                self._on_progress("synthesizing", "checking the answer")
         elif isinstance(event, ev.BudgetCrossed):
-            on_progress("planning", crossing_line(event, "this command"))
-
-    return hold(talk, talk.ask(question), on_event)
+            self._on_progress("planning", crossing_line(event, "this command"))
 
 
 def _by_pattern(
@@ -438,7 +466,8 @@ def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:
     return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in TOKENS})
 
 
-def _cost(calls: list[ev.ModelAnswered]) -> float | None:
+def cost_of(calls: list[ev.ModelAnswered]) -> float | None:
+    """Return what calls cost in US dollars; None where that is not known."""
     known = [call.usage["usd"] for call in calls if "usd" in call.usage]
     return sum(known) if known and len(known) == len([call for call in calls if call.usage]) else None
 

@@ -18,6 +18,7 @@ from planrun.llm.plantext import AT_THE_END
 from planrun.model import graph
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
+from planrun.plan.keys.search import FACTS
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import MAPPING, SCALAR
@@ -69,18 +70,40 @@ class Bounds(Record):
     inherited: tuple[str, ...] = ()
     # Parts of the reviewed plan, as plain data, by the id of the new step that each became.
     parts: Mapping[str, Mapping[str, Any]] = {}
+    with_facts: bool = False  # a model may say what its steps require and provide
+    # Commands of reviewed steps that verify new steps of a model, by the id of these.
+    checks: Mapping[str, Sequence[Any]] = {}
 
 
 def inspect_parts(plan: Plan, new: Sequence[str], bounds: Bounds) -> tuple[dict[str, str], ...]:
-    """Return the refusals for a plan to which a search added the parts `new`: nothing else may change."""
+    """Return the refusals for a plan to which a search added the steps `new`: nothing else may change.
+
+    Those in `bounds.parts` are parts of the reviewed plan, the others were written by a model.
+    """
     changed = tuple(_changes(plan, new, bounds))
     if changed:
         return changed
+    own = [name for name in new if name not in bounds.parts]
     faults = [*_misplaced(plan, new, bounds), *_unguarded(plan, new, bounds)]
+    if pried := [fault for at, name in enumerate(new) if name in own for fault in _prying(plan, at, name)]:
+        faults = pried
     if faults:
         at = int(faults[0].path[6:-1].partition("]")[0]) if faults[0].path.startswith("steps[") else 0
         return (_refusal(new[at], f"bounds:{faults[0].rule}", faults[0].message),)
     return (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
+
+
+def inspect_candidates(
+    plan: Plan, new: Sequence[str], bounds: Bounds
+) -> tuple[list[Fault], tuple[dict[str, str], ...]]:
+    """Return the faults and refusals of steps that a model offers to a search, in a plan that has all of them.
+
+    A policy that denies one says nothing of the others.
+    """
+    if changed := tuple(_changes(plan, new, bounds)):
+        return [], changed
+    faults = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    return [*_misplaced(plan, new, bounds), *faults], tuple(_denied(plan, new, bounds))
 
 
 def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fault] | None:
@@ -92,7 +115,8 @@ def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fa
     changed = list(_changes(plan, new, bounds))
     if changed:  # the written text contains more than the draft: refuse it in any case
         return Refused(refusals=tuple(changed))
-    faults = [*_misplaced(plan, new, bounds), *_prying(plan, new), *_unguarded(plan, new, bounds)]
+    prying = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    faults = [*_misplaced(plan, new, bounds), *prying, *_unguarded(plan, new, bounds)]
     if faults:
         return faults
     refusals = (*_unmarked(plan, new, bounds), *_denied(plan, new, bounds))
@@ -119,10 +143,8 @@ def _changes(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[dict[st
             yield _refusal(name, "bounds:reviewed", "a step that was reviewed would change")
     for name in steps.keys() - steps_before.keys() - fresh:
         yield _refusal(name, "bounds:new", "a step that nobody wrote would be added")
-    if bounds.parts:
-        yield from _copied(plan, bounds)
-        return
-    for name in new:
+    yield from _copied(plan, bounds)
+    for name in [name for name in new if name not in bounds.parts]:
         yield from _added(name, steps.get(name), steps_before, bounds)
 
 
@@ -150,7 +172,12 @@ def _added(
     if new is None or (name in before and name != origin):
         yield _refusal(name, "bounds:new", "a new step has the id of another one, or is not there")
         return
-    extra = [key for key, value in new.items() if key not in WRITTEN and given.get(key) != value]
+    written = WRITTEN | {*FACTS} if bounds.with_facts else WRITTEN
+    extra = [key for key, value in new.items() if key not in written and given.get(key) != value]
+    if name in bounds.checks and _texts(new.get("verify")) == _texts(bounds.checks[name]):
+        extra.remove("verify")
+    elif name in bounds.checks:
+        extra.append("verify")
     missing = [key for key in given if key not in WRITTEN and key not in new]
     if (
         name != origin
@@ -161,6 +188,13 @@ def _added(
     if extra or missing:
         keys = ", ".join(key or "section" for key in [*extra, *missing])
         yield _refusal(name, "bounds:keys", f"it would have other values than a reviewer gave: {keys}")
+
+
+def _texts(value: Any) -> Any:
+    """Return texts and lists of texts, as they are written or as data, without how they are quoted."""
+    if isinstance(value, tuple):
+        return value[0]
+    return [_texts(each) for each in value] if isinstance(value, list) else value
 
 
 def _inner(new: Keys, given: Keys) -> Any:
@@ -243,21 +277,17 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
     )
 
 
-def _prying(plan: Plan, new: Sequence[str]) -> Iterator[Fault]:
-    """Yield a fault for each expression that would put a credential, or unnamed variables, into a text."""
-    steps = {step.id: step for step in plan.steps}
-    for at, name in enumerate(new):
-        step = steps[name]
-        texts: dict[str, Any] = {"condition": step.condition}
-        if step.action.is_script:
-            texts["run"] = step.action.script
-        for key, tree in texts.items():
-            for path in _paths(tree):
-                if path[0] == "env" and (
-                    len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets
-                ):
-                    message = f"{spelled(path)} may hold a secret, which is no value for an expression"
-                    yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
+def _prying(plan: Plan, at: int, name: str) -> Iterator[Fault]:
+    """Yield a fault for each expression of a step that would put a credential, or unnamed variables, into a text."""
+    step = next(step for step in plan.steps if step.id == name)
+    texts: dict[str, Any] = {"condition": step.condition}
+    if step.action.is_script:
+        texts["run"] = step.action.script
+    for key, tree in texts.items():
+        for path in _paths(tree):
+            if path[0] == "env" and (len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets):
+                message = f"{spelled(path)} may hold a secret, which is no value for an expression"
+                yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
 
 
 def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:

@@ -47,6 +47,7 @@ class Proposal(Record):
     text: bytes = b""
     difference: str = ""
     about: str = ""  # the explanation of the model
+    searched: bool = False  # without a model, or with one that offered steps
 
 
 def propose(
@@ -81,7 +82,7 @@ def propose(
         assert replanner is not None  # failures_to_replan has checked that a model may be called
         result = _await_result(replanner.ask(resumption.failed, state), (session, state), on_event)
         if result.outcome != "accepted":
-            return Proposal(result=result)
+            return Proposal(result=result, searched=readiness.searches(state.plan, settings))
         plan, about = result.value
         return _proposal(result, plan, about, stored_text(rundir, state.named))
 

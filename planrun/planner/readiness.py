@@ -18,8 +18,7 @@ from planrun.app.copies import stored_plan
 from planrun.app.run import has_agents
 from planrun.app.session import NotStarted
 from planrun.engine.failures import is_typed
-from planrun.errors import EXIT_WAITING, Denied, InternalError, InvalidInput, PlanrunError
-from planrun.llm.budget import Budget
+from planrun.errors import EXIT_WAITING, Denied, InvalidInput, PlanrunError
 from planrun.model import events as ev
 from planrun.plan.problems import name_hint
 from planrun.planner import models
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from planrun.approval.gates import PolicyGates
     from planrun.approval.rules import Layers
     from planrun.model.plan import Plan, Step
+    from planrun.model.planning import Llm
     from planrun.model.state import RunState
     from planrun.planner.conversation import Exchange
     from planrun.planner.replan import Replanner
@@ -372,7 +372,7 @@ def _why_not(name: str, state: RunState) -> str:
 def model_of(plan: Plan, settings: Settings) -> str:
     """Return the model that a run of a plan may call; empty when it calls none."""
     llm = plan.llm
-    wants = llm or any(_asks_a_model(step) for step in plan.steps)
+    wants = llm or most_candidates(plan, settings) or any(_asks_a_model(step) for step in plan.steps)
     if not wants or (settings.locked and not has_agents(plan)):
         return ""
     return "" if why_no_model(settings, llm) else llm_of(settings, llm).model
@@ -421,7 +421,9 @@ def replan_option(
     llm = plan.llm
     if searches(plan, settings):
         wanting = [step.id for step in plan.main() if step.replan == "any"]
-        return _search_option(plan, settings, [*failed] or wanting) if failed or wanting else {}
+        return _search_option(plan, settings, layers, [*failed] or wanting) if failed or wanting else {}
+    if settings.candidates:
+        raise InvalidInput("--candidates is for a search: add --search")
     named = list(failed) or [step.id for step in plan.main() if step.on_failure == "replan"]
     by_class = llm.replan_on_failure if llm and llm.enabled else "never"
     if not named and by_class == "never":
@@ -450,19 +452,57 @@ def searches(plan: Plan, settings: Settings) -> bool:
     return settings.search or (plan.search is not None and plan.search.replan_on_failure)
 
 
+def most_candidates(plan: Plan, settings: Settings) -> int:
+    """Return how many steps a model may offer to each search for a plan."""
+    if not searches(plan, settings):
+        return 0
+    return (
+        settings.candidates
+        if settings.candidates is not None
+        else plan.search.candidates
+        if plan.search
+        else 0
+    )
+
+
+def _offers(plan: Plan, settings: Settings) -> Llm | None:
+    """Return the model that offers candidates to the searches of a run; None where none is asked, or none can be."""
+    most = most_candidates(plan, settings)
+    if not most or why_no_model(settings, plan.llm):
+        return None
+    return llm_of(settings, plan.llm).but(max_generated_steps=most)
+
+
 def _who(plan: Plan, settings: Settings) -> str:
     return "no search" if searches(plan, settings) else "no model"
 
 
-def _search_option(plan: Plan, settings: Settings, named: list[str]) -> dict[str, Any]:
+def _search_option(plan: Plan, settings: Settings, layers: Layers, named: list[str]) -> dict[str, Any]:
     """Return the option `replan` of a run whose failures are replanned by search."""
     if why := why_no_replan(plan, settings):
         return {"replan": {"model": "", "most": 0, "told": f"no search can replan: {why}"}}
     most = plan.limits.max_replans
     llm = by_search(limits_of(plan, settings).algorithm)
     times = "once" if most == 1 else f"up to {most} times"
-    text = f"a search may replan {times}, {_when('never', named)}; it takes steps and parts of the plan alone"
+    text = (
+        f"a search may replan {times}, {_when('never', named)}; it takes {_of_what(plan, settings, layers)}"
+    )
     return {"replan": {"model": llm.model, "most": most, "told": text}}
+
+
+def _of_what(plan: Plan, settings: Settings, layers: Layers) -> str:
+    """Return in words what a search may take."""
+    most = most_candidates(plan, settings)
+    if not most:
+        return "steps and parts of the plan alone"
+    if offers := _offers(plan, settings):
+        count = "one step" if most == 1 else f"up to {most} steps"
+        offered = f"{count} that {offers.model} offers; what that writes {_how_far(layers)}"
+        return f"steps and parts of the plan, and {offered}"
+    why = why_no_model(settings, plan.llm)
+    if settings.candidates:
+        raise InvalidInput(f"--candidates asks a model, and none can be asked: {why}")
+    return f"steps and parts of the plan alone, since no model can offer candidates: {why}"
 
 
 def _when(by_class: str, named: list[str]) -> str:
@@ -518,16 +558,25 @@ def replanner(
 def _search_replanner(
     session: Session, state: RunState, going: tuple[Steps, PolicyGates | None], opening: Mapping[str, Any]
 ) -> Replanner:
+    mask = session.secrets.redactor.mask_text if session.secrets and session.secrets.redactor else None
+
     def opened() -> Model:
-        raise InternalError("a search asks no model")
+        recording = RecordingOptions(mask=mask, planning=state.planning)
+        return models.open_model(session.settings, state.plan.llm, recording=recording)
 
     assert session.admission is not None
     steps, gates = going
+    offers = _offers(state.plan, session.settings)
     llm = by_search(limits_of(state.plan, session.settings).algorithm)
+    if offers:
+        llm = llm.but(max_generated_steps=offers.max_generated_steps)
     context = ReplanContext(llm, session.admission.layers, opened, session.clock)
     context.context = opening["context"]
     adoption = Adoption(session, steps, gates)
-    found = SearchReplanner(context, steps.place, adoption, lambda _: Budget("run", {}, {}))
+    context.project = project_memory(mask or str, session.workspace)
+    spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
+    found = SearchReplanner(context, steps.place, adoption, lambda state: spent.budget(state.planning))
+    found.offers = offers
     found.settings, found.keeps = session.settings, gates is not None  # without gates nothing is recorded
     found.history = read_history(path_of(records_home(session.workspace), state.plan))
     return found

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from planrun.planner.candidates import Offer
     from planrun.search.find import Other
     from planrun.search.space import Action
     from planrun.search.tree import Found, Node
@@ -20,10 +21,13 @@ FORMULA = f"{SUCCESS:g}*success + {COST:g}*(1-cost) + {PROGRESS:g}*progress - {D
 """The score, as it is shown."""
 SETTINGS = ("algorithm", "beam_width", "mcts_iterations", "max_tree_depth", "max_tree_nodes", "seed")
 _ARROW = " → "
+_SOURCES = {"step": "the steps of the plan", "part": "its parts"}
 _MOST_SHOWN = 60  # nodes in the text and in the picture
 
 
-def record_of(found: Found, purpose: str, failed: Sequence[str] = ()) -> dict[str, Any]:
+def record_of(
+    found: Found, purpose: str, failed: Sequence[str] = (), offer: Offer | None = None
+) -> dict[str, Any]:
     """Return a search as JSON data; the same search gives the same data."""
     tree = found.tree
     return {
@@ -41,6 +45,8 @@ def record_of(found: Found, purpose: str, failed: Sequence[str] = ()) -> dict[st
         "expanded": tree.expanded,
         "plan": [_action(action) for action in found.actions],
         "runner_up": _runner_up(found),
+        "sources": {action.name: action.source or None for action in found.problem.actions},
+        "candidates": offer.recorded() if offer is not None and offer.model else None,
         "nodes": [_node(node) for node in tree.nodes],
     }
 
@@ -53,6 +59,7 @@ def _action(action: Action) -> dict[str, Any]:
     return {
         "action": action.name,
         "kind": action.kind,
+        "from": action.source or None,
         "cost": _number(action.cost),
         "parts": {name: _number(part) for name, part in action.parts if part},
         "success": _number(action.success),
@@ -147,6 +154,8 @@ def lines_of(record: Mapping[str, Any], *, explain: bool) -> Iterator[str]:
         yield f"instead of: {', '.join(record['failed'])}"
     yield f"from: {', '.join(record['start']) or 'no fact'}"
     yield f"goal: {', '.join(record['goal'])}"
+    if offer := record.get("candidates"):
+        yield f"candidates: {offered(offer)}"
     yield f"found: {headline(record)}"
     for number, action in enumerate(record["plan"], 1):
         yield f"  {number}. {_shown(action)}"
@@ -156,13 +165,28 @@ def lines_of(record: Mapping[str, Any], *, explain: bool) -> Iterator[str]:
 
 def _shown(action: Mapping[str, Any]) -> str:
     parts = " + ".join([f"{name} {part:g}" for name, part in action["parts"].items()])
+    source = action.get("from") or ""
+    author = f", from {source}" if source not in ("", "step", "part") else ""
     return (
-        f"{action['action']} ({action['kind']}): expected {action['expected']:.1f} s"
+        f"{action['action']} ({action['kind']}{author}): expected {action['expected']:.1f} s"
         f" = ({parts or '0'}) / success {action['success']:.2f}"
     )
 
 
+def offered(offer: Mapping[str, Any]) -> str:
+    """Return in one line what a model offered, or why nothing."""
+    names = ", ".join(offer["offered"]) or "none"
+    refused = "".join([f"; refused: {each['step'] or 'all'} ({each['reason']})" for each in offer["refused"]])
+    why = "" if offer["outcome"] == "accepted" else f" ({offer['outcome']}: {offer['message']})"
+    return f"{names} from {offer['model']}{why}{refused}"
+
+
 def _explained(record: Mapping[str, Any]) -> Iterator[str]:
+    sources: dict[str, list[str]] = {}
+    for name, source in record.get("sources", {}).items():
+        sources.setdefault(source or "step", []).append(name)
+    for source, names in sources.items():
+        yield f"actions from {_SOURCES.get(source, source)}: {', '.join(names)}"
     yield f"score = {FORMULA}"
     nodes = sorted([node for node in record["nodes"] if node["expanded"]], key=lambda node: node["expanded"])
     mcts = record["limits"]["algorithm"] == "mcts"

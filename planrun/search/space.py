@@ -28,6 +28,7 @@ class Action:
     success: float = 1.0
     kind: str = "toolcall"
     parts: tuple[tuple[str, float], ...] = ()  # of `cost`, by name
+    source: str = ""  # where it is from, for people
 
     @property
     def expected(self) -> float:

@@ -22,19 +22,21 @@ from planrun.plan.load import check_bytes
 from planrun.plan.problems import did_you_mean, name_hint
 from planrun.plan.schema.forms import to_data
 from planrun.plan.templates import (
+    ENDINGS,
     HEAD,
     REQUIREMENTS,
+    TemplateFile,
     filled,
     inserted,
+    known,
     needs_edge,
-    read_template,
+    opened,
     requirement_checks,
     text_of,
     uses_in,
     value_problem,
 )
 from planrun.plan.yaml.document import parse
-from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 from planrun.values import read_value
 
@@ -204,20 +206,6 @@ def _scalars(keys: Mapping[str, Node]) -> Iterator[Node]:
             waiting += node.value.values() if node.kind == MAPPING else node.value
 
 
-PROJECT = "plans/templates"  # a project's own, seen from the folder that planrun runs in
-SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "templates")
-_ENDINGS = (".yml", ".yaml")
-
-
-class TemplateFile(Record):
-    """Where a template is: `source` is project or shipped; `hides`: a shipped one has the same name."""
-
-    name: str
-    file: str
-    source: str
-    hides: bool = False
-
-
 class Rendered(Record):
     """A plan that was made of a template: its text, the number of its steps, and warnings about it."""
 
@@ -226,29 +214,15 @@ class Rendered(Record):
     warnings: tuple[Problem, ...] = ()
 
 
-def known() -> dict[str, TemplateFile]:
-    """Return all templates by name, in the order of their names; a project's own comes before a shipped one."""
-    shipped, own = _in_folder(SHIPPED), _in_folder(PROJECT)
-    templates = {name: TemplateFile(name=name, file=file, source="shipped") for name, file in shipped.items()}
-    for name, file in own.items():
-        templates[name] = TemplateFile(name=name, file=file, source="project", hides=name in shipped)
-    return {name: templates[name] for name in sorted(templates)}
-
-
 def find(name: str) -> TemplateFile:
     """Return a template by its name or by the path of its file; raises InvalidInput."""
-    if name.endswith(_ENDINGS) or "/" in name:
+    if name.endswith(ENDINGS) or "/" in name:
         return TemplateFile(name=os.path.basename(name).partition(".")[0], file=name, source="project")
     templates = known()
     if name not in templates:
         hint = did_you_mean(name, templates) or f"templates are {', '.join(templates)}"
         raise InvalidInput(f'there is no template "{name}"; {hint}')
     return templates[name]
-
-
-def opened(file: TemplateFile) -> Template:
-    """Return a template, read; raises InvalidPlan."""
-    return read_template(read_source(file.file), file.file)
 
 
 def values_of(template: Template, given: Iterable[str]) -> dict[str, Any]:
@@ -310,18 +284,6 @@ def render(template: Template, name: str, values: Mapping[str, Any]) -> Rendered
     if errors or findings.steps is None:  # files that it uses are looked for from another place
         raise InvalidPlan(errors, sources={f"{name}.yml": text.encode()})
     return Rendered(text=text, steps=findings.steps, warnings=findings.problems)
-
-
-def _in_folder(folder: str) -> dict[str, str]:
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return {}
-    return {
-        name.rpartition(".")[0]: os.path.join(folder, name)
-        for name in names
-        if name.endswith(_ENDINGS) and not name.startswith(".")
-    }
 
 
 _VERBS = ("list", "show", "render")

@@ -10,7 +10,7 @@ import pytest
 from planrun.model.agenttypes import MODES, NOT_OFFERED, TOOLS, TYPES
 from planrun.plan.load import load_bytes
 from tests.agents.worlds import HEAD, agent, finish, ledger, repository
-from tests.fakes.messages import FakeMessages
+from tests.fakes.messages import FakeMessages, answer, draft
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -59,7 +59,29 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     }
     assert found == LIMITS
     assert all(each["planner"] and each["agent"] and each["title"] for each in listed.values())
-    assert "15 |  60000" in planrun("modes").stdout
+    assert len({each["icon"] for each in listed.values()}) == 6
+    table = planrun("modes").stdout
+    assert "15 |  60000" in table
+    assert all(f"{each['icon']} {name} " in table for name, each in listed.items())
+
+
+@pytest.mark.shows("V-33")
+def test_a_model_that_writes_a_plan_is_told_when_to_use_each_mode(planrun: Command) -> None:
+    """The guidance is in its prompt; the mode that it names stands above the step, another one is a fault."""
+    seen: list[Asked] = []
+
+    def model(asked: Asked) -> Reply:
+        seen.append(asked)
+        mode = "design" if len(seen) > 1 else "desing"
+        return answer(draft([{"id": "think", "title": "Compare ways", "mode": mode}]))
+
+    repository(planrun.folder)
+    with FakeMessages(model) as api:
+        words = ("generate", "a way to add", "--llm-model", "model-a", "-o", "new.yml")
+        assert planrun(*words, env=api.env).returncode == 0
+    assert all(f"{name} ({mode.planner})" in seen[0].system for name, mode in MODES.items())
+    assert "not a mode" in json.dumps(seen[1].body["messages"])
+    assert "for an agent: `agent: {mode: design, prompt: ...}`" in (planrun.folder / "new.yml").read_text()
 
 
 @pytest.mark.parametrize("mode", MODES)

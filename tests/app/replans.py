@@ -172,8 +172,8 @@ def newest(folder: Path) -> tuple[str, RunState]:
 
 def as_draft(data: dict[str, Any]) -> Draft:
     """Read an answer as planrun does."""
-    from planrun.llm.drafts import read
+    from planrun.llm.drafts import STEPS
 
-    result = read(json.dumps(data), 100)
+    result = STEPS.read(json.dumps(data), 100)
     assert not isinstance(result, list), result
     return result

@@ -9,7 +9,7 @@ import pytest
 
 from planrun.errors import InvalidInput
 from planrun.llm.budget import Budget
-from planrun.llm.drafts import STEP_KEYS, Fault
+from planrun.llm.drafts import STEPS, Fault
 from planrun.llm.fitting import Piece
 from planrun.model import events as ev
 from planrun.model.call import Answer, Repeat, Request, Usage
@@ -32,7 +32,7 @@ DRAFT = dumps(
         "keep": [],
         "steps": [
             {
-                **dict.fromkeys(STEP_KEYS, ""),
+                **dict.fromkeys(STEPS.keys, ""),
                 **{key: [] for key in ("depends_on", "replaces", "outputs")},
                 "id": "a",
                 "run": "true",

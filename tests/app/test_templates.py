@@ -12,8 +12,8 @@ import pytest
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.plan.load import check_bytes, load_bytes
-from planrun.plan.templates import read_template
-from planrun.templates.cli import find, known, opened, render, values_of
+from planrun.plan.templates import known, opened, read_template
+from planrun.templates.cli import find, render, values_of
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:
@@ -247,3 +247,17 @@ def test_a_projects_own_template_comes_first_and_is_listed(tmp_path: Path) -> No
     again = planrun("templates", "render", "node-package", "-o", "plan.yml", cwd=tmp_path)
     assert (again.returncode, "exists already" in again.stderr) == (2, True)
     assert planrun("templates", "show", "nod-package", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_step_of_a_shipped_template_provides_a_fact(name: str) -> None:
+    """What a step requires is what the steps before it provide, so that a search can take it."""
+    template = opened(known()[name])
+    text = render(template, name, values_of(template, SAMPLES[name])).text
+    plan = load_bytes(text.encode(), "plan.yml", cache=False)
+    steps = {step.id: step for step in plan.steps if step.id != "template-requirements"}
+    provided = {step.id: set(step.provides) for step in steps.values()}
+    assert all(provided.values())
+    for step in steps.values():
+        before = [provided[edge.on] for edge in step.edges if edge.on in steps]
+        assert set(step.requires) == set().union(*before)

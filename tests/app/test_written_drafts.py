@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planrun.approval.rules import Layers
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.llm.drafts import Draft, read
+from planrun.llm.drafts import STEPS, Draft
 from planrun.llm.plantext import step_text
 from planrun.plan.edit.page import append_steps
 from planrun.plan.kinds.command import Run
@@ -87,7 +87,7 @@ WORDS = st.lists(st.sampled_from(["name", "other", "PATH", "secrets", "a: b"]), 
 def test_no_text_becomes_anything_else(**said: Any) -> None:
     """The check refuses the plan, or the plan has one more step with exactly these texts."""
     step = {"id": "fix", **said, "depends_on": [], "replaces": ["test"], "estimated_tokens": 0}
-    draft = read(json.dumps({"analysis": "", "infeasible": "", "keep": ["last"], "steps": [step]}), 5)
+    draft = STEPS.read(json.dumps({"analysis": "", "infeasible": "", "keep": ["last"], "steps": [step]}), 5)
     assert isinstance(draft, Draft)
     before = load_bytes(BEFORE, "plan.yml", cache=False)
     try:

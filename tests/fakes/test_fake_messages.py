@@ -99,7 +99,7 @@ def test_a_function_computes_the_answer_from_the_request() -> None:
         return draft([{"id": "again", "run": "true", "replaces": [asked.find(r"failed: (\w+)")]}])
 
     with FakeMessages(policy) as api:
-        found = drafts.read(text(ask(api, "failed: build", max_tokens=1000)), 10)
+        found = drafts.STEPS.read(text(ask(api, "failed: build", max_tokens=1000)), 10)
     assert isinstance(found, drafts.Draft)
     assert found.steps[0].replaces == ("build",)
 

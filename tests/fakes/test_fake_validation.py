@@ -54,7 +54,7 @@ TAKEN = {
         system=texts({"type": "ephemeral", "ttl": "1h"}, EPHEMERAL), cache_control=EPHEMERAL
     ),
     "effort and form": body(
-        output_config={"effort": "max", "format": {"type": "json_schema", "schema": drafts.schema()}}
+        output_config={"effort": "max", "format": {"type": "json_schema", "schema": drafts.STEPS.schema()}}
     ),
     "thinking": body(thinking={"type": "adaptive"}),
     "a warm-up of the cache": body(max_tokens=0),

@@ -85,7 +85,7 @@ def test_row_a_proxy_of_the_environment_gets_the_key(
 def test_row_a_planrun_schema_is_taken_and_its_answer_comes_back_whole(connect: Clients) -> None:
     """The form of a draft keeps every limit of the service, and the streamed text is the draft byte for byte."""
     wanted = draft([{"id": "fix", "run": "make fix"}], "Fix it. äöü €")
-    form: Any = {"effort": "medium", "format": {"type": "json_schema", "schema": drafts.schema()}}
+    form: Any = {"effort": "medium", "format": {"type": "json_schema", "schema": drafts.STEPS.schema()}}
     with FakeMessages([think("hm", json.dumps(wanted)).but(pings=2, piece=7)]) as api:
         message = streamed(connect(api), output_config=form, max_tokens=1000, thinking={"type": "adaptive"})
     assert [block.type for block in message.content] == ["thinking", "text"]

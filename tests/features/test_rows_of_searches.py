@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lxml import etree
 
+from proofs.calm import in_html
+from tests.agents.worlds import git
 from tests.features.test_rows_shown_by_commands import events, rundir
 
 if TYPE_CHECKING:
@@ -199,9 +202,15 @@ def test_a_failed_step_is_replaced_by_search_and_statistics_count_it(
 ) -> None:
     """The cheaper part is taken and no model asked; the finished step ran once; `tree` counts trees and replans."""
     write(tmp_path, RELEASE.replace("MIRROR", "echo by mirror > sent"), "  algorithm: astar")
-    done = planrun("run", "plan.yml", cwd=tmp_path)
+    done = planrun("run", "plan.yml", "--html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sent").read_text("utf-8") == "by mirror\n"
+    page = (tmp_path / "planrun-out" / "report.html").read_text("utf-8")
+    assert "Found: mirror (part of the plan) → announce (step of the plan)" in page
+    assert [*in_html(page.encode(), 4, 1)] == []
+    picture = etree.fromstring(planrun("tree", "last", "--svg", "-", cwd=tmp_path).stdout.encode())
+    drawn = [str(box.text).split()[0] for box in picture.iterfind(".//{*}g/{*}g/{*}text")]
+    assert sorted(drawn) == ["announce", "mirror", "start"]
     steps = {step["id"]: step for step in _ledger(tmp_path)["steps"]}
     assert (len(steps["pack"]["attempts"]), steps["mirror"]["origin"]) == (1, "searched")
     assert (steps["announce"]["status"], steps["announce"]["origin"]) == ("completed", "searched")
@@ -304,3 +313,23 @@ def test_an_abstract_step_is_split_into_parts_by_search(planrun: Command, tmp_pa
     failed = planrun("expand", "no.yml", "--search", cwd=tmp_path)
     assert failed.returncode == 1
     assert "no way to sold found" in failed.stderr
+
+
+def test_templates_tools_and_commands_of_the_project_are_parts_too(planrun: Command, tmp_path: Path) -> None:
+    """A wheel comes from the template, the tests from the project's own file, a clean tree from the catalogue."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n[tool.pytest]\n')
+    (tmp_path / ".gitignore").write_text(".planrun\nnew.yml\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "begin")
+    made = planrun("generate", "tested, built, clean", "--search", "-o", "new.yml", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "new.yml").read_text("utf-8")
+    assert "  # from pyproject.toml\n  - id: test\n    run: pytest -q\n" in text
+    assert "  # from the template python-package\n  - id: python-package-build\n" in text
+    assert "  # from the catalogue of tools, git.status\n  - id: clean\n" in text
+    steps = json.loads(planrun("show", "new.yml", "--json", cwd=tmp_path).stdout)["steps"]
+    edges = {step["id"]: [edge["step"] for edge in step["depends_on"]] for step in steps}
+    assert edges["python-package-build"] == ["python-package-tools"]
+    done = planrun("run", "new.yml", "--only", "clean", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

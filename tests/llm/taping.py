@@ -49,7 +49,7 @@ class ScriptedModel:
 def draft(*ids: str, **fields: Any) -> dict[str, Any]:
     """Return a draft with steps of these ids, as data."""
     empty: dict[str, Any] = {"string": "", "array": [], "integer": 0}
-    form = drafts.schema()
+    form = drafts.STEPS.schema()
     whole = {name: empty[one["type"]] for name, one in form["properties"].items()}
     keys = form["properties"]["steps"]["items"]["properties"]
     step = {name: empty[one["type"]] for name, one in keys.items()}
@@ -73,7 +73,7 @@ def asked(prompt: str = "Ship it.", **fields: Any) -> Request:
         "system": ("You write plans.\nShort ones.\n",),
         "messages": ({"role": "user", "content": prompt},),
         "max_tokens": 8000,
-        "schema": drafts.schema(),
+        "schema": drafts.STEPS.schema(),
         "effort": "medium",
     }
     return Request(**{**given, **fields})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planrun.llm import drafts
-from planrun.llm.drafts import Draft, read
+from planrun.llm.drafts import STEPS, Draft
 from tests.fakes.messages import draft, step
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WHOLE: dict[str, Any] = draft([STEP], "")
 
 def rules(text: str) -> set[str]:
     """Return the rules that an answer breaks."""
-    found = read(text, 10)
+    found = STEPS.read(text, 10)
     return set() if isinstance(found, Draft) else {fault.rule for fault in found}
 
 
@@ -127,17 +127,17 @@ def test_every_other_shape_is_a_fault(text: str, rule: str) -> None:
 def test_no_json_is_a_crash(value: object) -> None:
     """Whatever stands under any key comes to a draft or to faults."""
     for key in WHOLE:
-        read(json.dumps({**WHOLE, key: value}), 10)
+        STEPS.read(json.dumps({**WHOLE, key: value}), 10)
     for key in STEP:
-        read(with_step(**{key: value}), 10)
+        STEPS.read(with_step(**{key: value}), 10)
 
 
 def test_the_schema_has_the_keys_that_are_read() -> None:
     """What the service is told to write is what is read, and it is closed at every level."""
-    told = drafts.schema()
+    told = drafts.STEPS.schema()
     step = told["properties"]["steps"]["items"]
     assert told["additionalProperties"] is False
     assert step["additionalProperties"] is False
-    assert tuple(step["properties"]) == drafts.STEP_KEYS
+    assert tuple(step["properties"]) == drafts.STEPS.keys
     assert set(step["required"]) == set(STEP)
     assert set(told["required"]) == set(WHOLE)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planrun.llm.drafts import Draft, read
+from planrun.llm.drafts import STEPS, Draft
 from tests.fakes.messages import draft, step
 
 ANSWER = json.dumps(draft([step("a", "ls")], "x {y}"), indent=1)
@@ -35,7 +35,7 @@ def rule(found: Any) -> str:
 )
 def test_the_answer_is_found_in_what_surrounds_it(text: str) -> None:
     """In a fenced block, else from the first brace on."""
-    found = read(text, 10)
+    found = STEPS.read(text, 10)
     assert isinstance(found, Draft)
     assert [step.run for step in found.steps] == ["ls"]
 
@@ -56,4 +56,4 @@ def test_the_answer_is_found_in_what_surrounds_it(text: str) -> None:
 )
 def test_what_cannot_be_read_for_certain_is_not_read(text: str) -> None:
     """Half an answer, keys that stand twice, numbers that are none, and prose with braces are faults, not guesses."""
-    assert rule(read(text, 10)) == "json"
+    assert rule(STEPS.read(text, 10)) == "json"

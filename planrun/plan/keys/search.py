@@ -34,7 +34,9 @@ _READ: dict[str, Callable[[Node], Any]] = {
     "start": _words,
     "planning_timeout": lambda node: as_duration(node.value),
     "replan_on_failure": as_bool,
-    **dict.fromkeys(("beam_width", "mcts_iterations", "max_tree_depth", "max_tree_nodes", "seed"), as_int),
+    **dict.fromkeys(
+        ("beam_width", "mcts_iterations", "max_tree_depth", "max_tree_nodes", "seed", "candidates"), as_int
+    ),
 }
 
 
@@ -98,9 +100,14 @@ def _check_requirements(outline: Outline, known: set[str]) -> None:
                 outline.report("E302", message, node, f"to wait for the step: `depends_on: [{node.value}]`")
 
 
+def is_fact(name: str) -> bool:
+    """Return whether a text can be the name of a fact."""
+    return bool(name) and _LETTERS.issuperset(name) and len(name) <= 100
+
+
 def _check_facts(outline: Outline, node: Node | None) -> None:
     for each in entries(node):
-        if each.value and not (_LETTERS.issuperset(each.value) and len(each.value) <= 100):
+        if each.value and not is_fact(each.value):
             hint = "use letters, digits and `_ . / @ + -`, at most 100"
             outline.report("E302", f'"{each.value[:100]}" is not the name of a fact', each, hint)
 

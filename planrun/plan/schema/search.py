@@ -11,7 +11,7 @@ from planrun.plan.schema.step import Step
 
 
 class Search(Written):
-    """How planrun searches a way to a goal by itself, without a model."""
+    """How planrun searches a way to a goal by itself."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "x-filled": True})
 
@@ -38,6 +38,10 @@ class Search(Written):
     seed: Count | None = key("The seed of MCTS: the same seed gives the same plan.", 7)
     replan_on_failure: bool | None = key(
         "Whether a failed step that provides facts is replaced by another way during the run.", example=True
+    )
+    candidates: Annotated[int, Field(ge=0, le=20)] | None = key(
+        "How many steps a model may offer to each search; they count as written by a model. 0: no model is asked.",
+        3,
     )
     parts: Annotated[list[Step], Field(min_length=1)] | None = key(
         "Steps that run only where a search takes them; each has an `id` and `provides`.",

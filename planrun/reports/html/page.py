@@ -17,6 +17,7 @@ from planrun.reports.gates import choices, commands, open_gates, shown, until
 from planrun.reports.html.comparison import differences
 from planrun.reports.html.layout import MAX_NODES
 from planrun.reports.html.picture import Drawing, picture, shown_kinds
+from planrun.reports.html.searches import of_run, trees
 from planrun.reports.html.steps import Pages, failures, shown_patch
 from planrun.reports.html.timeline import LEAST_WIDTH, timeline
 from planrun.reports.parts import parts_of, rows_of
@@ -26,16 +27,18 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
     from planrun.model.events import GateOpened
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.html.comparison import Baseline
+    from planrun.reports.html.searches import Tree
     from planrun.reports.html.timeline import Line, Scale, Timeline
     from planrun.reports.parts import Part
 
+_HEADING = 24.0  # pixels above a tree
 _FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 _BUFFER = 200  # pieces of the page that are written at once
 MOST_DIFFERENCES = 50
@@ -144,6 +147,28 @@ def write_served(
     _write("report.html.j2", {**context, **served.head, **live}, out)
 
 
+def write_svg(records: Iterable[Mapping[str, Any]], out: BinaryIO) -> None:
+    """Write the trees of searches, by their records, below each other as one SVG picture."""
+    found = [*trees(records)]
+    tops, y = [], 0.0
+    for tree in found:
+        tops.append(y)
+        y += tree.drawing.height + _HEADING
+    context = {
+        "trees": [*zip(tops, found, strict=True)],
+        "width": max([width for tree in found for width in _widths(tree)], default=0.0),
+        "height": y,
+        "colours": COLOURS,
+        "heading": _HEADING,
+    }
+    _write("searches.svg.j2", context, out)
+
+
+def _widths(tree: Tree) -> tuple[float, float]:
+    """Return the widths of a picture and of the line above it."""
+    return tree.drawing.width, 16 + 7 * len(f"{tree.title}: {tree.found}")
+
+
 def write_other(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
     """Write another page of `planrun serve`, by the name of its template."""
     text, digest = style(live=True)
@@ -215,6 +240,7 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "drawing": drawn if isinstance(drawn, Drawing) else None,
         "kinds": shown_kinds(drawn) if isinstance(drawn, Drawing) else (),
         "matrix": None if isinstance(drawn, Drawing) else drawn,
+        "searches": of_run(state, rundir),
         "details": pages.details,
         "tables": [_policy_table(state), *[table for part in parts for table in _tables(part, state)]],
         "texts": ["\n".join(rows) for part in parts if (rows := _texts(part, state))],

@@ -13,7 +13,7 @@ from planrun.reports.html.layout import MAX_NODES, layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -95,15 +95,19 @@ def picture(state: RunState, path: Sequence[str]) -> Drawing | Matrix | None:
             waits[name].append(on)
             kinds[on, name] = kind
     path = list(dict.fromkeys([boxes[name] for name in path if name in boxes]))
+    shown = {
+        name: (_label(state, state.steps[name]), state.steps[name].status, _title(state, state.steps[name]))
+        for name in waits
+    }
     pens = [
-        _Pen(state, found, kinds, path)
+        Pen(found, shown, path)
         for section in ("steps", "finally")
         if (found := layout(_within(state, waits, section)))
     ]
     if len(waits) > MAX_NODES or not pens or sum([len(pen.boxes) for pen in pens]) < len(waits):
         return _matrix(state, waits, len(kinds))
     groups = {box for name, box in boxes.items() if box != name}
-    return _beside(pens).but(groups=len(groups))
+    return _beside(pens, kinds, {*pairwise(path)}).but(groups=len(groups))
 
 
 def _boxes(state: RunState) -> dict[str, str]:
@@ -124,7 +128,9 @@ def _within(state: RunState, waits: dict[str, list[str]], section: str) -> dict[
     return {name: [on for on in needed if on in names] for name, needed in waits.items() if name in names}
 
 
-def _beside(pens: Sequence[_Pen]) -> Drawing:
+def _beside(
+    pens: Sequence[Pen], kinds: Mapping[tuple[str, str], str], critical: Collection[tuple[str, str]]
+) -> Drawing:
     """Return the sections beside each other, as `finally` comes after all steps."""
     pens = [pen for pen in pens if pen.boxes]
     height = max([pen.height for pen in pens])
@@ -132,24 +138,24 @@ def _beside(pens: Sequence[_Pen]) -> Drawing:
     for pen in pens:
         down = (height - pen.height) / 2
         boxes += [box.but(x=box.x + x, y=box.y + down) for box in pen.boxes]
-        curves += [pen.curve(pair, x, down) for pair in pen.found.edges]
+        curves += [
+            pen.curve(pair, kinds[pair], (x, down), critical=pair in critical) for pair in pen.found.edges
+        ]
         x += pen.width
     divider = pens[0].width if len(pens) > 1 else None
     return Drawing(width=x, height=height, boxes=tuple(boxes), curves=tuple(curves), divider=divider)
 
 
-class _Pen:
-    """Turns the layout of a section into pixels."""
+class Pen:
+    """Turns a layout into pixels; `shown`: by node its text, status and title, `critical`: nodes with a thick frame."""
 
     def __init__(
-        self, state: RunState, found: Layout, kinds: dict[tuple[str, str], str], path: Sequence[str]
+        self, found: Layout, shown: Mapping[str, tuple[str, str, str]], critical: Collection[str]
     ) -> None:
-        self.found, self._kinds = found, kinds
-        self._on_path = set(pairwise(path))
-        names = {name: _label(state, state.steps[name]) for name in found.places}
+        self.found = found
         self._widths = [0.0] * found.layers
         for name, point in found.places.items():
-            self._widths[point.layer] = max(self._widths[point.layer], 16 + _CHAR * len(names[name]))
+            self._widths[point.layer] = max(self._widths[point.layer], 16 + _CHAR * len(shown[name][0]))
         self._lefts, x = [], _EDGE
         for width in self._widths:
             self._lefts.append(x)
@@ -162,24 +168,26 @@ class _Pen:
                 x=self._lefts[point.layer],
                 y=_EDGE + point.row * _ROW,
                 width=self._widths[point.layer],
-                text=names[name],
-                status=state.steps[name].status,
-                title=_title(state, state.steps[name]),
-                critical=name in path,
+                text=shown[name][0],
+                status=shown[name][1],
+                title=shown[name][2],
+                critical=name in critical,
             )
             for name, point in found.places.items()
         ]
 
-    def curve(self, pair: tuple[str, str], right: float, down: float) -> Curve:
-        """Return an edge, so many pixels further to the right and down."""
-        kind = self._kinds[pair]
+    def curve(
+        self, pair: tuple[str, str], kind: str, at: tuple[float, float] = (0, 0), *, critical: bool
+    ) -> Curve:
+        """Return an edge; `at`: pixels further to the right, and down."""
+        right, down = at
         lefts = [left + right for left in self._lefts]
         y = [_EDGE + down + point.row * _ROW + _BOX / 2 for point in self.found.edges[pair]]
         return Curve(
             d=_curve([point.layer for point in self.found.edges[pair]], y, lefts, self._widths),
             kind=kind,
             title="" if kind == "ok" else f"{pair[1]} waits for {pair[0]} ({kind})",
-            critical=pair in self._on_path,
+            critical=critical,
         )
 
 

@@ -104,7 +104,7 @@ def answer(data: Any, **fields: Any) -> Reply:
 
 def step(id: str, run: str = "", **fields: Any) -> dict[str, Any]:  # noqa: A002 -- the name of the key
     """Return a step of a draft in which all keys stand; those not given are empty."""
-    empty = _empty(drafts.schema()["properties"]["steps"]["items"])
+    empty = _empty(drafts.STEPS.schema()["properties"]["steps"]["items"])
     return {**empty, "id": id, "title": fields.get("title", f"Step {id}"), "run": run, **fields}
 
 
@@ -112,8 +112,18 @@ def draft(
     steps: Iterable[Mapping[str, Any]] = (), analysis: str = "This is what is to be done.", **fields: Any
 ) -> dict[str, Any]:
     """Return a whole draft; steps need an `id` and get what they lack, `fields` are `infeasible` and `keep`."""
-    empty = _empty(drafts.schema())
+    empty = _empty(drafts.STEPS.schema())
     return {**empty, "analysis": analysis, "steps": [step(**one) for one in steps], **fields}
+
+
+def candidates(
+    steps: Iterable[Mapping[str, Any]] = (), analysis: str = "Other ways.", **fields: Any
+) -> dict[str, Any]:
+    """Return candidates of a search; steps need an `id` and get what they lack."""
+    schema = drafts.CANDIDATES.schema()
+    empty = _empty(schema["properties"]["steps"]["items"])
+    written = [{**empty, "title": f"Step {one['id']}", **one} for one in steps]
+    return {**_empty(schema), "analysis": analysis, "steps": written, **fields}
 
 
 def _empty(schema: Mapping[str, Any]) -> dict[str, Any]:
