@@ -442,8 +442,8 @@ STORE = Option(
     name="cache_store",
     section="Cache and machine",
     kind="text",
-    metavar="DIR",
-    help="A cache folder shared with others.",
+    metavar="DIR|URL",
+    help="A cache shared with others: a folder, or a URL such as s3://BUCKET/NAME (needs planrun[shared]).",
 )
 ASKING = (EXPAND, PROPOSE, *MODEL_OPTIONS)
 DRY_RUN = Option(

@@ -35,6 +35,9 @@ class Folder:
         self.url = path
         self._count = 0
 
+    def require(self) -> None:
+        """Need no package."""
+
     def read(self, key: str, most: int = MOST) -> bytes | None:
         """Return the bytes of an object; None when there is none."""
         fd = self._open(key)
@@ -91,6 +94,15 @@ class Folder:
         for key, status in self._walk(prefix):
             found[key] = Found(bytes=status.st_size, modified=status.st_mtime)
         return found
+
+    def find(self, key: str) -> Found | None:
+        """Return size and age of an object; None when there is none."""
+        fd = self._open(key)
+        if fd < 0:
+            return None
+        status = os.fstat(fd)
+        os.close(fd)
+        return Found(bytes=status.st_size, modified=status.st_mtime)
 
     def remove(self, key: str) -> None:
         """Remove an object; one that does not exist is no error."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
         url: str
 
+        def require(self) -> None:
+            """Raise InvalidInput when a package is missing; a place that does not answer is no error here."""
+
         def read(self, key: str, most: int = ...) -> bytes | None:
             """Return the bytes of an object; None when there is none. Raises RemoteError above `most` bytes."""
 
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
 
         def list(self, prefix: str) -> Mapping[str, Found]:
             """Return the objects whose keys begin with `prefix` and a slash, at any depth; "" means all."""
+
+        def find(self, key: str) -> Found | None:
+            """Return size and age of an object; None when there is none."""
 
         def remove(self, key: str) -> None:
             """Remove an object; one that does not exist is no error."""

@@ -49,8 +49,15 @@ class Remote:
         self._limit = limit
         self._stopped = stopped
         self._socket: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._atomic = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def require(self) -> None:
+        """Raise InvalidInput when a package for this URL is missing; a place that does not answer is no error here."""
+        try:
+            self._connect()
+        except RemoteError:
+            return
 
     @property
     def atomic(self) -> bool:
@@ -85,6 +92,11 @@ class Remote:
         rows = json.loads(self._call("list", prefix)[1])
         return {key: Found(bytes=size, modified=modified) for key, size, modified in rows}
 
+    def find(self, key: str) -> Found | None:
+        """Return size and age of an object; None when there is none. Raises RemoteError."""
+        said, _ = self._call("find", key)
+        return Found(bytes=said["bytes"], modified=said["modified"]) if said["found"] else None
+
     def remove(self, key: str) -> None:
         """Remove an object; raises RemoteError."""
         self._call("remove", key)
@@ -105,6 +117,9 @@ class Remote:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def _call(
         self, verb: str, key: str, data: bytes = b"", *, fd: int = -1, size: int = 0, **more: int

@@ -43,6 +43,8 @@ def test_objects(place: Place, tmp_path: Path) -> None:
     assert {key: each.bytes for key, each in found.items()} == {"runs/one": 6, "runs/two": 1}
     assert 0 <= place.now() - found["runs/one"].modified < 60
     assert place.list("run") == {}
+    assert place.find("runs/one") == found["runs/one"]
+    assert place.find("runs/none") is None
     place.remove("runs/one")
     place.remove("runs/one")
     assert [*place.list("")] == ["runs/two"]

@@ -159,6 +159,14 @@ class Objects:
                 rows.append((key, int(info["size"] or 0), _time(info)))
         return rows
 
+    def find(self, key: str) -> tuple[int, float] | None:
+        """Return size and time of an object; None when there is none."""
+        try:
+            info = self._files.info(self._path(key))
+        except FileNotFoundError:
+            return None
+        return (int(info["size"] or 0), _time(info)) if info["type"] == "file" else None
+
     def remove(self, key: str) -> None:
         """Remove an object, if it exists."""
         try:

@@ -63,6 +63,9 @@ def _answer(
             objects.send(key, fds[0])
         case "list":
             return {}, json.dumps(objects.list(key)).encode()
+        case "find":
+            row = objects.find(key)
+            return ({"found": True, "bytes": row[0], "modified": row[1]} if row else {"found": False}), b""
         case "remove":
             objects.remove(key)
         case _:
