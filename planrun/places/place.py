@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
         url: str
 
+        @property
+        def atomic(self) -> bool:
+            """Whether of several concurrent `create` calls of one key one alone succeeds."""
+
         def require(self) -> None:
             """Raise InvalidInput when a package is missing; a place that does not answer is no error here."""
 
