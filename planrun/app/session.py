@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from planrun.app.caching import StepCache
     from planrun.app.clusters import Cluster
     from planrun.app.history import KnownDurations
+    from planrun.app.publishing import Publisher
     from planrun.app.sandboxing import Sandboxing
     from planrun.app.secrets import RunSecrets
     from planrun.approval.digest import Reviewed
@@ -166,6 +167,7 @@ class Session:
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
         self._store: AnyStore | None = None  # the cache at a URL; None: there is none
+        self._publisher: Publisher | None = None  # None: the run is not published
         self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
         self.trace: Mapping[str, Any] = {}  # of the run that is resumed; empty: it is new
@@ -191,6 +193,8 @@ class Session:
             held.close()
         if self._store:
             self._store.close()
+        if self._publisher:
+            self._publisher.close()
         if self._beside:  # last: it may take a moment, and no one waits for the folder meanwhile
             self._beside.close()
         self._mask(error)
@@ -218,6 +222,10 @@ class Session:
 
             signature_key()
             self._store = shared_store(self.settings.cache_store, self.inbox.drain)
+        if self.settings.publish:
+            from planrun.app.publishing import publisher_of  # few runs are published
+
+            self._publisher = publisher_of(self.settings.publish, self.inbox.drain)
         address = self.settings.executor or (before or {}).get("executor", {}).get("address", "")
         if address not in ("", "local"):
             from planrun.app.clusters import cluster_of  # few runs use a cluster
@@ -448,6 +456,9 @@ class Session:
         )
         self._prompt = self._prompt_of(gates, steps, screen)
         self._start_beside(rundir)
+        if self._publisher:
+            ledger.flush()
+            self._publisher.started(rundir)
         code: int | None = None
         notifiers = self.notifiers(state, steps)
         if self.not_started:
@@ -477,7 +488,7 @@ class Session:
         for notifier in notifiers:
             notifier.finish(state, code, paths)
         self._mask(lost)
-        notes = (f"shared cache: {unused}",) if unused else ()
+        notes = (*([f"shared cache: {unused}"] if unused else []), *self._publish(rundir))
         return Result(
             state=state,
             exit_code=code,
@@ -487,6 +498,15 @@ class Session:
             lost=lost,
             notes=notes,
         )
+
+    def _publish(self, rundir: str) -> tuple[str, ...]:
+        """Publish a run that ended or waits, where the caller wants it; returns a warning about what was not sent."""
+        if self._publisher is None:
+            return ()
+        self._publisher.rests(rundir)
+        problem = self._publisher.problem
+        run = os.path.basename(rundir)
+        return (f"not published: {problem}; to send it: planrun publish {run} --to URL",) if problem else ()
 
     def _start_beside(self, rundir: str) -> None:
         if self.settings.beside:

@@ -50,7 +50,7 @@ def settle_lost(file: QueuePlace, change: PlaceChange, entry: Entry) -> None:
     worker = entry.worker
     assert worker is not None
     if is_ours(file, worker) or began(records_of(file.workspace, entry)):
-        settle(file.workspace, change, entry)
+        settle_here(file, change, entry)
         return
     at = SystemClock().stamp()
     if entry.cancelling:
@@ -63,6 +63,19 @@ def settle_lost(file: QueuePlace, change: PlaceChange, entry: Entry) -> None:
     else:
         reason = f"{worker.host} is lost; look there what run {entry.run} did, then planrun queue retry"
         change.add(EntryEnded(at=at, entry=entry.number, status="lost", reason=reason))
+
+
+def settle_here(file: QueuePlace, change: PlaceChange, entry: Entry) -> None:
+    """Record the outcome of an entry by the records of its run, which are here.
+
+    A run that no person cancelled was ended by its keeper: it continues.
+    """
+    outcome = of_ledger(records_of(file.workspace, entry))
+    if outcome and outcome.status == "cancelled" and not entry.cancelling:
+        reason = "the lease of its machine ran out"
+        change.add(EntryQueued(at=SystemClock().stamp(), entry=entry.number, run=entry.run, reason=reason))
+    else:
+        settle(file.workspace, change, entry)
 
 
 def is_ours(file: QueuePlace, worker: Worker) -> bool:
@@ -238,7 +251,7 @@ class SharedRunner(Runner):
             if held is not None and held.run == entry.run:
                 return
             if entry.status == "lost":
-                settle(self._file.workspace, change, entry)
+                settle_here(self._shared, change, entry)
             elif has_moved(self._file.workspace, entry):
                 settle_resting(self._file.workspace, change, entry)
         self._polled = 0.0

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 
-from planrun.app.inspect import resting_status
+from planrun.app.summaries import resting_status
 from planrun.clock import SystemClock
 from planrun.errors import (
     EXIT_DEADLINE,
