@@ -36,7 +36,7 @@ LIMIT = 90.0
 WAKING = 1.0
 """Seconds after a whole machine went on in which its keepers end what it runs."""
 MACHINES = ("a", "b", "c")
-HITS = ("kill-runner", "kill-all", "stop-runner", "stop-all")
+HITS = ("kill-runner", "kill-all", "off", "stop-runner", "stop-all")
 _TICKS = (
     "for i in 1 2 3 4 5 6 7 8; do echo {number} tick $MACH $$ $(date +%s%N) >> {effects}; sleep 0.1; done"
 )
@@ -107,6 +107,7 @@ class Scene:
         self.effects = folder / "effects"
         self.queue = folder / "queue"
         self.runners: dict[str, subprocess.Popen[bytes]] = {}
+        self.off: dict[str, float] = {}  # until when a machine does not start again
         self.woken: dict[str, list[int]] = defaultdict(list)  # when whole machines went on, in nanoseconds
         for machine in MACHINES:
             workspace = folder / machine
@@ -144,7 +145,9 @@ class Scene:
         return f"{machine}-{self.folder.name}"
 
     def run(self, machine: str) -> None:
-        """Start the runner of a machine, where none works."""
+        """Start the runner of a machine, where none works and the machine is on."""
+        if time.monotonic() < self.off.get(machine, 0.0):
+            return
         if machine not in self.runners or self.runners[machine].poll() is not None:
             self.runners[machine] = self.start(machine, "run", "--wait", fault=self.trial.fault)
 
@@ -159,12 +162,13 @@ class Scene:
                 continue
 
     def hit(self, machine: str, how: str) -> None:
-        """Hit a machine; one that was killed starts again, as after a reboot."""
+        """Hit a machine; one that was killed starts again, as after a reboot, `off` only after two leases."""
         runner = self.runners[machine]
         if how == "kill-runner":
             runner.kill()
-        elif how == "kill-all":
+        elif how in ("kill-all", "off"):
             self.signal_all(machine, signal.SIGKILL)
+            self.off[machine] = time.monotonic() + (LEASE * 2 if how == "off" else 0.0)
         elif how == "stop-runner":
             runner.send_signal(signal.SIGSTOP)
             time.sleep(LEASE * 1.4)
@@ -223,6 +227,9 @@ def carry_out(trial: Trial, folder: Path) -> Finding:
 def _ended(scene: Scene) -> Iterator[str]:
     """Let the queue settle, and end all machines."""
     until = time.monotonic() + LIMIT
+    for machine in MACHINES:
+        time.sleep(max(0.0, scene.off.get(machine, 0.0) - time.monotonic()))
+        scene.run(machine)
     while not set(scene.statuses().values()) <= {"completed", "lost", "failed"}:
         if time.monotonic() > until:
             yield f"entries do not settle: {scene.statuses()}"

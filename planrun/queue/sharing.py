@@ -136,8 +136,10 @@ class SharedRunner(Runner):
         self._refresh()
         self._reap()
         self._look_after()
+        self._refresh()
         if not self._signum:
             self._start()
+        self._refresh()
         self._report("")
         return self._code() if self._is_over() else None
 
@@ -189,6 +191,7 @@ class SharedRunner(Runner):
                 mine = entry is not None and self._is_mine(entry)
                 if entry is not None and mine:
                     self._record_end(change, entry, code)
+            self._polled = 0.0
             self._release(number)
             self._signalled.discard(number)
             if self._most > 1:
