@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 AT_ONCE = 2
-LEASE = 5.0
+LEASE = 4.0
 LIMIT = 90.0
 """Seconds for the machines to settle after the last hit; only ones that hang need them."""
 WAKING = 1.0
 """Seconds after a whole machine went on in which its keepers end what it runs."""
 MACHINES = ("a", "b", "c")
 HITS = ("kill-runner", "kill-all", "off", "stop-runner", "stop-all")
-_TICKS = (
-    "for i in 1 2 3 4 5 6 7 8; do echo {number} tick $MACH $$ $(date +%s%N) >> {effects}; sleep 0.1; done"
-)
+_TICKS = "for i in $(seq 25); do echo {number} tick $MACH $$ $(date +%s%N) >> {effects}; sleep 0.1; done"
 _ONCE = """\
 version: 1
 defaults: {{shell: sh}}
@@ -152,7 +150,11 @@ class Scene:
             self.runners[machine] = self.start(machine, "run", "--wait", fault=self.trial.fault)
 
     def signal_all(self, machine: str, signum: int) -> None:
-        """Signal all processes of a machine."""
+        """Signal all processes of a machine, also those that begin meanwhile."""
+        for _ in range(1 if signum == signal.SIGCONT else 3):
+            self._signal_all(machine, signum)
+
+    def _signal_all(self, machine: str, signum: int) -> None:
         wanted = f"MACH={self.mark(machine)}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -309,7 +311,7 @@ def draw(count: int, seed: int, hits: int = 6, fault: str = "") -> list[Trial]:
     chance = random.Random(seed)
     trials = []
     for number in range(count):
-        entries = tuple(chance.random() < 0.5 for _ in range(chance.randint(8, 12)))
+        entries = tuple(chance.random() < 0.5 for _ in range(chance.randint(6, 8)))
         hit = tuple(
             (chance.uniform(0.2, 1.2), chance.choice(MACHINES), chance.choice(HITS)) for _ in range(hits)
         )

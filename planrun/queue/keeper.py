@@ -86,6 +86,7 @@ class _Keeper:
             self._enforce()
             descriptors = [self._fd] if self._fd >= 0 else []
             if select.select(descriptors, [], [], _TURN)[0]:
+                self._enforce()  # first: a sign that comes too late, as after a sleep of the machine, extends nothing
                 self._read()
 
     def _read(self) -> None:

@@ -162,7 +162,7 @@ class SharedRunner(Runner):
             return
         before = self._lease.signed
         self._lease.sign()
-        self._is_lapsed = bool(before) and self._lease.signed - before >= self._lease.seconds / 2
+        self._is_lapsed = bool(before) and now() - before >= self._lease.seconds / 2
         for child, _ in self._own.values():
             child.sign(self._lease.signed)
 

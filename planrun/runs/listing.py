@@ -43,7 +43,7 @@ def print_runs(limit: int, source: str | None, *, as_json: bool) -> None:
     elif not rows:
         say("no runs are published there" if source else "no runs in this folder")
     else:
-        say(_fitting([head + (("Machine", "User") if source else ()), *map(_run_cells, rows)]))
+        say(_fitting([head + (("Machine",) if source else ()), *map(_run_cells, rows)]))
         if len(rows) < total:
             say(f"{total - len(rows)} older runs not shown; --limit 0 shows all")
 
@@ -72,7 +72,7 @@ def _run_cells(row: Row) -> tuple[str, ...]:
     started = row.started_at[:19].replace("T", " ") or "-"
     took = seconds(row.duration) if row.duration is not None else "-"
     cells = (line(row.run), line(row.plan) or "-", line(row.status), line(started), took, line(details, 200))
-    return (*cells, *[line(text or "-") for text in _origin(row).values()][:2])
+    return (*cells, *[line(text or "-") for text in _origin(row).values()][:1])
 
 
 def _origin(row: Row) -> dict[str, str | None]:
