@@ -280,10 +280,16 @@ def _judge_times(scene: Scene, rows: Sequence[Sequence[str]]) -> Iterator[str]:
             spans[row[0]][row[2], row[3]].append(int(row[4]))
     for number, processes in spans.items():
         ordered = sorted((min(times), times, name) for name, times in processes.items())
-        for (_, times, (machine, _pid)), (begun, _, (other, _other)) in pairwise(ordered):
+        for (_, times, (machine, _pid)), (begun, others, (other, _other)) in pairwise(ordered):
             late = [tick for tick in times if tick > begun]
-            if late and not any(max(late) - woken < WAKING * 1e9 for woken in scene.woken[machine]):
+            waking = _is_waking(times, scene.woken[machine]) or _is_waking(others, scene.woken[other])
+            if late and not waking:
                 yield f"entry {number} ran at once on {machine} and {other}, {len(late)} ticks"
+
+
+def _is_waking(ticks: Sequence[int], woken: Sequence[int]) -> bool:
+    """Return whether a process ended a moment after its machine went on."""
+    return any(0 <= max(ticks) - moment < WAKING * 1e9 for moment in woken)
 
 
 def _judge_events(events: Sequence[dict[str, Any]], finding: Finding) -> Iterator[str]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled", "lost", "blocked")
 FAULTS = ("failed", "cancelled", "lost", "blocked")
 """The ends of an entry that block later entries."""
 
