@@ -169,6 +169,7 @@ class Scene:
         if how == "kill-runner":
             runner.kill()
         elif how in ("kill-all", "off"):
+            runner.kill()  # first: it would record how the others ended
             self.signal_all(machine, signal.SIGKILL)
             self.off[machine] = time.monotonic() + (LEASE * 2 if how == "off" else 0.0)
         elif how == "stop-runner":
@@ -178,8 +179,8 @@ class Scene:
         else:
             self.signal_all(machine, signal.SIGSTOP)
             time.sleep(LEASE * 1.4)
-            self.signal_all(machine, signal.SIGCONT)
             self.woken[self.mark(machine)].append(time.time_ns())
+            self.signal_all(machine, signal.SIGCONT)
 
     def events(self) -> list[dict[str, Any]]:
         """Return the events of the queue, read without any code of planrun's."""

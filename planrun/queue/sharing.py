@@ -102,6 +102,7 @@ class SharedRunner(Runner):
 
     def __init__(self, file: QueuePlace, console: Console, *, most: int = 1, stays: bool = False) -> None:
         super().__init__(file, console, most=most, stays=stays)
+        file.prepare()
         self._shared = file
         self._lease: Lease = Lease(file.place, lease_seconds())
         self._watch = Watch(file.place)

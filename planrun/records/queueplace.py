@@ -15,13 +15,13 @@ import random
 import time
 
 from planrun.clock import SystemClock
-from planrun.errors import InvalidInput, RemoteError
+from planrun.errors import InvalidInput, RecordsLost, RemoteError
 from planrun.model.jsontext import members
 from planrun.model.queue import EVENTS, NAMES, Queue, QueueBegun, QueuePaused
 from planrun.records.ledger import GENESIS
 from planrun.records.queuefile import OUTPUT, stays
 from planrun.records.reading import event_of, verify
-from planrun.records.rundir import home
+from planrun.records.rundir import HOME, home
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -63,13 +63,12 @@ class QueuePlace:
     def __init__(self, workspace: str, place: Place) -> None:
         self.workspace = workspace
         self.place = place
-        self.folder = os.path.join(home(workspace), FOLDER)
+        self.folder = os.path.join(workspace, HOME, FOLDER)
         if not place.atomic:
             raise InvalidInput(
                 f"{place.url} cannot hold a queue: two machines could take one entry; use a folder, s3://, gs:// or "
                 "sftp://"
             )
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self.next = 1  # number of the object that does not exist yet
         self.whole = 1  # of the newest object with the whole queue
         self.events: tuple[Any, ...] = ()
@@ -84,6 +83,15 @@ class QueuePlace:
         self.pull()
         return Queue(self.events)
 
+    def prepare(self) -> None:
+        """Create the folder for what entries print on this machine; raises RecordsLost."""
+        home(self.workspace)
+        for folder in (self.folder, os.path.join(self.folder, OUTPUT)):
+            try:
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+            except OSError as error:
+                raise RecordsLost(f"cannot make {folder}: {error.strerror}") from None
+
     def stamp(self) -> tuple[int, int]:
         """Return a value that changes whenever the queue changes."""
         self.pull()
@@ -91,9 +99,7 @@ class QueuePlace:
 
     def output(self, entry: int) -> str:
         """Return the path of the file with the output of an entry that ran on this machine."""
-        folder = os.path.join(self.folder, OUTPUT)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        return os.path.join(folder, f"{entry}.log")
+        return os.path.join(self.folder, OUTPUT, f"{entry}.log")
 
     def change(self) -> PlaceChange:
         """Begin a change, which is written at its end; raises Conflict when another one came first."""

@@ -108,7 +108,7 @@ def test_a_server_that_does_not_answer() -> None:
             stopped.read("a")
 
 
-def test_addresses() -> None:
+def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address that cannot be used is refused with what to do, and credentials are masked."""
     with pytest.raises(InvalidInput, match="fsspec knows no foo://"):
         open_place("foo://x/y").read("a")
@@ -117,6 +117,11 @@ def test_addresses() -> None:
     with pytest.raises(InvalidInput, match="is empty"):
         open_place("")
     with pytest.raises(InvalidInput, match="s3:// needs one more package: pip install s3fs"):
+        open_place("s3://bucket/x").read("a")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(
+        InvalidInput, match=r"s3://bucket/x needs the extra shared: pip install 'planrun\[shared\]'"
+    ):
         open_place("s3://bucket/x").read("a")
     assert masked("s3://key:secret@bucket/a?token=t&x=1") == "s3://key:***@bucket/a?token=***&x=***"
     assert masked("/srv/team") == "/srv/team"
