@@ -57,7 +57,8 @@ class Settings(Record):
     ci_masks: bool = False  # the CI system is told to mask the plan's secrets
     no_input: bool = False  # ask nothing on the terminal
     cache: bool = True  # use compiled plans and cached step results
-    cache_store: str = ""  # a shared folder of step results
+    cache_store: str = ""  # a shared folder or URL of step results
+    publish: str = ""  # a folder or URL where a team lists its runs
     locked: bool = False  # only the plan in the lockfile may run
     approvals: tuple[str, ...] = ()  # files
     wait_lock: str = ""  # a duration; empty: do not wait

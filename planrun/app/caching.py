@@ -6,10 +6,11 @@ import os
 
 from planrun.actions.files import listing
 from planrun.actions.keys import changed, difference, key_of, key_parts
-from planrun.errors import EvaluationError
+from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.events import StepRestored
 from planrun.model.record import Record
 from planrun.plan.cache import folder
+from planrun.records.rundir import HOME
 from planrun.reports.facts import NO_RESULT
 from planrun.sha256 import sha256
 from planrun.store.entries import (
@@ -24,11 +25,12 @@ from planrun.store.entries import (
     prune,
     size,
 )
+from planrun.store.signing import LEAST, VARIABLE, is_signed, signature_of
 from planrun.values import check_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from planrun.actions.files import After, Before, Seen
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     from planrun.model.plan import Step
     from planrun.model.state import RunState
     from planrun.settings import Settings
+    from planrun.store.entries import AnyStore
 
+_PATIENCE = 10.0  # seconds for one answer of a store at a URL
 # It failed, was cancelled, could not be stored, or was pruned since; the store does not record which.
 GONE = "no result of the last time is in the store"
 
@@ -57,11 +61,44 @@ def own_store() -> Store | None:
     return Store(os.path.join(os.path.dirname(plans), "store")) if plans else None
 
 
-def cache_of(steps: Steps, settings: Settings, clock: SystemClock) -> StepCache:
+def shared_store(named: str, stopped: Callable[[], bool] | None = None, *, strict: bool = False) -> AnyStore:
+    """Return the store at a folder or URL that several users share; raises InvalidInput for a URL that is wrong.
+
+    `stopped`: whether a call that waits for a server shall end. `strict`: a call that fails raises RemoteError.
+    """
+    if "://" not in named:
+        return Store(os.path.abspath(named), shared=True)
+    from planrun.places.place import open_place  # few use a URL
+    from planrun.store.remote import RemoteStore
+
+    place = open_place(named, limit=_PATIENCE, stopped=stopped)
+    place.require()
+    return RemoteStore(place, strict=strict)
+
+
+def signature_key() -> bytes:
+    """Return the key that signs the entries of a shared store, b"" for none; raises InvalidInput for a short one."""
+    if VARIABLE not in os.environ:
+        return b""
+    secret = os.environb[os.fsencode(VARIABLE)]
+    if len(secret) < LEAST:
+        raise InvalidInput(f"{VARIABLE} needs at least {LEAST} characters: openssl rand -hex 32 makes one")
+    return secret
+
+
+def cache_of(
+    steps: Steps, settings: Settings, clock: SystemClock, shared: AnyStore | None = None
+) -> StepCache:
     """Return the cache of a run: this user's store, and then the one that the caller names."""
     own = own_store()
-    shared = Store(os.path.abspath(settings.cache_store), shared=True) if settings.cache_store else None
-    return StepCache(steps, [store for store in (own, shared) if store], clock, used=settings.cache)
+    if shared is None and settings.cache_store:
+        shared = shared_store(settings.cache_store)
+    if own is None and shared and not isinstance(shared, Store):  # what arrives is kept before it is used
+        own = Store(os.path.join(steps.place.workspace, HOME, "store"))
+    secret = signature_key() if shared else b""
+    return StepCache(
+        steps, [store for store in (own, shared) if store], clock, used=settings.cache, secret=secret
+    )
 
 
 def refused_store() -> str:
@@ -78,9 +115,13 @@ def max_size() -> int:
 class StepCache:
     """The results of one run's cached steps; lookups try the stores in order, and new results go to all."""
 
-    def __init__(self, steps: Steps, stores: Sequence[Store], clock: SystemClock, *, used: bool) -> None:
+    def __init__(
+        self, steps: Steps, stores: Sequence[AnyStore], clock: SystemClock, *, used: bool, secret: bytes = b""
+    ) -> None:
         self._steps = steps
         self._stores = tuple(stores)
+        self._secret = secret  # b"": entries of shared stores are not signed
+        self._unsent: list[Entry] = []  # for a store at a URL: sent at the end, since no step waits for that
         self._clock = clock
         self._used = used  # False: no result is reused, and each is stored
         self._due: dict[str, Lookup] = {}
@@ -99,9 +140,10 @@ class StepCache:
             try:
                 entry, why = self._look_up(step, key, state, parts)
                 if entry is not None:
+                    files = self._placed(entry, known)
                     for store in self._stores:
                         store.used(key)
-                    files = self._placed(entry, known)
+                    self._take_over(entry)
                     self._remember(state, step, parts)
                     return {
                         "key": key,
@@ -158,19 +200,33 @@ class StepCache:
 
     def _look_up(self, step: Step, key: str, state: RunState, parts: Parts) -> tuple[Entry | None, str]:
         damage: Damaged | None = None
+        refused = ""
         for store in self._stores:
             try:
                 entry = store.read(key)
             except Damaged as error:
                 damage = error
                 continue
-            if entry is not None:
+            if entry is not None and self._is_refused(store, entry):
+                refused = f"the result in {store.path} has no valid signature"
+            elif entry is not None:
                 self._check(step, entry)
                 return entry, ""
         if damage:
             raise damage
+        if refused:
+            return None, refused
         last = self._recalled(state, step)
         return None, NO_RESULT if last is None else difference(last, parts) or GONE
+
+    def _is_refused(self, store: AnyStore, entry: Entry) -> bool:
+        return bool(store.shared and self._secret) and not is_signed(entry, self._secret)
+
+    def _take_over(self, entry: Entry) -> None:
+        """Store a result from a URL in this user's store, from the files that were just restored."""
+        own = self._own
+        if own and self._remote and own.read(entry.key) is None:
+            self.has_kept = self._write(own, entry) or self.has_kept
 
     def _check(self, step: Step, entry: Entry) -> None:
         """Raise Damaged for an entry that no run of this step can have made."""
@@ -207,7 +263,7 @@ class StepCache:
 
     def _recalled(self, state: RunState, step: Step) -> Parts | None:
         """Return what a step depended on the last time; None where that is not known."""
-        return self._stores[0].recall(self._name(state, step)) if self._stores else None
+        return self._own.recall(self._name(state, step)) if self._own else None
 
     def _reports(self, step: Step, state: RunState, entry: Entry) -> dict[str, Any]:
         """Return the test cases in the files of an entry, as a field of StepRestored."""
@@ -222,11 +278,49 @@ class StepCache:
         return str(sha256(named.encode("utf-8", "surrogatepass")).hexdigest())
 
     def _remember(self, state: RunState, step: Step, parts: Parts) -> None:
-        if self._stores:
-            self._stores[0].remember(self._name(state, step), parts)
+        if self._own:
+            self._own.remember(self._name(state, step), parts)
 
-    def tidy(self) -> None:
-        """Delete the surplus from this user's store after an addition."""
+    @property
+    def _own(self) -> Store | None:
+        """The first store, which is in a folder: this user's where there is one."""
+        first = self._stores[0] if self._stores else None
+        return first if isinstance(first, Store) else None
+
+    @property
+    def _remote(self) -> AnyStore | None:
+        """The store at a URL."""
+        last = self._stores[-1] if self._stores else None
+        return last if last and last.shared and not isinstance(last, Store) else None
+
+    def finish(self, *, sends: bool) -> str:
+        """Send new results to a store at a URL, and delete the surplus of this user's; return what was in the way."""
+        remote = self._remote
+        if remote and sends:
+            for entry in self._unsent:
+                self._send(remote, entry)
+        self._tidy()
+        return f"{remote.open()}; steps ran without this cache" if remote and remote.open() else ""
+
+    def _send(self, remote: AnyStore, entry: Entry) -> bool:
+        """Send a result from this user's store: the files of the workspace may have changed."""
+        own = self._own
+        assert own is not None
+        for each in entry.files:
+            fd = own.opened(each.sha256)
+            if fd < 0:  # pruned by another run
+                return False
+            try:
+                if not remote.add(fd, each.sha256, each.bytes):
+                    return False
+            finally:
+                os.close(fd)
+        return remote.write(self._signed(entry))
+
+    def _signed(self, entry: Entry) -> Entry:
+        return entry.but(signature=signature_of(entry, self._secret)) if self._secret else entry
+
+    def _tidy(self) -> None:
         if not self.has_kept or not self._stores or self._stores[0].shared:
             return
         most = max_size()
@@ -269,13 +363,17 @@ class StepCache:
         )
         if masks and (path := self._with_secret(found.made)):
             return f"{path} contains the value of a secret"
-        results = [self._write(store, entry) for store in self._stores]
+        remote = self._remote
+        folders = [store for store in self._stores if store is not remote]
+        results = [self._write(store, self._signed(entry) if store.shared else entry) for store in folders]
         self.has_kept = self.has_kept or any(results)
+        if remote and any(results):
+            self._unsent.append(entry)
         if any(results):
             return ""
         return next(filter(None, [store.open() for store in self._stores]), "the store cannot be written")
 
-    def _write(self, store: Store, entry: Entry) -> bool:
+    def _write(self, store: AnyStore, entry: Entry) -> bool:
         if store.open():
             return False
         workspace = self._steps.place.workspace
@@ -314,7 +412,7 @@ def _kept(path: str, seen: Seen) -> Kept:
     return Kept(path=path, sha256=seen.sha256, bytes=seen.bytes, mode=seen.mode, **link)
 
 
-def _add(store: Store, workspace: str, file: Kept) -> bool:
+def _add(store: AnyStore, workspace: str, file: Kept) -> bool:
     path = os.path.join(workspace, file.path)
     try:
         if file.link:

@@ -10,9 +10,10 @@ import os
 import time
 
 from planrun.app.ending import Recorder, record_end
-from planrun.app.inspect import before_answers, find, inspect
+from planrun.app.inspect import find, inspect
 from planrun.app.resume import reopen
 from planrun.app.session import Session
+from planrun.app.summaries import before_answers
 from planrun.approval.control import ControlSocketUnavailable, notify, refuse_steps, remove
 from planrun.approval.responses import events_of, waiting
 from planrun.errors import EXIT_DENIED, InvalidInput

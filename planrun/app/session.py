@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from planrun.app.caching import StepCache
     from planrun.app.clusters import Cluster
     from planrun.app.history import KnownDurations
+    from planrun.app.publishing import Publisher
     from planrun.app.sandboxing import Sandboxing
     from planrun.app.secrets import RunSecrets
     from planrun.approval.digest import Reviewed
@@ -58,11 +59,13 @@ if TYPE_CHECKING:
     from planrun.reports.progress import Estimates
     from planrun.reports.stream import Lines
     from planrun.settings import Beside, Settings
+    from planrun.store.entries import AnyStore
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
 # By whoever continues the run, and where they are given.
 _KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose", "html")
+_SIGNALLED = 128  # exit codes from here on: a signal ended the run
 _RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose", "html")
 
 
@@ -75,6 +78,7 @@ class Result(Record):
     head: str  # hash of the ledger's last line
     reports: Mapping[str, str]  # format to path
     lost: RecordsLost | None = None  # what could not be written; the caller raises it after all else is done
+    notes: tuple[str, ...] = ()  # warnings about what is shared with other machines
 
 
 class NotStarted(Record):
@@ -162,6 +166,8 @@ class Session:
         self._lines: Lines | None = None  # None: no events are written
         self.not_started: NotStarted | None = None  # None: the run can start
         self._results: StepCache | None = None  # None: no step is cached
+        self._store: AnyStore | None = None  # the cache at a URL; None: there is none
+        self._publisher: Publisher | None = None  # None: the run is not published
         self.known: KnownDurations | None = None  # None: not needed
         self._environment: tuple[dict[str, str], tuple[str, ...]] | None = None
         self.trace: Mapping[str, Any] = {}  # of the run that is resumed; empty: it is new
@@ -185,6 +191,10 @@ class Session:
         self.lock.release()
         for held in filter(None, (self.locks, self.group)):
             held.close()
+        if self._store:
+            self._store.close()
+        if self._publisher:
+            self._publisher.close()
         if self._beside:  # last: it may take a moment, and no one waits for the folder meanwhile
             self._beside.close()
         self._mask(error)
@@ -207,6 +217,15 @@ class Session:
             from planrun.cluster.folder import clear  # few runs used a cluster
 
             clear(records.home(self.workspace), self.inbox.drain)
+        if "://" in self.settings.cache_store:
+            from planrun.app.caching import shared_store, signature_key  # few caches are at a URL
+
+            signature_key()
+            self._store = shared_store(self.settings.cache_store, self.inbox.drain)
+        if self.settings.publish:
+            from planrun.app.publishing import publisher_of  # few runs are published
+
+            self._publisher = publisher_of(self.settings.publish, self.inbox.drain)
         address = self.settings.executor or (before or {}).get("executor", {}).get("address", "")
         if address not in ("", "local"):
             from planrun.app.clusters import cluster_of  # few runs use a cluster
@@ -437,6 +456,9 @@ class Session:
         )
         self._prompt = self._prompt_of(gates, steps, screen)
         self._start_beside(rundir)
+        if self._publisher:
+            ledger.flush()
+            self._publisher.started(rundir)
         code: int | None = None
         notifiers = self.notifiers(state, steps)
         if self.not_started:
@@ -455,8 +477,7 @@ class Session:
         ledger.close()
         if self._lines:
             self._lines.close()
-        if self._results:
-            self._results.tidy()
+        unused = self._results.finish(sends=code < _SIGNALLED) if self._results else ""
         self.remember(state, rundir)
         paths, unwritten = self.report(state, rundir, ledger.head)
         lost = lost or unwritten
@@ -467,7 +488,25 @@ class Session:
         for notifier in notifiers:
             notifier.finish(state, code, paths)
         self._mask(lost)
-        return Result(state=state, exit_code=code, rundir=rundir, head=ledger.head, reports=paths, lost=lost)
+        notes = (*([f"shared cache: {unused}"] if unused else []), *self._publish(rundir))
+        return Result(
+            state=state,
+            exit_code=code,
+            rundir=rundir,
+            head=ledger.head,
+            reports=paths,
+            lost=lost,
+            notes=notes,
+        )
+
+    def _publish(self, rundir: str) -> tuple[str, ...]:
+        """Publish a run that ended or waits, where the caller wants it; returns a warning about what was not sent."""
+        if self._publisher is None:
+            return ()
+        self._publisher.rests(rundir)
+        problem = self._publisher.problem
+        run = os.path.basename(rundir)
+        return (f"not published: {problem}; to send it: planrun publish {run} --to URL",) if problem else ()
 
     def _start_beside(self, rundir: str) -> None:
         if self.settings.beside:
@@ -638,7 +677,7 @@ class Session:
             return None
         from planrun.app.caching import cache_of  # few plans have such steps
 
-        self._results = cache_of(steps, self.settings, self.clock)
+        self._results = cache_of(steps, self.settings, self.clock, self._store)
         return self._results
 
     def _refused_store(self, plan: Plan) -> dict[str, str]:

@@ -7,9 +7,11 @@ import time
 
 import click
 
-from planrun.app.caching import own_store
+from planrun.app.caching import own_store, shared_store
 from planrun.cliutil.printing import say, say_json
+from planrun.cliutil.values import span
 from planrun.errors import InvalidInput
+from planrun.plan.schema.forms import as_duration
 from planrun.store.entries import MAX_SIZE, Store, as_bytes, clear_store, prune, rows, size, verify
 
 TYPE_CHECKING = False
@@ -17,23 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from planrun.store.entries import Store
+    from planrun.store.entries import AnyStore
 
 _VERBS = ("stats", "list", "clear", "prune", "verify")
 
 
 @click.command(short_help="Inspect or clear the cache.")
 @click.argument("verb", type=click.Choice(_VERBS), default="stats")
-@click.option("--store", metavar="DIR", help="The folder of --cache-store, instead of this user's own.")
+@click.option("--store", metavar="DIR|URL", help="The store of --cache-store, instead of this user's own.")
 @click.option("--max-size", metavar="SIZE", help="With prune: how much to keep, as 500M or 2G. Default: 2G.")
+@click.option(
+    "--older-than", metavar="DURATION", help="With prune: delete what was used last so long ago: 720h, 90m."
+)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) -> int:
+def cache(
+    verb: str, store: str | None, max_size: str | None, older_than: str | None, *, as_json: bool
+) -> int:
     """Inspect the cached results of steps, or delete them.
 
     \b
     stats    how many results, how many bytes, and where
     list     each result: when it was used last, its step, its run, its size
-    prune    delete the results that were used least recently, down to --max-size
+    prune    delete results: the least recently used down to --max-size, and those --older-than
     clear    delete everything
     verify   read everything; delete damaged results, and end with exit code 1
 
@@ -42,11 +49,15 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
       planrun cache
       planrun cache list --json
       planrun cache prune --max-size 500M
+      planrun cache prune --store s3://team-cache/ci --older-than 720h --max-size 20G
     """
+    if verb != "prune" and (max_size or older_than) is not None:
+        raise InvalidInput("--max-size and --older-than go with `planrun cache prune`")
     cache_store = _store(store)
-    if max_size is not None and verb != "prune":
-        raise InvalidInput("--max-size goes with `planrun cache prune`")
-    data = _ACTIONS[verb](cache_store, max_size or "2G")
+    try:
+        data = _prune(cache_store, max_size, older_than) if verb == "prune" else _ACTIONS[verb](cache_store)
+    finally:
+        cache_store.close()
     if as_json:
         say_json(data)
     else:
@@ -55,8 +66,10 @@ def cache(verb: str, store: str | None, max_size: str | None, *, as_json: bool) 
     return 1 if verb == "verify" and data["damaged"] else 0
 
 
-def _store(path: str | None) -> Store:
+def _store(path: str | None) -> AnyStore:
     if path:
+        if "://" in path:
+            return shared_store(path, strict=True)
         if not os.path.isdir(path):
             raise InvalidInput(f"no such folder: {path}")
         return Store(os.path.abspath(path), shared=True)
@@ -66,11 +79,11 @@ def _store(path: str | None) -> Store:
     return own
 
 
-def _stats(store: Store, _most: str) -> dict[str, Any]:
+def _stats(store: AnyStore) -> dict[str, Any]:
     return {"folder": store.path, "results": len(rows(store)), "bytes": size(store), "most": MAX_SIZE}
 
 
-def _list(store: Store, _most: str) -> dict[str, Any]:
+def _list(store: AnyStore) -> dict[str, Any]:
     results = [
         {
             "key": row.entry.key,
@@ -86,26 +99,27 @@ def _list(store: Store, _most: str) -> dict[str, Any]:
     return {"folder": store.path, "results": results}
 
 
-def _prune(store: Store, most: str) -> dict[str, Any]:
-    number = as_bytes(most)
+def _prune(store: AnyStore, most: str | None, older_than: str | None) -> dict[str, Any]:
+    # An age alone limits no size.
+    number = as_bytes(most or ("999T" if older_than else "2G"))
     if number is None:
         raise InvalidInput(f'--max-size takes a number of bytes such as 500M or 2G, not "{most}"')
-    return dict(vars(prune(store, number)))
+    oldest = store.now() - as_duration(span("--older-than", older_than)) if older_than else 0.0
+    return dict(vars(prune(store, number, oldest)))
 
 
-def _clear(store: Store, _most: str) -> dict[str, Any]:
+def _clear(store: AnyStore) -> dict[str, Any]:
     return dict(vars(clear_store(store)))
 
 
-def _verify(store: Store, _most: str) -> dict[str, Any]:
+def _verify(store: AnyStore) -> dict[str, Any]:
     sound, damaged = verify(store)
     return {"sound": sound, "damaged": damaged}
 
 
-_ACTIONS: dict[str, Callable[[Store, str], dict[str, Any]]] = {
+_ACTIONS: dict[str, Callable[[AnyStore], dict[str, Any]]] = {
     "stats": _stats,
     "list": _list,
-    "prune": _prune,
     "clear": _clear,
     "verify": _verify,
 }

@@ -77,6 +77,9 @@ Environment:
   CI, GITHUB_ACTIONS, GITLAB_CI, ...   print plain lines, grouped for that CI
   PLANRUN_CACHE_DIR                    where compiled plans and results are kept
   PLANRUN_CACHE_MAX_SIZE               how much, such as 500M; default 2G
+  PLANRUN_CACHE_SIGNATURE_KEY          signs results in a shared cache
+  PLANRUN_MACHINE                      this machine's name in shared places
+  PLANRUN_QUEUE_LEASE                  seconds of a shared queue's leases
   PLANRUN_CONTAINER_ENGINE             the program for containers
   PLANRUN_DEBUG=1                      show where an internal error happened
 

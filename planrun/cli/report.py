@@ -6,10 +6,12 @@ import click
 
 from planrun.app.inspect import inspect
 from planrun.app.pages import baseline_of
+from planrun.app.published import opened
 from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.output import deliver
 from planrun.cliutil.printing import say_bytes
+from planrun.cliutil.published import from_option
 from planrun.reports.write import Source, render, rendered
 
 FORMATS = ("text", "markdown", "html", "junit", "json")
@@ -33,8 +35,9 @@ DIALECTS = ("default", "jenkins-xunit", "surefire", "ant")
 @click.option(
     "-o", "--output", type=click.Path(readable=False), metavar="FILE", help="Write to FILE instead of stdout."
 )
+@from_option
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bool) -> int:
+def report(run: str, source: str | None, output: str | None, *, as_json: bool, **how: str) -> int:
     """Write a report of RUN (default: the newest run) to stdout, also while it is running or after it was killed.
 
     Everything comes from the run's ledger and logs, so it can be written again at any time.
@@ -47,6 +50,13 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
       planrun report 20260131-09 --format junit --junit-dialect surefire -o junit.xml
       planrun report --format json | jq '.steps[] | select(.status == "failed")'
     """
+    with opened(run, source) as name:
+        data = _rendered(name, "json" if as_json else how["form"], how["dialect"])
+    deliver(data, output)
+    return 0
+
+
+def _rendered(run: str, form: str, dialect: str) -> bytes:
     inspected = inspect(run)
     if inspected.reading.condition in ("torn", "altered", "truncated"):
         # The report is incomplete, so it must not be mistaken for the whole run.
@@ -56,11 +66,9 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
         )
     head = inspected.reading.head if inspected.reading.condition == "intact" else ""
     source = Source(state=inspected.state, rundir=inspected.rundir, head=head, dialect=dialect)
-    if form == "html" and not as_json:
+    if form == "html":
         source = source.but(baseline=baseline_of(inspected.state, inspected.rundir))
-    data = rendered(source, "json" if as_json else form)
-    deliver(data, output)
-    return 0
+    return rendered(source, form)
 
 
 def print_ledger(run: str) -> None:

@@ -235,6 +235,8 @@ def finish(result: Result, settings: Settings) -> int:
         from planrun.cliutil.printing import say_bytes
 
         say_bytes(_ledger(result))
+    for note in result.notes:
+        write_stderr(f"planrun: warning: {note}\n")
     if settings.no_persist or settings.stored_runs:
         from planrun.app.keeping import tidy  # most runs keep everything
 

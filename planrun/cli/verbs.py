@@ -101,6 +101,7 @@ TABLE = (
     ),
     Verb("attest", "[RUN]", "runs", "write an in-toto statement about a run", "attest.cli:attest"),
     Verb("replay", "[RUN]", "runs", "replay its records, also under another plan", "replays.cli:replay"),
+    Verb("publish", "[RUN]", "runs", "send a run to where a team lists its runs", "runs.cli:publish"),
     Verb("verify", "[RUN]", "runs", "check that the ledger of a run is unchanged", "runs.cli:verify"),
     Verb("prune", "", "runs", "delete finished runs", "runs.cli:prune"),
     Verb("review", "[PLAN]", "review", "review a change of a plan, for pull requests", "diff.cli:review"),
@@ -179,7 +180,7 @@ SPELLED = {
         "show": "status",
         **{name: name for name in ("logs", "report", "explain", "resume", "retry", "pause", "cancel")},
         **{name: name for name in ("finalize", "shard", "merge", "stats", "trace", "attest", "replay")},
-        **{name: name for name in ("verify", "prune", "watch", "serve")},
+        **{name: name for name in ("verify", "prune", "watch", "serve", "publish")},
     },
     "review": {
         "plan": "review",

@@ -442,8 +442,16 @@ STORE = Option(
     name="cache_store",
     section="Cache and machine",
     kind="text",
-    metavar="DIR",
-    help="A cache folder shared with others.",
+    metavar="DIR|URL",
+    help="A cache shared with others: a folder, or a URL such as s3://BUCKET/NAME (needs planrun[shared]).",
+)
+PUBLISH = Option(
+    flags=("--publish",),
+    name="publish",
+    section="Output and reports",
+    kind="text",
+    metavar="DIR|URL",
+    help="Send the record, the ledger and the logs of the run there, for `planrun runs --from`.",
 )
 ASKING = (EXPAND, PROPOSE, *MODEL_OPTIONS)
 DRY_RUN = Option(
@@ -469,6 +477,7 @@ QUEUED = (
     *RUNNING,
     CACHE,
     STORE,
+    PUBLISH,
     PERSIST,
 )
 """Options of an execution that a queue may start later."""
@@ -502,7 +511,7 @@ DISCARD = Option(
     kind="flag",
     help="Drop the invalid end of an altered ledger; its bytes are kept in ledger.discarded.jsonl.",
 )
-AGAIN = (*RUNNING, CACHE, STORE, ADOPT, DRY_RUN)
+AGAIN = (*RUNNING, CACHE, STORE, PUBLISH, ADOPT, DRY_RUN)
 RESUME = (
     *REVISING,
     *ANSWERING,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from planrun.app.published import opened
 from planrun.cliutil.completion import complete_runs, complete_steps
+from planrun.cliutil.published import from_option
 from planrun.errors import InvalidInput
 from planrun.logs.attempts import Wanted, run_and_steps
 from planrun.logs.following import follow as follow_logs
@@ -43,10 +45,19 @@ def _complete(ctx: click.Context, param: click.Parameter, typed: str) -> list[Co
 @click.option(
     "--no-prefix", is_flag=True, help="Without headings, and without the names of steps before lines."
 )
+@from_option
 @click.option(
     "--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print JSON, one document a line."
 )
-def logs(words: tuple[str, ...], *, follow: bool, failed: bool, attempt: int | None, **form: Any) -> int:
+def logs(
+    words: tuple[str, ...],
+    source: str | None,
+    *,
+    follow: bool,
+    failed: bool,
+    attempt: int | None,
+    **form: Any,
+) -> int:
     """Print what the steps of RUN wrote, stdout and stderr, in the order in which the steps started.
 
     RUN is the id of a run, the beginning of one, or `last`. Without one it is the last run: `planrun logs test` prints
@@ -71,6 +82,8 @@ def logs(words: tuple[str, ...], *, follow: bool, failed: bool, attempt: int | N
         "--failed": failed,
         **{f"--{key}": form[key] is not None for key in ("head", "tail")},
     }
+    if follow and source:
+        raise InvalidInput("--follow and --from exclude each other: logs are published at the end of a run")
     for one, other in (("--head", "--tail"), ("--follow", "--failed"), ("--follow", "--head")):
         if given[one] and given[other]:
             raise InvalidInput(f"{one} and {other} exclude each other")
@@ -78,6 +91,9 @@ def logs(words: tuple[str, ...], *, follow: bool, failed: bool, attempt: int | N
     form["prefix"] = not form.pop("no_prefix")
     wanted = Wanted(steps=steps, attempt=attempt or 0, failed=failed)
     try:
-        return follow_logs(run, wanted, Form(**form)) if follow else print_logs(run, wanted, Form(**form))
+        with opened(run, source) as name:
+            return (
+                follow_logs(name, wanted, Form(**form)) if follow else print_logs(name, wanted, Form(**form))
+            )
     except BrokenPipeError:  # click would make it exit code 1
         return 141

@@ -7,7 +7,8 @@ import select
 import sys
 import time
 
-from planrun.app.inspect import find, read_beside, read_run, resting_status
+from planrun.app.inspect import find, read_beside, read_run
+from planrun.app.summaries import resting_status
 from planrun.cliutil.click import tell
 from planrun.errors import InvalidInput
 from planrun.executors.logs import elsewhere

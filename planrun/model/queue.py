@@ -1,8 +1,9 @@
 """The queue of plans, as the fold of its events: entries in their order, what holds each up, what may start next.
 
-An entry is `queued`, `running`, `waiting` (its run wants an answer, or was paused), `completed`, `failed` or
-`cancelled`. `blocked` is not stored: it is what a queued entry is as long as one that it comes after failed, was
-cancelled or is blocked itself; so a retry of that one also unblocks all that come after it.
+An entry is `queued`, `running`, `waiting` (its run wants an answer, or was paused), `completed`, `failed`,
+`cancelled`, or `lost`: its machine does not answer, and no other one can see what its run did. `blocked` is not
+stored: it is what a queued entry is as long as one that it comes after failed, was cancelled or lost, or is blocked
+itself; so a retry of that one also unblocks all that come after it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-FAULTS = ("failed", "cancelled", "blocked")
+FAULTS = ("failed", "cancelled", "lost", "blocked")
 """The ends of an entry that block later entries."""
 
 
@@ -36,6 +37,7 @@ class EntryAdded(Record):
     priority: int = 0
     after: tuple[int, ...] = ()  # entries that have to be completed first
     sha256: str = ""  # of the plan's bytes; empty: whatever the file holds when the entry starts
+    repeatable: bool = False  # another machine may run it from its beginning when its machine is lost
 
 
 class Worker(Record):
@@ -45,6 +47,9 @@ class Worker(Record):
     born: str  # its start time, as the system reports it
     boot: str  # the id of the boot; empty where the system has none
     host: str
+    runner: str = ""  # of a queue that machines share: the process of `queue run`, which holds a lease
+    lease: float = 0.0  # seconds after its last sign of life in which the runner may still work
+    folder: str = ""  # the workspace of the runner on its machine
 
 
 class EntryStarted(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -19,6 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from planrun.queue.serve import AnyQueue
+    from planrun.records.queueplace import QueuePlace
 
 
 _PLACING = (
@@ -53,10 +57,28 @@ _PLACING = (
         help="Run the file as it is when the entry starts, even if it changed since.",
         scope="QUEUE",
     ),
+    Option(
+        flags=("--repeatable",),
+        name="repeatable",
+        kind="flag",
+        help="With --at: start it again on another machine when its own is lost. Default: leave that to a person.",
+        scope="QUEUE",
+    ),
 )
-_ADD = (*_PLACING, *QUEUED)
+_AT = Option(
+    flags=("--at",),
+    name="at",
+    kind="text",
+    metavar="DIR|URL",
+    help="The queue in this folder or URL, which several machines share. Default: the queue of this folder.",
+    scope="QUEUE",
+)
+_ADD = (_AT, *_PLACING, *QUEUED)
 _PIECE = 1 << 16  # bytes that are copied at once
 _MOST = 999_999  # the highest priority
+
+
+_at = click.option("--at", metavar="DIR|URL", envvar=_AT.variable, help=_AT.help)
 
 
 @click.group(short_help="Queue plans in this folder, and run them.")
@@ -83,6 +105,7 @@ def _add(words: list[str]) -> int:
     file, values = parse(words[1:], _ADD, "PLAN file", {})
     from planrun.queue.entries import QueueRequest, add
 
+    at = values.pop("at", "") or os.environ.get(_AT.variable, "")
     placed = {option.name: values.pop(option.name) for option in _PLACING if option.name in values}
     request = QueueRequest(
         plan=file,
@@ -92,8 +115,9 @@ def _add(words: list[str]) -> int:
         priority=_number("--priority", placed.get("priority", "0")),
         after=tuple(_number("--after", word) for word in placed.get("after", ())),
         track=placed.get("track", False),
+        repeatable=placed.get("repeatable", False),
     )
-    queue_file = _file()
+    queue_file = _queue(at)
     added = add(queue_file, request)
     status = queue_file.read().statuses().get(added.entry, "queued")
     say(f"entry {added.entry}: {status}, {printable(added.plan)}")
@@ -147,8 +171,9 @@ queue.add_command(
 
 
 @queue.command("list", short_help="List the entries, and what blocks them.")
+@_at
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def list_(*, as_json: bool) -> int:
+def list_(at: str | None, *, as_json: bool) -> int:
     """List the entries in the order in which they run.
 
     \b
@@ -158,7 +183,7 @@ def list_(*, as_json: bool) -> int:
     """
     from planrun.queue.listing import print_queue
 
-    print_queue(as_json=as_json)
+    print_queue(_shared(at), as_json=as_json)
     return 0
 
 
@@ -173,7 +198,8 @@ def list_(*, as_json: bool) -> int:
 )
 @click.option("--wait", is_flag=True, help="Wait for more entries when the queue is empty, until a signal.")
 @click.option("--drain", is_flag=True, help="End when no entry can start: the default.")
-def run(*, max_concurrent: int, wait: bool, drain: bool) -> int:
+@_at
+def run(at: str | None, *, max_concurrent: int, wait: bool, drain: bool) -> int:
     """Run queued entries until no entry can start.
 
     Entries of a killed runner come first: it waits for those still running, and continues the others. Ctrl-C and
@@ -196,9 +222,14 @@ def run(*, max_concurrent: int, wait: bool, drain: bool) -> int:
     """
     if wait and drain:
         raise click.UsageError("--wait and --drain exclude each other")
+    shared = _shared(at)
+    if shared:
+        from planrun.queue.sharing import SharedRunner
+
+        return SharedRunner(shared, _Console(), most=max_concurrent, stays=wait).run()
     from planrun.queue.serve import Runner
 
-    return Runner(_file(), _Console(), most=max_concurrent, stays=wait).run()
+    return Runner(QueueFile(current_folder()), _Console(), most=max_concurrent, stays=wait).run()
 
 
 class _Console:
@@ -230,7 +261,8 @@ def _write(data: bytes) -> None:
 
 @queue.command(short_help="Cancel an entry, and end its run.")
 @click.argument("entry", type=int)
-def cancel(entry: int) -> int:
+@_at
+def cancel(entry: int, at: str | None) -> int:
     """Cancel ENTRY; a running one ends as by Ctrl-C, and the command waits for it. Entries after it are blocked.
 
     Exit code 0: it is cancelled. 1: it had ended otherwise. 2: there is no such entry, or it has ended.
@@ -241,14 +273,15 @@ def cancel(entry: int) -> int:
     """
     from planrun.queue.entries import cancel as cancel_entry
 
-    status = cancel_entry(_file(), entry)
+    status = cancel_entry(_queue(at), entry)
     say(f"entry {entry}: {status}")
     return 0 if status == "cancelled" else 1
 
 
 @queue.command(short_help="Queue failed, cancelled or waiting entries again.")
 @click.argument("entry", type=int, nargs=-1, required=True)
-def retry(entry: Sequence[int]) -> int:
+@_at
+def retry(entry: Sequence[int], at: str | None) -> int:
     """Queue each ENTRY again: a started run continues, as by `resume`; otherwise it starts.
 
     Entries that it blocked are queued again, too.
@@ -260,13 +293,14 @@ def retry(entry: Sequence[int]) -> int:
     """
     from planrun.queue.entries import retry as retry_entries
 
-    retry_entries(_file(), entry)
+    retry_entries(_queue(at), entry)
     say("\n".join(f"entry {number}: queued" for number in entry))
     return 0
 
 
 @queue.command(short_help="Pause the queue.")
-def pause() -> int:
+@_at
+def pause(at: str | None) -> int:
     """Start no further entry; running entries finish.
 
     \b
@@ -275,12 +309,13 @@ def pause() -> int:
     """
     from planrun.queue.entries import pause as pause_queue
 
-    say("the queue is paused" if pause_queue(_file()) else "the queue was paused already")
+    say("the queue is paused" if pause_queue(_queue(at)) else "the queue was paused already")
     return 0
 
 
 @queue.command(short_help="Resume the queue.")
-def resume() -> int:
+@_at
+def resume(at: str | None) -> int:
     """Start entries again after a pause.
 
     \b
@@ -289,13 +324,14 @@ def resume() -> int:
     """
     from planrun.queue.entries import resume as resume_queue
 
-    say("the queue continues" if resume_queue(_file()) else "the queue was not paused")
+    say("the queue continues" if resume_queue(_queue(at)) else "the queue was not paused")
     return 0
 
 
 @queue.command(short_help="Remove ended entries.")
 @click.option("--all", "everything", is_flag=True, help="Remove all entries that are not running.")
-def clear(*, everything: bool) -> int:
+@_at
+def clear(at: str | None, *, everything: bool) -> int:
     """Remove ended entries. Runs and their records are kept.
 
     An entry is kept while a remaining one comes after it. Numbers are never reused.
@@ -307,10 +343,24 @@ def clear(*, everything: bool) -> int:
     """
     from planrun.queue.entries import clear as clear_queue
 
-    removed = clear_queue(_file(), everything=everything)
+    removed = clear_queue(_queue(at), everything=everything)
     say(f"{removed} entr{'y' if removed == 1 else 'ies'} removed")
     return 0
 
 
-def _file() -> QueueFile:
-    return QueueFile(current_folder())
+def _shared(at: str | None) -> QueuePlace | None:
+    from planrun.records.queueplace import QueuePlace
+
+    found = _queue(at) if at else None
+    return found if isinstance(found, QueuePlace) else None
+
+
+def _queue(at: str | None) -> AnyQueue:
+    """Return the queue of this folder, or the one at an address; raises InvalidInput, RemoteError."""
+    if not at:
+        return QueueFile(current_folder())
+    from planrun.places.place import open_place  # few queues are shared
+    from planrun.queue.leases import lease_seconds
+    from planrun.records.queueplace import QueuePlace
+
+    return QueuePlace(current_folder(), open_place(at, limit=max(2.0, lease_seconds() / 6)))

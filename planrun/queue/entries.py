@@ -25,6 +25,7 @@ from planrun.model.record import Record
 from planrun.plan.keys.params import parse_params
 from planrun.plan.load import load
 from planrun.queue.workers import is_lost, send_signal, settle
+from planrun.records.queueplace import QueuePlace, until_done
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
     from planrun.model.queue import Entry, Queue
-    from planrun.records.queuefile import QueueFile
+    from planrun.queue.serve import AnyQueue
 
 MOST = 100_000
 """Entries of one queue, and how far priorities go in both directions: more are a mistake."""
@@ -49,9 +50,10 @@ class QueueRequest(Record):
     priority: int = 0
     after: tuple[int, ...] = ()
     track: bool = False  # run the content of the file at its start
+    repeatable: bool = False  # start it again when its machine is lost
 
 
-def add(file: QueueFile, request: QueueRequest) -> EntryAdded:
+def add(file: AnyQueue, request: QueueRequest) -> EntryAdded:
     """Queue a plan, and return its entry; raises InvalidInput, InvalidPlan, Denied inside of a step, RecordsLost."""
     refuse_steps("change a queue: queued plans run without approval, so do it from another shell")
     folder = os.path.abspath(request.folder or file.workspace)
@@ -59,22 +61,48 @@ def add(file: QueueFile, request: QueueRequest) -> EntryAdded:
         raise InvalidInput(f"no such folder: {request.folder}")
     plan = load(request.plan)
     _check_params(plan, request)
-    with file.change() as change:
-        _check_after(change.queue, request.after)
-        if len(change.queue.entries) >= MOST:
-            raise InvalidInput(f"the queue has {MOST} entries; planrun queue clear removes those that ended")
-        added = EntryAdded(
-            at=SystemClock().stamp(),
-            entry=change.queue.last + 1,
-            plan=_within(request.plan, file.workspace),
-            folder=_within(folder, file.workspace),
-            options=request.options,
-            priority=request.priority,
-            after=tuple(dict.fromkeys(request.after)),
-            sha256="" if request.track else sha256(plan.source).hexdigest(),
+    added = EntryAdded(
+        at=SystemClock().stamp(),
+        entry=0,
+        plan=_within(request.plan, file.workspace),
+        folder=_within(folder, file.workspace),
+        options=request.options,
+        priority=request.priority,
+        after=tuple(dict.fromkeys(request.after)),
+        sha256="" if request.track else sha256(plan.source).hexdigest(),
+        **({"repeatable": True} if request.repeatable else {}),
+    )
+    _check_sharing(file, plan, added)
+
+    def append() -> EntryAdded:
+        with file.change() as change:
+            _check_after(change.queue, request.after)
+            if len(change.queue.entries) >= MOST:
+                raise InvalidInput(
+                    f"the queue has {MOST} entries; planrun queue clear removes those that ended"
+                )
+            numbered = added.but(entry=change.queue.last + 1)
+            change.add(numbered)
+        return numbered
+
+    return until_done(append)
+
+
+def _check_sharing(file: AnyQueue, plan: Plan, added: EntryAdded) -> None:
+    """Raise InvalidInput for what other machines cannot find, and for an entry that must not be repeated."""
+    if isinstance(file, QueuePlace):
+        outside = next((path for path in (added.plan, added.folder) if os.path.isabs(path)), "")
+        if outside:
+            raise InvalidInput(
+                f"{outside} is not in this folder, so other machines of the queue cannot find it"
+            )
+    elif added.repeatable:
+        raise InvalidInput("--repeatable is for a queue that machines share: add --at URL")
+    once = [step.id for step in plan.everything() if not step.idempotent] if added.repeatable else []
+    if once:
+        raise InvalidInput(
+            f"--repeatable: steps with `idempotent: false` must not run twice: {', '.join(once)}"
         )
-        change.add(added)
-    return added
 
 
 def _check_params(plan: Plan, request: QueueRequest) -> None:
@@ -106,35 +134,70 @@ def _within(path: str, workspace: str) -> str:
 
 PAUSE = 0.05
 """Seconds between two polls of the queue."""
+_SHARED_PAUSE = 0.5  # and of one that machines share
 _SLACK = 2.0
 """Seconds for the runner, which sees its process end first, to record the end of an entry."""
 _REFUSAL = "change a queue: do it from another shell"
 
 
-def cancel(file: QueueFile, number: int) -> str:
+def cancel(file: AnyQueue, number: int) -> str:
     """Cancel an entry, and return its status; a running one is signalled as by Ctrl-C, and waited for.
 
     Raises InvalidInput for one that is not there or has ended, Denied inside of a step, RecordsLost.
     """
     refuse_steps(_REFUSAL)
+    entry = until_done(lambda: _cancelled(file, number))
+    if entry.status != "running":
+        return entry.status
+    if isinstance(file, QueuePlace):  # its runner sees it
+        return _await_shared_end(file, number)
+    if entry.worker:
+        send_signal(entry.worker, _signal.SIGTERM)
+    return _await_end(file, number)
+
+
+def _cancelled(file: AnyQueue, number: int) -> Entry:
+    """Record that an entry is cancelled, or that it shall be, where it runs."""
     at = SystemClock().stamp()
     with file.change() as change:
         entry = _entry(change.queue, number)
         status = change.queue.statuses()[number]
         if status in ("completed", "failed", "cancelled"):
             raise InvalidInput(f"entry {number} is {status} already")
-        if status != "running":
+        if status == "running":
+            change.add(EntryCancelling(at=at, entry=number))
+        else:
             reason = "cancelled; its run can go on" if entry.run else "cancelled before it began"
             change.add(EntryEnded(at=at, entry=number, status="cancelled", reason=reason))
-            return "cancelled"
-        change.add(EntryCancelling(at=at, entry=number))
+    return entry
+
+
+def _await_shared_end(file: QueuePlace, number: int) -> str:
+    """Wait until the runner of an entry has ended it, or its lease is over."""
+    from planrun.queue.leases import Watch  # few queues are shared
+    from planrun.queue.sharing import still_lives
+
+    watch = Watch(file.place)
+    while True:
+        entry = _entry(file.read(), number)
         worker = entry.worker
-    if worker:
-        send_signal(worker, _signal.SIGTERM)
-    return _await_end(file, number)
+        if worker is None:
+            return entry.status
+        if watch.is_over(worker.runner, worker.lease) and not still_lives(file, entry):
+            until_done(lambda: _settled(file, number))
+        time.sleep(_SHARED_PAUSE)
 
 
-def _await_end(file: QueueFile, number: int) -> str:
+def _settled(file: QueuePlace, number: int) -> None:
+    from planrun.queue.sharing import settle_lost  # few queues are shared
+
+    with file.change() as change:
+        entry = _entry(change.queue, number)
+        if entry.status == "running":
+            settle_lost(file, change, entry)
+
+
+def _await_end(file: AnyQueue, number: int) -> str:
     """Wait until an entry has ended; record its end here when no runner does."""
     gone = 0.0
     while True:
@@ -151,12 +214,16 @@ def _await_end(file: QueueFile, number: int) -> str:
         time.sleep(PAUSE)
 
 
-def retry(file: QueueFile, numbers: Collection[int]) -> None:
+def retry(file: AnyQueue, numbers: Collection[int]) -> None:
     """Queue failed, cancelled or waiting entries again: a started run continues, otherwise it starts.
 
     Raises InvalidInput when one is not there or needs none, Denied inside of a step, RecordsLost.
     """
     refuse_steps(_REFUSAL)
+    until_done(lambda: _retry(file, numbers))
+
+
+def _retry(file: AnyQueue, numbers: Collection[int]) -> None:
     at = SystemClock().stamp()
     with file.change() as change:
         statuses = change.queue.statuses()
@@ -165,24 +232,25 @@ def retry(file: QueueFile, numbers: Collection[int]) -> None:
             if statuses[number] == "blocked":
                 held = ", ".join(map(str, change.queue.before(change.queue.entries[number], statuses)))
                 raise InvalidInput(f"entry {number} is blocked: retry what blocks it: {held}")
-            if statuses[number] not in ("failed", "cancelled", "waiting"):
+            if statuses[number] not in ("failed", "cancelled", "waiting", "lost"):
                 raise InvalidInput(f"entry {number} is {statuses[number]}: there is nothing to retry")
         for number in numbers:
             entry = change.queue.entries[number]
-            change.add(EntryQueued(at=at, entry=number, run=entry.run, reason="retried"))
+            run = "" if entry.status == "lost" else entry.run  # a person has looked: it starts again
+            change.add(EntryQueued(at=at, entry=number, run=run, reason="retried"))
 
 
-def pause(file: QueueFile) -> bool:
+def pause(file: AnyQueue) -> bool:
     """Pause the queue; returns whether it was not paused. Raises Denied inside of a step, RecordsLost."""
-    return _hold(file, on=True)
+    return until_done(lambda: _hold(file, on=True))
 
 
-def resume(file: QueueFile) -> bool:
+def resume(file: AnyQueue) -> bool:
     """Resume the queue; returns whether it was paused. Raises Denied inside of a step, RecordsLost."""
-    return _hold(file, on=False)
+    return until_done(lambda: _hold(file, on=False))
 
 
-def _hold(file: QueueFile, *, on: bool) -> bool:
+def _hold(file: AnyQueue, *, on: bool) -> bool:
     refuse_steps(_REFUSAL)
     at = SystemClock().stamp()
     with file.change() as change:
@@ -192,13 +260,17 @@ def _hold(file: QueueFile, *, on: bool) -> bool:
     return True
 
 
-def clear(file: QueueFile, *, everything: bool) -> int:
+def clear(file: AnyQueue, *, everything: bool) -> int:
     """Remove ended entries, or all that are not running; returns how many.
 
     An entry is kept while a remaining one comes after it. Runs and their records are kept. Raises Denied inside of
     a step, RecordsLost.
     """
     refuse_steps(_REFUSAL)
+    return until_done(lambda: _clear(file, everything=everything))
+
+
+def _clear(file: AnyQueue, *, everything: bool) -> int:
     with file.change() as change:
         queue = change.queue
         gone = [

@@ -13,21 +13,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.model.queue import Entry, Queue
+    from planrun.records.queueplace import QueuePlace
 
 
-def print_queue(*, as_json: bool) -> None:
-    """Print the entries in the order in which they run."""
+def print_queue(shared: QueuePlace | None, *, as_json: bool) -> None:
+    """Print the entries in the order in which they run; `shared`: of a queue that several machines share."""
     workspace = current_folder()
-    state = QueueFile(workspace).read() if exists(workspace) else None
-    rows = _rows(state, workspace) if state else []
+    state = shared.read() if shared else QueueFile(workspace).read() if exists(workspace) else None
+    rows = _rows(state, "" if shared else workspace) if state else []
     if as_json:
         say_json({"paused": bool(state and state.paused), "entries": rows})
         return
     if not rows or state is None:
-        say("the queue of this folder is empty")
+        say("the queue is empty" if shared else "the queue of this folder is empty")
         return
     head = ("Entry", "Status", "Priority", "Plan", "Folder", "After", "Run", "Why")
-    say(table(head, [_cells(row) for row in rows], right=(0, 2)))
+    where = ("Machine",) if shared else ()
+    cells = [(*_cells(row), *([line(row["machine"] or "-")] if shared else ())) for row in rows]
+    say(table((*head, *where), cells, right=(0, 2)))
     if state.paused:
         say("\nthe queue is paused; to continue: planrun queue resume")
 
@@ -48,7 +51,8 @@ def _rows(state: Queue, workspace: str) -> list[dict[str, Any]]:
             "ended_at": entry.ended.at if entry.ended else None,
             "run": entry.run or None,
             "exit_code": entry.ended.exit_code if entry.ended else None,
-            "lost": is_lost(workspace, entry),
+            "machine": entry.started.worker["host"] if entry.started else None,
+            "lost": bool(workspace) and is_lost(workspace, entry),
             "reason": _why(state, entry, statuses),
         }
         for entry in state.ranked()

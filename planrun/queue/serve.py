@@ -36,7 +36,12 @@ from planrun.sha256 import sha256
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.model.queue import Entry
+    from planrun.queue.leases import Lease
     from planrun.records.queuefile import Change, QueueFile
+    from planrun.records.queueplace import PlaceChange, QueuePlace
+
+    AnyQueue = QueueFile | QueuePlace
+    AnyChange = Change | PlaceChange
 
 EXECUTE_ONLY = frozenset(
     (
@@ -69,7 +74,7 @@ class Command(Record):
     variable: str = ""
 
 
-def command_of(file: QueueFile, entry: Entry) -> Command | str:
+def command_of(file: AnyQueue, entry: Entry) -> Command | str:
     """Return the command of an entry, or why it cannot start."""
     options = entry.added.options
     if not any(word.startswith(_WAIT) for word in options) and "PLANRUN_WAIT_LOCK" not in os.environ:
@@ -79,7 +84,7 @@ def command_of(file: QueueFile, entry: Entry) -> Command | str:
         return Command(verb="resume", run=entry.run, words=("resume", *kept, "--", entry.run))
     path = os.path.join(file.workspace, entry.added.plan)
     if entry.added.sha256:
-        digest = _sha256(path)
+        digest = sha256_of(path)
         if digest != entry.added.sha256:
             return "its plan was removed" if digest is None else "its plan changed since it was queued"
     run = new_run_id()
@@ -88,10 +93,13 @@ def command_of(file: QueueFile, entry: Entry) -> Command | str:
     return Command(verb="execute", run=run, words=("execute", *options, "--", plan), variable=variable)
 
 
-def start(file: QueueFile, change: Change, entry: Entry, *, apart: bool) -> Gated | None:
+def start(
+    file: AnyQueue, change: AnyChange, entry: Entry, *, apart: bool, lease: Lease | None = None
+) -> Gated | None:
     """Record that an entry starts and return its process, which waits to be released; None when it cannot start.
 
-    `apart`: it runs beside others, so what it prints goes to a file of its own.
+    `apart`: it runs beside others, so what it prints goes to a file of its own. `lease`: of a runner that shares the
+    queue with other machines: the process ends when it runs out.
     """
     command = command_of(file, entry)
     at = SystemClock().stamp()
@@ -99,13 +107,13 @@ def start(file: QueueFile, change: Change, entry: Entry, *, apart: bool) -> Gate
         change.add(EntryEnded(at=at, entry=entry.number, status="failed", reason=command))
         return None
     try:
-        child = _spawn(file, entry, command, apart=apart)
+        child = _spawn(file, entry, command, file.output(entry.number) if apart else "", lease)
     except OSError as error:
         reason = f"its process could not be made: {error.filename or 'sh'}: {error.strerror}"
         change.add(EntryEnded(at=at, entry=entry.number, status="failed", reason=reason))
         return None
     try:
-        worker = dict(vars(child.worker))
+        worker = dict(vars(child.worker if lease is None else lease.worker(child.worker, file.workspace)))
         change.add(EntryStarted(at=at, entry=entry.number, verb=command.verb, run=command.run, worker=worker))
     except BaseException:
         child.dismiss()
@@ -113,16 +121,17 @@ def start(file: QueueFile, change: Change, entry: Entry, *, apart: bool) -> Gate
     return child
 
 
-def _spawn(file: QueueFile, entry: Entry, command: Command, *, apart: bool) -> Gated:
+def _spawn(file: AnyQueue, entry: Entry, command: Command, path: str, lease: Lease | None) -> Gated:
     folder = folder_of(file.workspace, entry)
-    if not apart:
-        return Gated(command.words, folder, command.variable, None)
+    if not path:
+        return Gated(command.words, folder, command.variable, None, lease)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(file.output(entry.number), flags, 0o600), "ab") as output:
-        return Gated(command.words, folder, command.variable, output)
+    with open(os.open(path, flags, 0o600), "ab") as output:
+        return Gated(command.words, folder, command.variable, output, lease)
 
 
-def _sha256(path: str) -> str | None:
+def sha256_of(path: str) -> str | None:
+    """Return the SHA-256 of a file; None when it cannot be read."""
     try:
         with open(path, "rb") as file:
             return str(sha256(file.read()).hexdigest())
@@ -144,7 +153,6 @@ if TYPE_CHECKING:
 
     from planrun.model.queue import Entry, Queue
     from planrun.queue.workers import Gated
-    from planrun.records.queuefile import QueueFile
 
     class Console(Protocol):
         """Where a runner prints its progress."""
@@ -168,7 +176,7 @@ class Runner:
     `most`: how many run at once. `stays`: it waits for more when the queue is empty, until a signal comes.
     """
 
-    def __init__(self, file: QueueFile, console: Console, *, most: int = 1, stays: bool = False) -> None:
+    def __init__(self, file: AnyQueue, console: Console, *, most: int = 1, stays: bool = False) -> None:
         self._file = file
         self._console = console
         self._most = most
@@ -180,6 +188,7 @@ class Runner:
         self._deadline = 0.0
         self._stamp = (-1, -1)
         self._queue: Queue = file.read()
+        self._lease: Lease | None = None  # None: no other machine works on this queue
 
     def run(self) -> int:
         """Work until nothing is left to do, and return the exit code.
@@ -257,10 +266,14 @@ class Runner:
                 # Killed while it ended, it may have recorded its end already.
                 outcome = (of_ledger(rundir) if code < 0 else None) or of_code(code, rundir, stopped=stopped)
                 change.add(EntryEnded(at=SystemClock().stamp(), entry=number, **vars(outcome)))
-            del self._own[number]
+            self._release(number)
             if self._most > 1:
                 self._console.output(self._file.output(number), shown)
             self._tell_end(entry)
+
+    def _release(self, number: int) -> None:
+        child, _ = self._own.pop(number)
+        child.close()
 
     def _look_after(self) -> None:
         """Update entries of other runners' processes, and waiting runs that may have been answered."""
@@ -302,11 +315,17 @@ class Runner:
         """Start an entry, unless it was cancelled, paused or cleared at this moment; return whether it runs."""
         output = self._file.output(number)
         shown = os.path.getsize(output) if os.path.exists(output) else 0
-        with self._file.change() as change:
-            entry = change.queue.entries.get(number)
-            if entry is None or entry.status != "queued" or change.queue.paused:
-                return False
-            child = start(self._file, change, entry, apart=self._most > 1)
+        child: Gated | None = None
+        try:
+            with self._file.change() as change:
+                entry = change.queue.entries.get(number)
+                if entry is None or entry.status != "queued" or change.queue.paused:
+                    return False
+                child = start(self._file, change, entry, apart=self._most > 1, lease=self._lease)
+        except BaseException:
+            if child:  # its start is not recorded
+                child.dismiss()
+            raise
         if child is None:
             self._tell_end(entry)
             return False
@@ -331,7 +350,7 @@ class Runner:
         if self._signum:
             return 128 + self._signum
         outcomes = {statuses.get(number, status) for number, status in self._seen.items()}
-        if {"failed", "cancelled"} & outcomes or "blocked" in statuses.values():
+        if {"failed", "cancelled", "lost"} & outcomes or "blocked" in statuses.values():
             return EXIT_FAILED
         return EXIT_WAITING if {"waiting", "queued"} & set(statuses.values()) else EXIT_OK
 

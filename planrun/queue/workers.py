@@ -8,10 +8,11 @@ or comes from the ledger of its run if its end was not observed.
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 
-from planrun.app.inspect import resting_status
+from planrun.app.summaries import resting_status
 from planrun.clock import SystemClock
 from planrun.errors import (
     EXIT_DEADLINE,
@@ -31,6 +32,7 @@ from planrun.executors.tree import HAS_PROC
 from planrun.model.events import RunEnded
 from planrun.model.queue import EntryEnded, EntryQueued, Worker
 from planrun.model.record import Record
+from planrun.queue.keeper import FORM
 from planrun.records.lock import holder
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import HOME, LEDGER, RUNS
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
     from planrun.model.queue import Entry, QueueEvent
+    from planrun.queue.leases import Lease
     from planrun.records.queuefile import Change
+    from planrun.records.queueplace import PlaceChange
     from planrun.records.reading import Reading
     from planrun.settings import Settings
 
@@ -69,25 +73,55 @@ def as_queued(plan: Plan, settings: Settings) -> Settings:
 _GATE = 'read -r word && test "$word" = go && exec "$@" </dev/null'
 # Without -P Python would import a planrun.py in the folder of the plan.
 _PLANRUN = (sys.executable, "-P", "-m", "planrun")
+_KEEPER = (sys.executable, "-P", "-m", "planrun.queue.keeper")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class Gated:
     """A child that runs an entry once `release` was called."""
 
-    def __init__(self, words: Sequence[str], folder: str, variable: str, output: IO[bytes] | None) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: str,
+        variable: str,
+        output: IO[bytes] | None,
+        lease: Lease | None = None,
+    ) -> None:
         env = {name: value for name, value in os.environ.items() if name != VARIABLE}
         if variable:
             env[VARIABLE] = variable
+        self._signs = -1  # the end of a pipe to its keeper
+        theirs, keeper = -1, []
+        if lease:
+            theirs, self._signs = os.pipe()
+            os.set_blocking(self._signs, False)
+            keeper = [*_KEEPER, str(lease.seconds), str(theirs), repr(lease.signed)]
         self.process = subprocess.Popen(
-            ["sh", "-c", _GATE, "planrun", *_PLANRUN, *words],
+            ["sh", "-c", _GATE, "planrun", *keeper, *_PLANRUN, *words],
+            pass_fds=(theirs,) if lease else (),
             cwd=folder,
             env=env,
             stdin=subprocess.PIPE,
             stderr=output,  # progress goes to stderr; stdout is for --json
             start_new_session=True,  # what Ctrl-C sends comes from the runner, once
         )
+        if lease:
+            os.close(theirs)
         self.worker = worker_of(self.process.pid)
+
+    def sign(self, moment: float) -> None:
+        """Tell its keeper when the last sign of life of this runner was given."""
+        try:
+            os.write(self._signs, struct.pack(FORM, moment))
+        except OSError:  # it has ended, or it stalls: it is not the lease that ends then
+            return
+
+    def close(self) -> None:
+        """Close the pipe to the keeper of a process that has ended."""
+        if self._signs >= 0:
+            os.close(self._signs)
+            self._signs = -1
 
     def release(self) -> None:
         """Let it start."""
@@ -97,6 +131,7 @@ class Gated:
         """End it before it starts."""
         self._close(b"")
         self.process.wait()
+        self.close()
 
     def _close(self, word: bytes) -> None:
         assert self.process.stdin is not None
@@ -109,7 +144,7 @@ class Gated:
 
 def worker_of(pid: int) -> Worker:
     """Return the identity of a process of this machine."""
-    return Worker(pid=pid, born=_start_time(pid), boot=_boot(), host=os.uname().nodename)
+    return Worker(pid=pid, born=start_time_of(pid), boot=boot(), host=os.uname().nodename)
 
 
 def lives(worker: Worker, run: str, folder: str) -> bool:
@@ -117,12 +152,16 @@ def lives(worker: Worker, run: str, folder: str) -> bool:
     if worker.host != os.uname().nodename:
         held = holder(folder)
         return held is not None and held.run == run
-    return worker.boot == _boot() and _start_time(worker.pid) == worker.born
+    return worker.boot == boot() and start_time_of(worker.pid) == worker.born
 
 
 def send_signal(worker: Worker, signum: int) -> None:
     """Signal this process, and no later one with its pid; a process on another machine is not signalled."""
-    if worker.host != os.uname().nodename or worker.boot != _boot() or _start_time(worker.pid) != worker.born:
+    if (
+        worker.host != os.uname().nodename
+        or worker.boot != boot()
+        or start_time_of(worker.pid) != worker.born
+    ):
         return
     if HAS_PROC:
         signal_exactly(worker.pid, int(worker.born), signum)
@@ -133,7 +172,8 @@ def send_signal(worker: Worker, signum: int) -> None:
         return
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Return the id of this boot; empty where the system has none."""
     try:
         with open(_BOOT, encoding="ascii") as file:
             return file.read().strip()
@@ -141,7 +181,7 @@ def _boot() -> str:
         return ""
 
 
-def _start_time(pid: int) -> str:
+def start_time_of(pid: int) -> str:
     """When a living process began; empty for none, and for one that ended and was not reaped."""
     if HAS_PROC:
         ticks = start_time(pid)
@@ -247,7 +287,7 @@ def is_lost(workspace: str, entry: Entry) -> bool:
     return worker is not None and not lives(worker, entry.run, folder_of(workspace, entry))
 
 
-def settle(workspace: str, change: Change, entry: Entry) -> None:
+def settle(workspace: str, change: Change | PlaceChange, entry: Entry) -> None:
     """Record the outcome of an entry whose process is gone, by its run's ledger."""
     rundir = records_of(workspace, entry)
     at = SystemClock().stamp()
@@ -269,7 +309,7 @@ def has_moved(workspace: str, entry: Entry) -> bool:
     return ended is not None and size_of(records_of(workspace, entry)) != ended.size
 
 
-def settle_resting(workspace: str, change: Change, entry: Entry) -> None:
+def settle_resting(workspace: str, change: Change | PlaceChange, entry: Entry) -> None:
     """Update an entry whose run changed: it was answered or resumed."""
     rundir = records_of(workspace, entry)
     outcome = of_ledger(rundir)

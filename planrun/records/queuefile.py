@@ -129,7 +129,7 @@ class Change:
     def forget(self, numbers: Collection[int]) -> None:
         """Remove entries from the queue: a new file without them replaces the old one."""
         assert self._journal is not None
-        kept = [event for event in _events(_reading(self._file.path)) if _stays(event, numbers)]
+        kept = [event for event in _events(_reading(self._file.path)) if stays(event, numbers)]
         begun = QueueBegun(at=_now(), last=self.queue.last)
         paused = [QueuePaused(at=_now())] if self.queue.paused else []
         path = os.path.join(self._file.folder, _NEW)
@@ -161,7 +161,7 @@ class Change:
             self._fd = -1
 
 
-def _stays(event: QueueEvent, gone: Collection[int]) -> bool:
+def stays(event: QueueEvent, gone: Collection[int]) -> bool:
     """Whether an event is about an entry that stays; the state of the queue as a whole is written anew."""
     return getattr(event, "entry", None) not in (*gone, None)
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import click
 
+from planrun.app.published import opened
+from planrun.app.published import publish as publish_run
 from planrun.cliutil.completion import complete_runs
+from planrun.cliutil.printing import say
+from planrun.cliutil.published import from_option
 from planrun.runs.listing import print_runs, verify_run
 from planrun.runs.prune import print_pruned
 from planrun.runs.status import print_status
@@ -12,8 +16,9 @@ from planrun.runs.status import print_status
 
 @click.command(short_help="Show the progress of a run, and what blocks it.")
 @click.argument("run", default="last", shell_complete=complete_runs)
+@from_option
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def status(run: str, *, as_json: bool) -> int:
+def status(run: str, source: str | None, *, as_json: bool) -> int:
     """Show the progress of RUN (default: the newest run), step by step, and what blocks its steps.
 
     \b
@@ -21,8 +26,10 @@ def status(run: str, *, as_json: bool) -> int:
       planrun status
       planrun status 20260131-09
       watch planrun status
+      planrun status 20260131-09 --from s3://team/runs
     """
-    print_status(run, as_json=as_json)
+    with opened(run, source) as name:
+        print_status(name, as_json=as_json)
     return 0
 
 
@@ -30,16 +37,18 @@ def status(run: str, *, as_json: bool) -> int:
 @click.option(
     "-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="How many; 0: all."
 )
+@from_option
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
-def runs(limit: int, *, as_json: bool) -> int:
-    """List the runs in this folder, newest first.
+def runs(limit: int, source: str | None, *, as_json: bool) -> int:
+    """List the runs in this folder, newest first; with --from those that a team has published.
 
     \b
     Examples:
       planrun runs
       planrun runs --json | jq -r '.runs[] | select(.status == "failed") | .run'
+      planrun runs --from s3://team/runs
     """
-    print_runs(limit, as_json=as_json)
+    print_runs(limit, source, as_json=as_json)
     return 0
 
 
@@ -83,4 +92,23 @@ def prune(keep: int, older_than: str, *, dry_run: bool, as_json: bool) -> int:
       planrun prune --keep 10 --older-than 720h --dry-run
     """
     print_pruned(keep, older_than, dry_run=dry_run, as_json=as_json)
+    return 0
+
+
+@click.command(short_help="Send a run to where a team lists its runs.")
+@click.argument("run", default="last", shell_complete=complete_runs)
+@click.option(
+    "--to", "target", metavar="DIR|URL", envvar="PLANRUN_PUBLISH", required=True, help="The folder or URL."
+)
+def publish(run: str, target: str) -> int:
+    """Send the record, ledger, plan and logs of RUN, as `run --publish` does at its end.
+
+    They are masked, as they are in the records of the run. What was sent before is replaced.
+
+    \b
+    Examples:
+      planrun publish last --to /srv/team/runs
+      planrun publish 20260131-09 --to s3://team/runs
+    """
+    say(f"published: {publish_run(run, target)}")
     return 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from planrun.app.inspect import changed_logs, known_runs, listing, read, resting_status
+from planrun.app.inspect import changed_logs, known_runs, listing, read
+from planrun.app.summaries import resting_status
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, table, width_of
 from planrun.errors import InvalidInput
@@ -22,22 +23,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.app.inspect import Row
+    from planrun.app.summaries import Row
     from planrun.records.reading import Reading
 
 
-def print_runs(limit: int, *, as_json: bool) -> None:
-    """Print the newest runs of this folder; `limit` 0: all of them."""
-    names = known_runs()
-    rows = listing(names[: limit or None])
-    if as_json:
-        say_json({"runs": [_run_data(row) for row in rows], "left_out": len(names) - len(rows)})
-    elif not rows:
-        say("no runs in this folder")
+def print_runs(limit: int, source: str | None, *, as_json: bool) -> None:
+    """Print the newest runs of this folder, or those published at `source`; `limit` 0: all of them."""
+    rows: Sequence[Row]
+    if source:
+        from planrun.app.published import published  # few runs are published
+
+        rows, total = published(source, limit)
     else:
-        say(_fitting([("Run", "Plan", "Status", "Started", "Took", "Failed"), *map(_run_cells, rows)]))
-        if len(rows) < len(names):
-            say(f"{len(names) - len(rows)} older runs not shown; --limit 0 shows all")
+        names = known_runs()
+        rows, total = listing(names[: limit or None]), len(names)
+    head: tuple[str, ...] = ("Run", "Plan", "Status", "Started", "Took", "Failed")
+    if as_json:
+        say_json({"runs": [_run_data(row) for row in rows], "left_out": total - len(rows)})
+    elif not rows:
+        say("no runs are published there" if source else "no runs in this folder")
+    else:
+        say(_fitting([head + (("Machine",) if source else ()), *map(_run_cells, rows)]))
+        if len(rows) < total:
+            say(f"{total - len(rows)} older runs not shown; --limit 0 shows all")
 
 
 def _fitting(rows: Sequence[tuple[str, ...]]) -> str:
@@ -63,7 +71,14 @@ def _run_cells(row: Row) -> tuple[str, ...]:
     details = "; ".join(filter(None, (failed, _waits(row)))) or row.detail or "-"
     started = row.started_at[:19].replace("T", " ") or "-"
     took = seconds(row.duration) if row.duration is not None else "-"
-    return line(row.run), line(row.plan) or "-", row.status, line(started), took, line(details, 200)
+    cells = (line(row.run), line(row.plan) or "-", line(row.status), line(started), took, line(details, 200))
+    return (*cells, *[line(text or "-") for text in _origin(row).values()][:1])
+
+
+def _origin(row: Row) -> dict[str, str | None]:
+    """Return where a published run ran; empty for one of this folder."""
+    found = vars(row)
+    return {name: found[name] or None for name in ("machine", "user", "link") if name in found}
 
 
 def _waits(row: Row) -> str:
@@ -84,6 +99,7 @@ def _run_data(row: Row) -> dict[str, object]:
         "failed": list(row.failed),
         "waiting": [{"step": step or None, "kind": kind} for step, kind in row.waiting],
         "detail": row.detail,
+        **_origin(row),
     }
 
 

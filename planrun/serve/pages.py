@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from planrun.app.inspect import Inspected, Row
+    from planrun.app.inspect import Inspected
+    from planrun.app.summaries import Row
     from planrun.model.progress import AttemptState, StepState
     from planrun.model.state import RunState
 

@@ -1,9 +1,9 @@
 """A store of cached results: entries by key, files by the sha256 of their bytes; restore, size and pruning.
 
-Its folders are `entries/`, `blobs/` and `last/` (for explanations). Several processes on several machines may use it at
-the same time: files are written under temporary names and renamed when complete. Readers check hashes: a partial,
-replaced or altered file is no result; it is removed, and the step runs. Any other problem with the folder counts as no
-result, too.
+Its folders are `entries/`, `blobs/` and `last/` (for explanations); a store at a URL (`planrun.store.remote`) is alike.
+Several processes on several machines may use it at the same time: files are written under temporary names and renamed
+when complete. Readers check hashes: a partial, replaced or altered file is no result; it is removed, and the step runs.
+Any other problem with the folder counts as no result, too.
 
 `place` restores the files of a result in the workspace: all are checked before the first one is renamed. Pruning
 removes the least recently used entries first.
@@ -24,7 +24,50 @@ from planrun.sha256 import sha256
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Protocol
+
+    class AnyStore(Protocol):
+        """What a store offers, in a folder or at a URL."""
+
+        path: str
+        shared: bool
+
+        def open(self) -> str:
+            """Return why the store cannot be used, "" when it can."""
+
+        def read(self, key: str) -> Entry | None:
+            """Return the entry of a key; None when there is none. Raises Damaged."""
+
+        def used(self, key: str) -> None:
+            """Record that an entry was used."""
+
+        def drop(self, key: str) -> None:
+            """Remove an entry."""
+
+        def write(self, entry: Entry) -> bool:
+            """Write an entry whose bytes are stored; return whether that succeeded."""
+
+        def has(self, digest: str, size: int) -> bool:
+            """Return whether there are bytes of this hash, by their size."""
+
+        def add(self, source: int, digest: str, size: int) -> bool:
+            """Store the bytes of an open file; return whether that succeeded."""
+
+        def fetch(self, digest: str, target: int, size: int) -> bool:
+            """Write bytes into an open file; False when there are none. Raises Damaged, OSError."""
+
+        def files(self, kind: str) -> Iterator[Listed]:
+            """Yield the files of one kind."""
+
+        def remove(self, kind: str, name: str) -> None:
+            """Remove a file."""
+
+        def now(self) -> float:
+            """Return the time with which `Listed.used` is compared."""
+
+        def close(self) -> None:
+            """Release what the store holds."""
+
 
 ENTRIES, BLOBS, LAST = "entries", "blobs", "last"
 MAX_ENTRY = 64 << 20  # bytes of one entry: it names each file with some 150
@@ -45,7 +88,7 @@ class Kept(Record):
 
 
 class Entry(Record):
-    """A result: its run and step, when it ended, its seconds, outputs and files."""
+    """A result: its run and step, when it ended, its seconds, outputs, files, and its signature in a shared store."""
 
     key: str
     run: str
@@ -54,6 +97,15 @@ class Entry(Record):
     seconds: float
     outputs: dict[str, Any]
     files: tuple[Kept, ...]
+    signature: str = ""
+
+
+class Listed(Record):
+    """A file of a store; `used`: the time of its last use, in seconds since 1970."""
+
+    name: str
+    bytes: int
+    used: float
 
 
 class Damaged(Exception):
@@ -103,12 +155,11 @@ class Store:
         data = _read(path, MAX_ENTRY)
         if data is None or not self.is_ours():
             return None
-        head, _, rest = data.partition(b"\n")
-        entry = _entry(rest) if head == _FORM + sha256(rest).hexdigest().encode() else None
-        if entry is None or entry.key != key:
+        try:
+            return unpacked(data, key)
+        except Damaged:
             _remove(path)
-            raise Damaged("the entry is damaged")
-        return entry
+            raise
 
     def used(self, key: str) -> None:
         """Record that an entry was used: the least recently used ones are pruned first."""
@@ -123,11 +174,8 @@ class Store:
 
     def write(self, entry: Entry) -> bool:
         """Write an entry whose bytes are stored; return whether that succeeded."""
-        fields = {**vars(entry), "files": [vars(each) for each in entry.files]}
-        data = json.dumps(fields).encode() + b"\n"
-        if len(data) > MAX_ENTRY:
-            return False
-        return self._publish(ENTRIES, entry.key, [_FORM + sha256(data).hexdigest().encode() + b"\n", data])
+        data = packed(entry)
+        return len(data) <= MAX_ENTRY and self._publish(ENTRIES, entry.key, [data])
 
     def has(self, digest: str, size: int) -> bool:
         """Return whether there are bytes of this hash, by their size; readers check the hash."""
@@ -155,7 +203,7 @@ class Store:
         _remove(draft)
         return False
 
-    def fetch(self, digest: str, target: int) -> bool:
+    def fetch(self, digest: str, target: int, _size: int) -> bool:
         """Write the bytes of a hash into an open file; False when there are none. Raises Damaged, OSError."""
         path = self._path(BLOBS, digest)
         try:
@@ -170,6 +218,13 @@ class Store:
         _remove(path)
         raise Damaged("bytes of a file are damaged")
 
+    def opened(self, digest: str) -> int:
+        """Return the bytes of a hash as an open file; -1 when there are none."""
+        try:
+            return os.open(self._path(BLOBS, digest), _READ)
+        except OSError:
+            return -1
+
     def remember(self, name: str, parts: Sequence[tuple[str, str]]) -> None:
         """Store what a step depended on, to explain differences the next time."""
         self._publish(LAST, name, [json.dumps(list(parts)).encode()])
@@ -181,6 +236,32 @@ class Store:
             return [(str(part), str(value)) for part, value in json.loads(data or b"null")]
         except (ValueError, TypeError):
             return None
+
+    def files(self, kind: str) -> Iterator[Listed]:
+        """Yield the files of one kind; old temporary files of killed processes are removed."""
+        old = time.time() - YOUNG
+        for folder in _listed(f"{self.path}/{kind}"):
+            for path in _listed(folder):
+                try:
+                    status = os.lstat(path)
+                except OSError:
+                    continue
+                if path.endswith(".part"):
+                    if status.st_mtime < old:
+                        _remove(path)
+                else:
+                    yield Listed(name=os.path.basename(path), bytes=status.st_size, used=status.st_mtime)
+
+    def remove(self, kind: str, name: str) -> None:
+        """Remove a file."""
+        _remove(self._path(kind, name))
+
+    def now(self) -> float:
+        """Return the time with which `Listed.used` is compared."""
+        return time.time()
+
+    def close(self) -> None:
+        """Hold nothing."""
 
     def _path(self, kind: str, name: str) -> str:
         return f"{self.path}/{kind}/{name[:2]}/{name}"
@@ -213,6 +294,22 @@ class Store:
         except OSError:
             return False
         return True
+
+
+def packed(entry: Entry) -> bytes:
+    """Return an entry as it is stored: its form and the hash of the rest, then JSON."""
+    fields = {**vars(entry), "files": [vars(each) for each in entry.files]}
+    data = json.dumps(fields).encode() + b"\n"
+    return _FORM + sha256(data).hexdigest().encode() + b"\n" + data
+
+
+def unpacked(data: bytes, key: str) -> Entry:
+    """Return the entry of a key from its stored form; raises Damaged."""
+    head, _, rest = data.partition(b"\n")
+    entry = _entry(rest) if head == _FORM + sha256(rest).hexdigest().encode() else None
+    if entry is None or entry.key != key:
+        raise Damaged("the entry is damaged")
+    return entry
 
 
 def _entry(data: bytes) -> Entry | None:
@@ -280,7 +377,7 @@ def is_sound(path: object) -> bool:
     return not {"", ".", "..", ".git", ".planrun"} & {*path.split("/")}
 
 
-def place(files: Sequence[Kept], stores: Iterable[Store], workspace: str, drafts: str) -> None:
+def place(files: Sequence[Kept], stores: Iterable[AnyStore], workspace: str, drafts: str) -> None:
     """Put files into a workspace, each atomically; `drafts`: the folder for their temporary copies.
 
     Raises Damaged when the bytes of one are gone or altered, OSError when one cannot be written.
@@ -306,10 +403,10 @@ def clear(drafts: str) -> None:
         os.unlink(f"{drafts}/{name}")
 
 
-def _fetched(file: Kept, stores: Sequence[Store], draft: str) -> str:
+def _fetched(file: Kept, stores: Sequence[AnyStore], draft: str) -> str:
     fd = os.open(draft, _RESTORE_NEW, 0o600)
     try:
-        if not any(_fetch(store, file.sha256, fd) for store in stores):
+        if not any(_fetch(store, file, fd) for store in stores):
             raise Damaged("bytes of a file are gone")
         if not file.link:
             os.fchmod(fd, file.mode & 0o777)
@@ -322,9 +419,9 @@ def _fetched(file: Kept, stores: Sequence[Store], draft: str) -> str:
     return draft
 
 
-def _fetch(store: Store, digest: str, fd: int) -> bool:
+def _fetch(store: AnyStore, file: Kept, fd: int) -> bool:
     try:
-        return store.fetch(digest, fd)
+        return store.fetch(file.sha256, fd, file.bytes)
     except Damaged:
         os.ftruncate(fd, 0)
         os.lseek(fd, 0, os.SEEK_SET)
@@ -380,90 +477,74 @@ def as_bytes(text: str) -> int | None:
     return int(digits) * factor if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
 
 
-def size(store: Store) -> int:
+def size(store: AnyStore) -> int:
     """Return how many bytes the files in a store take."""
-    return sum([status.st_size for _, status in _files(store, BLOBS)])
+    return sum([found.bytes for found in store.files(BLOBS)])
 
 
-def rows(store: Store) -> list[Row]:
+def rows(store: AnyStore) -> list[Row]:
     """Return the entries of a store, most recently used first; damaged ones are removed."""
     entries = []
-    for path, status in _files(store, ENTRIES):
+    for found in store.files(ENTRIES):
         try:
-            entry = store.read(os.path.basename(path))
+            entry = store.read(found.name)
         except Damaged:
             continue
         if entry is not None:
-            entries.append(Row(entry=entry, used=status.st_mtime))
+            entries.append(Row(entry=entry, used=found.used))
     return sorted(entries, key=lambda row: row.used, reverse=True)
 
 
-def prune(store: Store, most: int) -> Pruned:
-    """Remove entries until a store holds at most `most` bytes, and bytes that no entry names."""
+def prune(store: AnyStore, most: int, oldest: float = 0.0) -> Pruned:
+    """Remove entries until a store holds at most `most` bytes, and bytes that no entry names.
+
+    `oldest`: entries that were used last before this time, in seconds since 1970, are removed, too.
+    """
     kept: dict[str, int] = {}
     dropped: set[str] = set()
     total, removed = 0, 0
     for row in rows(store):
         own = {each.sha256: each.bytes for each in row.entry.files}
         more = sum([number for digest, number in own.items() if digest not in kept])
-        if total + more > most:
+        if total + more > most or row.used < oldest:
             store.drop(row.entry.key)
             dropped |= own.keys()
             removed += 1
         else:
             kept |= own
             total += more
-    freed, young = 0, time.time() - YOUNG
-    for path, status in _files(store, BLOBS):
-        name = os.path.basename(path)
-        if name not in kept and (name in dropped or status.st_mtime < young):
-            freed += status.st_size
-            _remove(path)
+    freed, young = 0, store.now() - YOUNG
+    for found in store.files(BLOBS):
+        if found.name not in kept and (found.name in dropped or found.used < young):
+            freed += found.bytes
+            store.remove(BLOBS, found.name)
     return Pruned(entries=removed, bytes=freed)
 
 
-def clear_store(store: Store) -> Pruned:
+def clear_store(store: AnyStore) -> Pruned:
     """Remove everything."""
     pruned = prune(store, -1)
     for kind in (ENTRIES, BLOBS, LAST):
-        for path, _ in list(_files(store, kind)):
-            _remove(path)
+        for found in list(store.files(kind)):
+            store.remove(kind, found.name)
     return pruned
 
 
-def verify(store: Store) -> tuple[int, list[str]]:
+def verify(store: AnyStore) -> tuple[int, list[str]]:
     """Verify everything; return how many entries and files are valid, and which were removed as damaged."""
     sound, damaged = 0, []
-    for path, _ in list(_files(store, ENTRIES)):
-        name = os.path.basename(path)
+    for found in list(store.files(ENTRIES)):
         try:
-            sound += store.read(name) is not None
+            sound += store.read(found.name) is not None
         except Damaged:
-            damaged.append(f"{ENTRIES}/{name}")
+            damaged.append(f"{ENTRIES}/{found.name}")
     with open(os.devnull, "wb") as nowhere:
-        for path, _ in list(_files(store, BLOBS)):
-            name = os.path.basename(path)
+        for found in list(store.files(BLOBS)):
             try:
-                sound += store.fetch(name, nowhere.fileno())
+                sound += store.fetch(found.name, nowhere.fileno(), found.bytes)
             except Damaged:
-                damaged.append(f"{BLOBS}/{name}")
+                damaged.append(f"{BLOBS}/{found.name}")
     return sound, damaged
-
-
-def _files(store: Store, kind: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the files of one kind; old temporary files of killed processes are removed."""
-    old = time.time() - YOUNG
-    for folder in _listed(f"{store.path}/{kind}"):
-        for path in _listed(folder):
-            try:
-                status = os.lstat(path)
-            except OSError:
-                continue
-            if path.endswith(".part"):
-                if status.st_mtime < old:
-                    _remove(path)
-            else:
-                yield path, status
 
 
 def _listed(folder: str) -> list[str]:
