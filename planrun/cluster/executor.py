@@ -125,7 +125,7 @@ class ClusterExecutor:
             job, token, RemoteLog(job.log, self._context.masks)
         )
         secrets = {name: value for name, value in self._context.secrets.items() if job.env.get(name) == value}
-        self._client.send(
+        self._client.hold(
             {
                 "start": remote.token,
                 "name": f"{job.step}/{job.attempt}",
@@ -144,6 +144,7 @@ class ClusterExecutor:
         """Return the attempts that ended; empty after `timeout` seconds, or when something else is to be done."""
         if not self._remote and not self._over:
             return self._base.wait(timeout)
+        self._client.flush()
         limit = _LONG if timeout is None else timeout
         if self._over or self._client.is_behind:
             limit = min(limit, 0.0 if self._over else _BEHIND)

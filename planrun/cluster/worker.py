@@ -1,7 +1,7 @@
 """What runs in the process of a Dask worker: the tasks, and the connection between planrun's client and a runner.
 
-It keeps nothing of a step. A task asks for its attempt, and occupies a place of the worker until planrun says that the
-attempt is over. What the runner and the client say to each other is passed on as bytes.
+It keeps nothing of a step. A task asks for attempts, and occupies a thread of the worker until planrun says that it is
+over. What the runner and the client say to each other is passed on as bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def prepare(dask_worker: Worker) -> dict[str, Any]:
 
 
 def occupy(session: str, token: str) -> str:
-    """Ask for an attempt, and wait until it is over: what a task of Dask's does."""
+    """Ask for attempts, and wait until the task is over: what a task of Dask's does."""
     seat = _SEATS.get(session)
     return seat.occupy(token) if seat else "gone"
 
@@ -79,7 +79,7 @@ class _Seat:
         self._asking: set[asyncio.Task[Any]] = set()
 
     def occupy(self, token: str) -> str:
-        """Ask for an attempt and wait for its end; called in a thread of the worker's."""
+        """Ask for attempts and wait for the end of the task; called in a thread of the worker's."""
         over = threading.Event()
         with self._lock:
             if self._closed:
@@ -141,14 +141,17 @@ class _Seat:
         assert process.stdin is not None
         while True:
             said = await self._comm.read()
-            if "data" in said:
-                process.stdin.write(said["data"])
-                await process.stdin.drain()
-            elif "free" in said:
-                with self._lock:
-                    over = self._waiting.pop(said["free"], None)
-                if over:
-                    over.set()
+            process.stdin.write(said["data"])
+            self._free(said["free"])
+            await process.stdin.drain()
+
+    def _free(self, tokens: list[str]) -> None:
+        """Let tasks end."""
+        for token in tokens:
+            with self._lock:
+                over = self._waiting.pop(token, None)
+            if over:
+                over.set()
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -45,7 +45,9 @@ class Link:
         self._heard = 0.0
         self._file = ""
         self._lease = 0.0
-        self._sending: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._lines_out = bytearray()  # for the runner, as far as not sent
+        self._over: list[str] = []  # tasks that are to end
+        self._unsent = asyncio.Event()
         self._opened: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -93,12 +95,13 @@ class Link:
 
     def tell(self, said: Mapping[str, Any]) -> None:
         """Send a line to its runner."""
-        self._sending.put_nowait({"data": wire.line(said)})
+        self._lines_out += wire.line(said)
+        self._unsent.set()
 
     def free(self, token: str) -> None:
         """Let a task of Dask's end."""
-        self.tokens.discard(token)
-        self._sending.put_nowait({"free": token})
+        self._over.append(token)
+        self._unsent.set()
 
     def close(self) -> None:
         """Break the connection: the runner ends its steps."""
@@ -120,7 +123,11 @@ class Link:
     async def _write(self, comm: Comm) -> None:
         try:
             while True:
-                await comm.write(await self._sending.get())
+                await self._unsent.wait()
+                self._unsent.clear()
+                data, self._lines_out = bytes(self._lines_out), bytearray()
+                over, self._over = self._over, []
+                await comm.write({"data": data, "free": over})
         except OSError:  # _read finds it closed
             return
 
