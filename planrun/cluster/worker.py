@@ -28,6 +28,7 @@ _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner", "__ma
 _CHUNK = 1 << 16
 _PATIENCE = 15.0  # seconds for a runner to end its steps, before the worker ends it
 _GUARDING = 1.0  # seconds in which its guardian has ended the steps of a runner that was killed
+_FAREWELL = 2.0  # seconds for the client to take the last message
 _SEATS: dict[str, _Seat] = {}
 
 
@@ -54,15 +55,11 @@ async def _channel(comm: Comm, session: str, file: str) -> Status:
     """Serve one planrun until the connection or the runner ends; `file`: of the runner, while it has steps."""
     seat = _SEATS[session] = _Seat(comm)
     try:
-        await seat.serve()
+        await seat.serve(file)
     finally:
         del _SEATS[session]
         seat.leave()
         comm.abort()
-        if seat.was_killed and sys.platform == "linux":
-            await asyncio.sleep(_GUARDING)
-            with contextlib.suppress(OSError):
-                os.unlink(file)
     return Status.dont_reply
 
 
@@ -75,7 +72,6 @@ class _Seat:
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Event] = {}
         self._closed = False
-        self.was_killed = False  # the runner, which could not end its steps itself
         self._asking: set[asyncio.Task[Any]] = set()
 
     def occupy(self, token: str) -> str:
@@ -108,8 +104,8 @@ class _Seat:
         except OSError:  # serve() finds it closed
             return
 
-    async def serve(self) -> None:
-        """Run the runner, and pass on what is said."""
+    async def serve(self, file: str) -> None:
+        """Run the runner, and pass on what is said; `file`: of the runner, while it has steps."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -118,19 +114,29 @@ class _Seat:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a signal for the worker's group is not for the steps
         )
-        pumps = [
-            asyncio.ensure_future(self._from_runner(process)),
-            asyncio.ensure_future(self._from_client(process)),
-        ]
+        forth = asyncio.ensure_future(self._from_client(process))
+        back = asyncio.ensure_future(self._from_runner(process))
         try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([forth, back], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for pump in pumps:
-                pump.cancel()
+            back.cancel()
             if process.stdin:
                 process.stdin.close()  # its steps end now
             await _ended(process)
-            self.was_killed = (process.returncode or 0) < 0
+            self.leave()
+            await self._report_end(process, file)
+            forth.cancel()  # last, since this breaks the connection
+
+    async def _report_end(self, process: asyncio.subprocess.Process, file: str) -> None:
+        """Tell the client that no step is left, as far as it can be known."""
+        if (process.returncode or 0) < 0:  # the runner was killed, and its guardian ends its steps
+            if sys.platform != "linux":
+                return
+            await asyncio.sleep(_GUARDING)
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        with contextlib.suppress(OSError, TimeoutError):  # the client is gone
+            await asyncio.wait_for(self._comm.write({"ended": True}), _FAREWELL)
 
     async def _from_runner(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -144,6 +150,8 @@ class _Seat:
             process.stdin.write(said["data"])
             self._free(said["free"])
             await process.stdin.drain()
+            if said["close"]:
+                return
 
     def _free(self, tokens: list[str]) -> None:
         """Let tasks end."""

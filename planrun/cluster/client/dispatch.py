@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
     from planrun.cluster.client.links import Link
+    from planrun.cluster.client.serving import Serving
 
     Labels = frozenset[str]
 
@@ -40,7 +41,7 @@ class Entry:
         self.token: str = said["start"]
         self.name: str = said["name"]
         self.labels: Labels = frozenset(said["labels"])
-        self.line = {name: said[name] for name in ("start", "job", "secrets")}
+        self.line = {name: said[name] for name in ("start", "job", "secrets", "files") if name in said}
         self.number = number
         self.slot: Slot | None = None  # None: it was not handed out
         self.without_worker: float | None = None  # since when no worker could run it
@@ -63,15 +64,12 @@ class Dispatch:
     """The attempts of one planrun; `report` sends a mapping to planrun."""
 
     def __init__(
-        self,
-        client: Client,
-        links: dict[str, Link],
-        session: str,
-        report: Callable[[Mapping[str, Any]], None],
+        self, client: Client, links: dict[str, Link], serving: Serving, report: Callable[[Mapping[str, Any]], None]
     ) -> None:
         self._client = client
         self._links = links
-        self._session = session
+        self._serving = serving
+        self._session = serving.session
         self._report = report
         self._entries: dict[str, Entry] = {}
         self._waiting: dict[Labels, deque[Entry]] = {}  # not handed out, the first one first
@@ -173,6 +171,9 @@ class Dispatch:
             slot.expiry.cancel()
         entry.slot, slot.entry = slot, entry
         slot.link.tokens.add(entry.token)
+        if "files" in entry.line:
+            self._serving.learn(entry.line["files"]["own"])
+            self._serving.inform(slot.link)
         slot.link.tell(entry.line)
         entry.line = {}  # secrets are kept no longer than needed
 
@@ -183,6 +184,8 @@ class Dispatch:
             return
         del self._entries[entry.token]
         link.tokens.discard(entry.token)
+        if "files" in said:
+            said = {**said, "refused": self._serving.refusal(entry.token)}
         self._report({**said, "worker": link.name})
         self._continue(entry.slot)
 
@@ -220,6 +223,14 @@ class Dispatch:
             self._report({**said, "worker": link.address})
         else:
             link.tell({"taken": len(said["data"]) * 3 // 4})
+
+    def made(self, link: Link, said: Mapping[str, Any]) -> None:
+        """Take a piece of what an attempt made from the worker that has it."""
+        entry = self._entries.get(said["piece"])
+        if entry is not None and entry.slot is not None and entry.slot.link is link:
+            self._serving.piece(link, said)
+        else:
+            link.tell({"kept": len(said["data"]) * 3 // 4})
 
     def lost(self, link: Link, why: str) -> None:
         """Report every attempt of a worker on which nothing can run any more."""

@@ -1,0 +1,125 @@
+"""The bytes of files between planrun's machine and the workers: contents that they ask for, and products."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+
+from planrun.cluster.files.entries import LINK, PIECE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
+
+    from planrun.cluster.client.links import Link
+    from planrun.cluster.files.entries import Entry
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Serving:
+    """The tree that steps find, and the bytes in it; products arrive in a folder of the session."""
+
+    def __init__(self, opening: Mapping[str, Any]) -> None:
+        self.session: str = opening["session"]
+        self._workspace: str = opening["workspace"]
+        self._folder: str = opening["folder"]
+        self._changes: list[dict[str, Entry | None]] = []
+        self._paths: dict[str, str] = {}  # by digest
+        self._asked: dict[Link, asyncio.Queue[str]] = {}
+        self._tasks: dict[Link, asyncio.Task[None]] = {}
+        self._arriving: dict[tuple[str, str], _Arriving] = {}
+        self._refused: dict[str, str] = {}  # why products cannot be kept, by token
+
+    def change(self, changes: dict[str, Entry | None]) -> None:
+        """Take what changed in the tree."""
+        self._changes.append(changes)
+        self.learn(changes)
+
+    def learn(self, entries: Mapping[str, Entry | None]) -> None:
+        """Take note of where contents are."""
+        for path, entry in entries.items():
+            if entry is not None and entry[2] != LINK:
+                self._paths[entry[0]] = path
+
+    def inform(self, link: Link) -> None:
+        """Send a worker what changed in the tree since it was last told."""
+        if link.told < len(self._changes):
+            merged: dict[str, Entry | None] = {}
+            for changes in self._changes[link.told :]:
+                merged |= changes
+            link.told = len(self._changes)
+            link.tell({"tree": merged})
+
+    def asked(self, link: Link, digests: list[str]) -> None:
+        """Send contents to a worker, one after the other, as fast as it takes them."""
+        queue = self._asked.setdefault(link, asyncio.Queue())
+        for digest in digests:
+            queue.put_nowait(digest)
+        if link not in self._tasks:
+            self._tasks[link] = asyncio.create_task(self._serve(link, queue))
+
+    def forget(self, link: Link) -> None:
+        """Send no more to a worker that was given up."""
+        self._asked.pop(link, None)
+        if task := self._tasks.pop(link, None):
+            task.cancel()
+
+    async def _serve(self, link: Link, queue: asyncio.Queue[str]) -> None:
+        while True:
+            digest = await queue.get()
+            try:
+                fd = os.open(os.path.join(self._workspace, self._paths[digest]), _READ)
+            except (KeyError, OSError):
+                link.tell({"content": digest, "gone": "it was removed or cannot be read"})
+                continue
+            with os.fdopen(fd, "rb", buffering=0) as file:
+                await self._send(link, digest, file)
+
+    async def _send(self, link: Link, digest: str, file: Any) -> None:
+        is_last = False
+        while not is_last:
+            data = file.read(PIECE)
+            is_last = len(data) < PIECE
+            await link.has_room()
+            link.tell({"content": digest, "data": base64.b64encode(data).decode("ascii"), "last": is_last})
+
+    def piece(self, link: Link, said: Mapping[str, Any]) -> None:
+        """Take a piece of a product."""
+        token, digest, data = said["piece"], said["digest"], base64.b64decode(said["data"])
+        link.tell({"kept": len(data)})
+        if token in self._refused:
+            return
+        key = token, digest
+        try:
+            arriving = self._arriving.get(key)
+            if arriving is None:
+                arriving = self._arriving[key] = _Arriving(arrived_at(self._folder, token, digest))
+            arriving.file.write(data)
+            arriving.found.update(data)
+            if said["last"]:
+                del self._arriving[key]
+                arriving.file.close()
+                if arriving.found.hexdigest() != digest:
+                    self._refused[token] = "a file changed while it was sent by the worker"
+        except OSError as error:
+            self._arriving.pop(key, None)
+            self._refused[token] = f"what it made cannot be kept: {error.strerror}"
+
+    def refusal(self, token: str) -> str:
+        """Return why the products of an attempt cannot be used; empty when they can."""
+        return self._refused.pop(token, "")
+
+
+class _Arriving:
+    def __init__(self, path: str) -> None:
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115 - in pieces
+        self.found = hashlib.sha256()
+
+
+def arrived_at(folder: str, token: str, digest: str) -> str:
+    """Return where a product is until it is placed."""
+    return os.path.join(folder, f"made-{token}-{digest}")

@@ -1,0 +1,48 @@
+"""One file of a tree as plain data, and which paths and links are taken."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Entry = Sequence[Any]
+    """sha256, bytes, kind, time of its content in ns; of a link: its target in place of the time."""
+
+FILE, PROGRAM, LINK = "file", "program", "link"
+CACHES = frozenset(("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"))
+"""Folders that programs fill for themselves: nothing is said of them."""
+PIECE = 192 << 10  # bytes of a file that are sent at once
+
+
+def is_same(one: Entry | None, other: Entry | None) -> bool:
+    """Return whether two files are interchangeable for a step."""
+    if one is None or other is None:
+        return one is other
+    return bool(one[0] == other[0] and one[2] == other[2])
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path names something in a folder, whatever is in it."""
+    return bool(path) and not path.startswith("/") and not {"", ".", ".."} & set(path.split("/"))
+
+
+def leads_out(path: str, target: str) -> bool:
+    """Return whether a link at a path of the workspace leads out of it."""
+    if target.startswith("/"):
+        return True
+    joined = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    return joined == ".." or joined.startswith("../")
+
+
+def has_linked_folder(root: str, path: str) -> bool:
+    """Return whether a folder above a path is a link: what is written there would be written elsewhere."""
+    at = root
+    for name in path.split("/")[:-1]:
+        at = f"{at}/{name}"
+        if os.path.islink(at):
+            return True
+    return False
