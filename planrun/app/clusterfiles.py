@@ -29,7 +29,9 @@ def moving_of(steps: Steps, state: RunState, folder: str, *, has_store: bool) ->
         tree.scan()
         tree.name(known.from_before())
     except OSError as error:
-        raise InvalidInput(f"the workspace cannot be sent to workers: {error.filename}: {error.strerror}") from None
+        raise InvalidInput(
+            f"the workspace cannot be sent to workers: {error.filename}: {error.strerror}"
+        ) from None
     if tree.bytes > MOST and not has_store:
         raise InvalidInput(
             f"the workspace has {tree.bytes / (1 << 30):.1f} GiB, and at most {MOST >> 30} GiB are sent over the "

@@ -60,7 +60,9 @@ class Cluster:
         except OSError as error:
             raise RecordsLost(f"cannot write into {home}: {error.strerror}") from None
         self._env = session.inherited(plan)
-        self._store = ""  # a folder or URL by which files move; empty: the connections to workers
+        asked = session.settings.cluster_store
+        # A folder or URL by which large files move; empty: all of them over the connections to workers.
+        self._store = "" if asked == "connection" else asked
         self._client = ClientProcess()
         self._is_closed = False
         self._client.send(
@@ -71,7 +73,12 @@ class Cluster:
                 "folder": self._folder,
                 "marker": marker,
                 "lease": cluster.LEASE,
-                "sends": bool(session.settings.cluster_store),
+                "sends": bool(asked),
+                "store": self._store
+                if "://" in self._store
+                else os.path.abspath(self._store)
+                if self._store
+                else "",
                 "workspace": session.workspace,
                 "env": self._env,
                 "masked": session.masks is not None,

@@ -64,7 +64,11 @@ class Dispatch:
     """The attempts of one planrun; `report` sends a mapping to planrun."""
 
     def __init__(
-        self, client: Client, links: dict[str, Link], serving: Serving, report: Callable[[Mapping[str, Any]], None]
+        self,
+        client: Client,
+        links: dict[str, Link],
+        serving: Serving,
+        report: Callable[[Mapping[str, Any]], None],
     ) -> None:
         self._client = client
         self._links = links
@@ -182,12 +186,28 @@ class Dispatch:
         entry = self._entries.get(said["end"])
         if entry is None or entry.slot is None or entry.slot.link is not link:
             return
+        slot = entry.slot
+        if fetching := self._serving.fetching(entry.token):
+            task = asyncio.create_task(self._end_later(fetching, entry, link, said))
+            self._watching.add(task)
+            task.add_done_callback(self._watching.discard)
+        else:
+            self._end(entry, link, said)
+        self._continue(slot)
+
+    async def _end_later(
+        self, fetching: set[asyncio.Task[None]], entry: Entry, link: Link, said: Mapping[str, Any]
+    ) -> None:
+        await asyncio.wait(fetching)
+        if entry.token in self._entries:  # its worker was not lost meanwhile
+            self._end(entry, link, said)
+
+    def _end(self, entry: Entry, link: Link, said: Mapping[str, Any]) -> None:
         del self._entries[entry.token]
         link.tokens.discard(entry.token)
         if "files" in said:
             said = {**said, "refused": self._serving.refusal(entry.token)}
         self._report({**said, "worker": link.name})
-        self._continue(entry.slot)
 
     def _continue(self, slot: Slot) -> None:
         """Give a task its next attempt, or let it wait for one, or let it end."""
@@ -229,7 +249,7 @@ class Dispatch:
         entry = self._entries.get(said["piece"])
         if entry is not None and entry.slot is not None and entry.slot.link is link:
             self._serving.piece(link, said)
-        else:
+        elif "data" in said:
             link.tell({"kept": len(said["data"]) * 3 // 4})
 
     def lost(self, link: Link, why: str) -> None:

@@ -141,7 +141,7 @@ class Link:
     async def ended(self, seconds: float) -> None:
         """Wait until no step of it can run: its runner says so, or its lease has run out; at most `seconds`."""
         limit = time.monotonic() + seconds
-        while not self._has_ended() and not self.has_expired and time.monotonic() < limit:
+        while not self._has_ended() and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)  # another machine removes the file: nothing tells of it
         if self.has_expired or self._is_over:
             _remove(self._file)  # a runner that was killed, or that does not see it

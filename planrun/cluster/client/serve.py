@@ -19,6 +19,7 @@ from planrun.cluster.client.dispatch import Dispatch
 from planrun.cluster.client.links import Link, Refused
 from planrun.cluster.client.serving import Serving
 from planrun.cluster.worker import prepare
+from planrun.errors import InvalidInput, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class Session:
                 raise Unusable(f"the cluster at {self._address} has no workers")
             await asyncio.sleep(_TICK)
         await self._require_versions()
+        try:
+            await self._serving.probe()
+        except (InvalidInput, RemoteError) as error:
+            raise Unusable(f"the store cannot be used: {error}") from None
         self._dispatch = Dispatch(self._client, self._links, self._serving, self.report)
         for found in await asyncio.gather(*map(self._admit, addresses), return_exceptions=True):
             if isinstance(found, Refused):
@@ -214,7 +219,7 @@ class Session:
         elif "end" in said:
             self._dispatch.ended(link, said)
         elif "want" in said:
-            self._serving.asked(link, said["want"])
+            self._serving.asked(link, said["want"], direct="direct" in said)
         elif "piece" in said:
             self._dispatch.made(link, said)
         elif "broken" in said:

@@ -45,15 +45,15 @@ class Contents:
                 self._failed.pop(digest, None)
                 self._missing[digest] = size
 
-    def due(self) -> list[str]:
-        """Return what to ask for now."""
-        due: list[str] = []
+    def due(self) -> list[tuple[str, int]]:
+        """Return what to ask for now: digests and bytes."""
+        due: list[tuple[str, int]] = []
         total = sum(self._asked.values())
         while self._missing and len(self._asked) < _ASKED and (total < _WINDOW or not self._asked):
             digest, size = self._missing.popitem()
             self._asked[digest] = size
             total += size
-            due.append(digest)
+            due.append((digest, size))
         return due
 
     def has(self, digest: str) -> bool:

@@ -30,14 +30,6 @@ def is_inside(path: str) -> bool:
     return bool(path) and not path.startswith("/") and not {"", ".", ".."} & set(path.split("/"))
 
 
-def leads_out(path: str, target: str) -> bool:
-    """Return whether a link at a path of the workspace leads out of it."""
-    if target.startswith("/"):
-        return True
-    joined = os.path.normpath(os.path.join(os.path.dirname(path), target))
-    return joined == ".." or joined.startswith("../")
-
-
 def has_linked_folder(root: str, path: str) -> bool:
     """Return whether a folder above a path is a link: what is written there would be written elsewhere."""
     at = root
@@ -46,3 +38,10 @@ def has_linked_folder(root: str, path: str) -> bool:
         if os.path.islink(at):
             return True
     return False
+
+
+def umask() -> int:
+    """Return the permissions that new files do not get."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -11,7 +11,7 @@ import os
 import time
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from planrun.cluster.files.entries import CACHES, FILE, LINK, PROGRAM, has_linked_folder, is_same
+from planrun.cluster.files.entries import CACHES, FILE, LINK, PROGRAM, has_linked_folder, is_same, umask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Lane:
             os.symlink(entry[3], draft)
         else:
             yield from _copied(self._contents.path(entry[0]), draft)
-            os.chmod(draft, 0o700 if entry[2] == PROGRAM else 0o600)
+            os.chmod(draft, (0o777 if entry[2] == PROGRAM else 0o666) & ~umask())
             os.utime(draft, ns=(entry[3], entry[3]))
         if os.path.isdir(full) and not os.path.islink(full):
             os.rmdir(full)

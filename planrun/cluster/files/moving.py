@@ -24,7 +24,7 @@ _ENDINGS = ("", ".progress")  # of the files in which a step writes its outputs
 class Declared(Record):
     """The files that an attempt declares: what it reads, and patterns of what it makes."""
 
-    read: Mapping[str, Seen] = {}  # noqa: RUF012 - never written
+    read: Mapping[str, Seen] = {}
     made: tuple[Patterns, ...] = ()
 
     def takes(self, path: str) -> bool:
@@ -78,7 +78,9 @@ class Moving:
         paths = [script.source for script in job.scripts]
         paths += [f"{output}.script"] if output else []
         if job.private:
-            paths += [os.path.join(folder, name) for folder, _, names in os.walk(job.private) for name in names]
+            paths += [
+                os.path.join(folder, name) for folder, _, names in os.walk(job.private) for name in names
+            ]
         own: dict[str, Entry] = {}
         for path in paths:
             if os.path.lexists(path) and (entry := entry_of(path, os.lstat(path))):
@@ -147,5 +149,7 @@ def _failed(outcome: Outcome, why: str) -> Outcome:
 def _results(job: Job) -> list[str]:
     """Return the files and folders in which an attempt leaves its results."""
     output = job.env.get("PLANRUN_OUTPUT", "")
-    return [*([output + ending for ending in _ENDINGS] if output else []), *([job.private] if job.private else [])]
-
+    return [
+        *([output + ending for ending in _ENDINGS] if output else []),
+        *([job.private] if job.private else []),
+    ]

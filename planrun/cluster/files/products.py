@@ -6,7 +6,7 @@ import os
 import shutil
 from stat import S_ISDIR
 
-from planrun.cluster.files.entries import LINK, PROGRAM, has_linked_folder, is_inside
+from planrun.cluster.files.entries import LINK, PROGRAM, has_linked_folder, is_inside, umask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _place(target: str, entry: Entry, arrived: str, *, is_last: bool) -> None:
                 os.rename(arrived, draft)
             else:
                 shutil.copyfile(arrived, draft)
-            os.chmod(draft, (0o777 if entry[2] == PROGRAM else 0o666) & ~_umask())
+            os.chmod(draft, (0o777 if entry[2] == PROGRAM else 0o666) & ~umask())
             os.utime(draft, ns=(entry[3], entry[3]))
         os.rename(draft, target)
     except OSError:
@@ -72,12 +72,6 @@ def remove(root: str, paths: Sequence[str], is_declared: Callable[[str], bool]) 
                 continue
 
 
-def _umask() -> int:
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
-
-
 def named(paths: Sequence[str], most: int = 5) -> str:
     """Return the names of files in few words: folders with many of them as one."""
     by_folder: dict[str, list[str]] = {}
@@ -86,6 +80,6 @@ def named(paths: Sequence[str], most: int = 5) -> str:
         by_folder.setdefault(folder + slash, []).append(path)
     words = []
     for folder, inner in by_folder.items():
-        words += inner if len(inner) <= 2 else [f"{folder} ({len(inner)} files)"]  # noqa: PLR2004
+        words += inner if len(inner) <= 2 else [f"{folder} ({len(inner)} files)"]
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more

@@ -11,6 +11,7 @@ from planrun.actions.files import patterns_of
 from planrun.cluster.files.contents import Contents
 from planrun.cluster.files.entries import LINK, PIECE
 from planrun.cluster.files.lanes import CannotPlace, Lane, Made
+from planrun.cluster.files.stored import LARGE, StoreThread
 from planrun.model.job import PREFIX, Outcome
 
 TYPE_CHECKING = False
@@ -70,12 +71,25 @@ class Attempt:
 
 
 class Attempts:
-    """The attempts of one runner whose files are on their way; `say` sends a mapping to planrun's client."""
+    """The attempts of one runner whose files are on their way; `say` sends a mapping to planrun's client.
 
-    def __init__(self, folder: str, workspace: str, say: Callable[[Mapping[str, Any]], None]) -> None:
+    `is_secret`: whether a file has the value of a secret, so that it must not get into a store.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        opening: Mapping[str, Any],
+        say: Callable[[Mapping[str, Any]], None],
+        is_secret: Callable[[str], bool],
+    ) -> None:
         self._folder = folder
-        self._workspace = workspace
+        self._workspace: str = opening["workspace"]
         self._say = say
+        self._is_secret = is_secret
+        self._store = StoreThread(opening["store"]) if opening["store"] else None
+        self._tried: set[str] = set()  # contents that were fetched after planrun had stored them
+        self._stored: dict[str, bool] = {}  # contents that were sent to the store, and whether that went well
         self._contents = Contents(os.path.join(folder, "contents"))
         self._tree: dict[str, Entry] = {}
         self._lanes: list[Lane] = []
@@ -84,6 +98,7 @@ class Attempts:
         self._preparing: dict[str, Attempt] = {}
         self._running: dict[str, Attempt] = {}
         self._ending: dict[str, Attempt] = {}
+        self._resending: list[Iterator[bool]] = []
         self._unseen = 0
         self._has_work = False
 
@@ -116,10 +131,15 @@ class Attempts:
 
     def content(self, said: Mapping[str, Any]) -> None:
         """Take a piece of a content, or why there is none."""
+        digest = said["content"]
         if "gone" in said:
-            self._contents.fail(said["content"], said["gone"])
+            self._contents.fail(digest, said["gone"])
+        elif "stored" in said:
+            self._tried.add(digest)
+            assert self._store is not None
+            self._store.ask("fetch", digest, self._contents.path(digest), said["stored"])
         else:
-            self._contents.take(said["content"], base64.b64decode(said["data"]), is_last=said["last"])
+            self._contents.take(digest, base64.b64decode(said["data"]), is_last=said["last"])
 
     def kept(self, size: int) -> None:
         """Take note of bytes of products that planrun has."""
@@ -141,9 +161,30 @@ class Attempts:
                 del self._preparing[token]
                 self._discard(attempt.lane)
                 found.append((attempt, str(error)))
-        if due := self._contents.due():
-            self._say({"want": due})
+        self._ask_for(self._contents.due())
         return found
+
+    def _ask_for(self, due: list[tuple[str, int]]) -> None:
+        """Ask for contents: large ones from the store first, and the others from planrun."""
+        store = self._store
+        wanted = []
+        for digest, size in due:
+            if store and size >= LARGE and digest not in self._tried:
+                store.ask("fetch", digest, self._contents.path(digest), size)
+            else:
+                wanted.append(digest)
+        while store and not store.results.empty():
+            verb, digest, went = store.results.get()
+            if verb == "send":
+                self._stored[digest] = went
+            elif went:
+                self._contents.arrived(digest)
+            elif digest in self._tried:
+                self._say({"want": [digest], "direct": True})
+            else:
+                wanted.append(digest)
+        if wanted:
+            self._say({"want": wanted})
 
     def withdraw(self, token: str) -> bool:
         """Drop an attempt that has not started; returns whether there was one."""
@@ -171,6 +212,11 @@ class Attempts:
     def finished(self) -> list[Attempt]:
         """Go on sending products; returns the attempts whose products are sent."""
         found = []
+        for sending in list(self._resending):
+            is_waiting = next(sending, None)
+            if is_waiting is None:
+                self._resending.remove(sending)
+            self._has_work |= is_waiting is False
         for token, attempt in list(self._ending.items()):
             assert attempt.work is not None
             is_waiting = next(attempt.work, None)
@@ -188,18 +234,36 @@ class Attempts:
             attempt.made = made
             yield False
         attempt.lane.clear_folders()
-        for digest in dict.fromkeys([entry[0] for _, entry in attempt.made.rows if entry[2] != LINK]):
-            with open(self._contents.path(digest), "rb", buffering=0) as file:
-                is_last = False
-                while not is_last:
-                    while self._unseen > _UNSEEN:
-                        yield True
-                    data = file.read(PIECE)
-                    is_last = len(data) < PIECE
-                    self._unseen += len(data)
-                    piece = base64.b64encode(data).decode("ascii")
-                    self._say({"piece": attempt.token, "digest": digest, "data": piece, "last": is_last})
-                    yield False
+        sizes = {entry[0]: entry[1] for _, entry in attempt.made.rows if entry[2] != LINK}
+        for digest, size in sizes.items():
+            path = self._contents.path(digest)
+            if self._store and size >= LARGE and not self._is_secret(path):
+                if digest not in self._stored:
+                    self._store.ask("send", digest, path, size)
+                while digest not in self._stored:
+                    yield True
+                if self._stored[digest]:
+                    self._say({"piece": attempt.token, "digest": digest, "stored": size})
+                    continue
+            yield from self._send(attempt.token, digest)
+
+    def _send(self, token: str, digest: str) -> Iterator[bool]:
+        """Send a content over the connection; yields whether it waits for planrun."""
+        with open(self._contents.path(digest), "rb", buffering=0) as file:
+            is_last = False
+            while not is_last:
+                while self._unseen > _UNSEEN:
+                    yield True
+                data = file.read(PIECE)
+                is_last = len(data) < PIECE
+                self._unseen += len(data)
+                piece = base64.b64encode(data).decode("ascii")
+                self._say({"piece": token, "digest": digest, "data": piece, "last": is_last})
+                yield False
+
+    def resend(self, said: Mapping[str, Any]) -> None:
+        """Send a product again that planrun does not find in the store."""
+        self._resending.append(self._send(said["resend"], said["digest"]))
 
     def _discard(self, lane: Lane) -> None:
         self._lanes.remove(lane)

@@ -1,14 +1,15 @@
 """Runs steps on the machine of a Dask worker, by planrun's local executor, as long as planrun is there.
 
 It ends its steps when its pipe ends (the Dask worker died, or the connection to planrun's client broke), when its lease
-has run out, and on a signal. Its file in the folder of the session exists as long as a step of it may run, where planrun
-and the worker share this folder.
+has run out, and on a signal. Where planrun and the worker share the workspace, its file in the folder of the session
+exists as long as a step of it may run.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ from planrun.secrets.masker import Masker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from io import FileIO
     from typing import Any, Literal
 
     from planrun.cluster.files.lanes import Made
@@ -118,6 +120,15 @@ class StepMasks:
         """Return a stream for the output of one attempt."""
         return self._masker.stream()
 
+    def has_secret(self, file: FileIO) -> bool:
+        """Return whether anything in a file would be masked."""
+        stream, masked, plain = self._masker.stream(), hashlib.sha256(), hashlib.sha256()
+        while data := file.read(_CHUNK << 4):
+            plain.update(data)
+            masked.update(stream.feed(data))
+        masked.update(stream.finish())
+        return masked.digest() != plain.digest()
+
     def mask_text(self, text: str) -> str:
         """Return a text masked."""
         return self._masker.mask_text(text)
@@ -158,7 +169,9 @@ class Runner:
         owner = Owner(
             run=opening["run"],
             workspace=opening["workspace"],
-            listing=self._folder + "/placed" if apart else os.path.join(opening["folder"], f"placed-{opening['runner']}"),
+            listing=self._folder + "/placed"
+            if apart
+            else os.path.join(opening["folder"], f"placed-{opening['runner']}"),
         )
         self._executor = LocalExecutor(
             inbox=inbox,
@@ -232,6 +245,8 @@ class Runner:
             self._files().content(said)
         elif "kept" in said:
             self._files().kept(said["kept"])
+        elif "resend" in said:
+            self._files().resend(said)
         elif "taken" in said:
             self._unseen -= said["taken"]
         elif "lease" in said:
@@ -267,9 +282,16 @@ class Runner:
         if self._attempts is None:
             from planrun.cluster.runner.attempts import Attempts  # not with a shared folder
 
-            self._attempts = Attempts(self._folder, self._opening["workspace"], self._say)
+            self._attempts = Attempts(self._folder, self._opening, self._say, self._is_secret)
             self._common = _with_own(self._common)
         return self._attempts
+
+    def _is_secret(self, path: str) -> bool:
+        """Return whether a file has the value of a secret of a step that was started here."""
+        if self._masks is None:
+            return False
+        with open(path, "rb", buffering=0) as file:
+            return self._masks.has_secret(file)
 
     def _move_files(self, attempts: Attempts) -> None:
         """Go on with files on their way; start attempts that have theirs."""
@@ -288,7 +310,9 @@ class Runner:
         for token in tokens:
             if self._attempts and self._attempts.withdraw(token):
                 status: Literal["failed", "cancelled"] = "failed" if reason == "timeout" else "cancelled"
-                self._sending[token].outcome = Outcome(status=status, reason=reason, message="it had not started")
+                self._sending[token].outcome = Outcome(
+                    status=status, reason=reason, message="it had not started"
+                )
 
     def _follow(self, token: str) -> None:
         """Send what its log has that planrun can take, and its outcome when all of the log is sent."""
