@@ -1,10 +1,10 @@
 """On a cluster whose processes are killed and stalled, no step with effects runs twice, and nothing that finished.
 
 Each trial runs a plan on three workers of a Dask cluster. At a random moment a process is killed, or stopped for a
-while: a worker, the process that runs steps beside it, the scheduler, planrun, or its client; or the network of a worker
-is cut, or a disk is full. What is dead is started again, and the run is resumed to its end. Each attempt adds a line to a
-file when it begins; from this file and the ledger it is judged. In every other trial the workers have no folder
-of planrun's, and files are sent.
+while: a worker, the process that runs steps beside it, the scheduler, planrun, or its client; or the network of a
+worker is cut, or a disk is full. What is dead is started again, and the run is resumed to its end. Each attempt adds a
+line to a file when it begins; from this file and the ledger it is judged. In half of the trials the workers do not
+share planrun's folder, and files are sent.
 """
 
 from __future__ import annotations
@@ -111,15 +111,15 @@ def plan_text(effects: Path) -> str:
     for name, before, again in _STEPS:
         charges = f"until test -e {effects.parent}/harmed; do sleep 0.05; done"
         wait = charges if name == "charge" else "sleep 0.4"
-        reads = "".join([f"test -s made-{each}; " for each in before])
+        reads = "".join([f"test -s made-{each}; " for each in before if each != "charge"])  # it may be lost
+        gives = f"echo value={name} >> $PLANRUN_OUTPUT"
         makes = f"head -c 200000 /dev/zero > made-{name}"
         rows += [
             f"  - id: {name}",
             f"    depends_on: [{', '.join(before)}]" if before else "",
             "    retries: {max: 5, backoff: {initial: 100ms}}" if again else "    idempotent: false",
             f"    produces: [made-{name}]",
-            f"    run: {reads}echo {name} >> {effects}; echo began; {wait}; {makes}; "
-            f"echo value={name} >> $PLANRUN_OUTPUT",
+            f"    run: {reads}echo {name} >> {effects}; echo began; {wait}; {makes}; {gives}",
             "    outputs: {value: string}",
         ]
     return "\n".join(row for row in rows if row) + "\n"
@@ -189,41 +189,37 @@ class Scene:
             time.sleep(0.005)
         time.sleep(self.trial.after)
         kind, worker = self.trial.harm, self.trial.worker or self._with_charge()
-        if kind == "worker":
-            self.cluster.kill(worker)
-        elif kind == "scheduler":
-            self.cluster.kill("scheduler")
+        if kind in ("worker", "scheduler"):
+            self.cluster.kill(worker if kind == "worker" else kind)
         elif kind == "planrun":
             planrun.kill()
         elif kind in ("stall", "long stall"):
             self._stall(self.cluster.pid(worker), 1.0 if kind == "stall" else LEASE + 3.0)
-        elif kind == "stalled client":
-            for pid in children(planrun.pid, "cluster/client"):
-                self._stall(pid, LEASE + 3.0)
         elif kind in CUTS:
             self._cut(worker, 1.0 if kind == "cut" else LEASE + 4.0)
-        elif kind == "full disk of a worker":
-            with filled(self.cluster.folder / worker):
-                (self.effects.parent / "harmed").touch()
-                time.sleep(FULL)
-        elif kind == "full disk of planrun":
-            with filled(self.folder):
-                (self.effects.parent / "harmed").touch()
-                planrun.wait(LIMIT)
+        elif kind in DISKS:
+            self._fill(planrun, "" if kind == "full disk of planrun" else worker)
         else:
-            parent = planrun.pid if kind == "client" else self.cluster.pid(worker)
-            for pid in children(parent, f"cluster/{kind}"):
+            self._harm_helper(planrun, kind, worker)
+
+    def _harm_helper(self, planrun: subprocess.Popen[bytes], kind: str, worker: str) -> None:
+        """Stall the client, or kill it or the process beside a worker."""
+        parent = self.cluster.pid(worker) if kind == "runner" else planrun.pid
+        for pid in children(parent, f"cluster/{'runner' if kind == 'runner' else 'client'}"):
+            if kind == "stalled client":
+                self._stall(pid, LEASE + 3.0)
+            else:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
-    def _with_charge(self) -> str:
-        """Wait until `charge` has had its effect, and return the worker that runs it."""
-        while not self.begun()["charge"]:
-            time.sleep(0.005)
-        runners = {
-            pid: name for name in WORKERS for pid in children(self.cluster.pid(name), "cluster/runner")
-        }
-        return next(name for pid, name in runners.items() if children(pid, "charge"))
+    def _fill(self, planrun: subprocess.Popen[bytes], worker: str) -> None:
+        """Fill the disk of a worker for a while, or planrun's until it ends."""
+        with filled(self.cluster.folder / worker if worker else self.folder):
+            (self.effects.parent / "harmed").touch()
+            if worker:
+                time.sleep(FULL)
+            else:
+                planrun.wait(LIMIT)
 
     def _cut(self, worker: str, seconds: float) -> None:
         assert self.cluster.networks is not None

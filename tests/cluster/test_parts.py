@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -13,10 +16,12 @@ from planrun import cluster
 from planrun.cluster import folder, wire
 from planrun.cluster.addresses import is_private, scheduler_address
 from planrun.cluster.logs import RemoteLog
+from planrun.errors import RecordsLost
 from planrun.model.job import Job, Outcome, Script
 from planrun.sha256 import sha256
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -64,6 +69,29 @@ def test_a_log_has_what_arrived(tmp_path: Path) -> None:
     assert log.read(4, 100) == b"two\n"
     assert log.finish() == (8, sha256(b"one\ntwo\n").hexdigest())
     assert (tmp_path / "logs" / "a" / "1.log").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_log_counts_what_was_written(tmp_path: Path) -> None:
+    """On a full disk its size and hash are those of the bytes in its file."""
+    log = RemoteLog(str(tmp_path / "1.log"), None)
+    log.feed(b"one\n")
+    with pytest.raises(RecordsLost), limited(6):
+        log.feed(b"two\n")
+    assert (tmp_path / "1.log").read_bytes() == b"one\ntw"
+    assert log.finish() == (6, sha256(b"one\ntw").hexdigest())
+
+
+@contextlib.contextmanager
+def limited(size: int) -> Iterator[None]:
+    """Let no file grow beyond some bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
 
 
 def test_leftovers_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class DaskCluster:
         """Start the scheduler at a free port."""
         self._file.unlink(missing_ok=True)
         host = self.networks.host if self.networks else "127.0.0.1"
-        words = ("--host", host, "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        words: tuple[str, ...] = ("--host", host, "--port", "0", "--dashboard-address", "127.0.0.1:0")
         words += ("--protocol", "tls") if self.networks else ()
         self._start("scheduler", "dask_scheduler", *words, "--scheduler-file", str(self._file))
         limit = time.monotonic() + LIMIT
@@ -84,7 +84,7 @@ class DaskCluster:
 
     def start_worker(self, name: str, *, wait: bool = True) -> None:
         """Start a worker."""
-        words = (
+        words: tuple[str, ...] = (
             "--no-nanny",
             "--no-dashboard",
             "--local-directory",
