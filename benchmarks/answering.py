@@ -1,4 +1,4 @@
-"""Stands in for the client of a cluster: it answers each attempt at once, so that what remains is planrun's own work."""
+"""Stands in for the client of a cluster: it answers each attempt at once, so that planrun's own work remains."""
 
 from __future__ import annotations
 

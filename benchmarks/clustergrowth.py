@@ -1,4 +1,4 @@
-"""`python -m benchmarks.clustergrowth`: what a step on a cluster costs planrun itself as the plan grows to 100,000 steps.
+"""`python -m benchmarks.clustergrowth`: what a step on a cluster costs planrun itself, up to 100,000 steps.
 
 Workers are simulated: a client process answers each attempt at once, by the lines of the real one. So the processor
 time of planrun's process is its own work for a step on a cluster: to schedule, to record, to send and to take.
@@ -80,9 +80,8 @@ def main() -> int:
             base = measured(Path(name) / "one", 1, chosen.slots)[1]
             seconds, processor, memory = measured(Path(name) / "many", steps, chosen.slots)
         own = 1000 * (processor - base) / steps
-        print(
-            f"| {steps:,} | {seconds:.1f} s | {1000 * seconds / steps:.2f} ms | {own:.2f} ms | {memory / 1024:.0f} MiB |"
-        )
+        each = 1000 * seconds / steps
+        print(f"| {steps:,} | {seconds:.1f} s | {each:.2f} ms | {own:.2f} ms | {memory / 1024:.0f} MiB |")
         sys.stdout.flush()
     return 0
 

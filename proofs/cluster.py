@@ -221,6 +221,15 @@ class Scene:
             else:
                 planrun.wait(LIMIT)
 
+    def _with_charge(self) -> str:
+        """Wait until `charge` has had its effect, and return the worker that runs it."""
+        while not self.begun()["charge"]:
+            time.sleep(0.005)
+        runners = {
+            pid: name for name in WORKERS for pid in children(self.cluster.pid(name), "cluster/runner")
+        }
+        return next(name for pid, name in runners.items() if children(pid, "charge"))
+
     def _cut(self, worker: str, seconds: float) -> None:
         assert self.cluster.networks is not None
         self.cluster.networks.cut(worker)

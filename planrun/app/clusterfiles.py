@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from planrun.actions.files import MADE, matching, patterns_of
 from planrun.cluster.files.moving import Declared, Moving, Sources
+from planrun.cluster.files.secrecy import has_secret
 from planrun.cluster.files.tree import Tree
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.lifecycle import ENDED
@@ -23,7 +26,8 @@ MOST = 1 << 30
 def moving_of(steps: Steps, state: RunState, folder: str, *, has_store: bool) -> Moving:
     """Return the files of a run; raises InvalidInput when the workspace cannot be read or is too large."""
     place = steps.place
-    tree = Tree(place.workspace, place.hidden)
+    masks = place.masks if has_store else None
+    tree = Tree(place.workspace, place.hidden, partial(has_secret, masks) if masks else None)
     known = _Known(steps, state)
     try:
         tree.scan()

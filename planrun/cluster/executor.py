@@ -147,13 +147,13 @@ class ClusterExecutor:
         if moving is None:
             return {}
         try:
-            changes, files = moving.begin(job)
+            tree, files = moving.begin(job)
         except OSError as error:
             message = f"the file {error.filename} cannot be sent to a worker: {error.strerror}"
             self._end(self._remote[job.step], Outcome(status="failed", reason="spawn", message=message))
             return None
-        if changes:
-            self._client.hold({"tree": changes})
+        if tree:
+            self._client.hold(tree)
         return {"files": files}
 
     def _is_for_here(self, job: Job) -> bool:

@@ -199,7 +199,7 @@ class Session:
         if "start" in said:
             dispatch.start(said)
         elif "tree" in said:
-            self._serving.change(said["tree"])
+            self._serving.change(said["tree"], said["secret"])
         elif "taken" in said:
             link = self._links.get(said["worker"])
             if link:

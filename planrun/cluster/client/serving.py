@@ -7,8 +7,8 @@ import base64
 import hashlib
 import os
 
-from planrun.cluster.files.entries import LINK, PIECE
-from planrun.cluster.files.stored import LARGE, fetch, send
+from planrun.cluster.files.entries import LARGE, LINK, PIECE
+from planrun.cluster.files.stored import fetch, send
 from planrun.errors import InvalidInput, RemoteError
 from planrun.places.place import open_place
 
@@ -33,6 +33,7 @@ class Serving:
         self._folder: str = opening["folder"]
         self._changes: list[dict[str, Entry | None]] = []
         self._paths: dict[str, tuple[str, int]] = {}  # and bytes, by digest
+        self._secret: set[str] = set()
         self._asked: dict[Link, asyncio.Queue[tuple[str, bool]]] = {}
         self._tasks: dict[Link, asyncio.Task[None]] = {}
         self._arriving: dict[tuple[str, str], _Arriving] = {}
@@ -42,9 +43,10 @@ class Serving:
         self._resent: dict[tuple[str, str], asyncio.Future[None]] = {}
         self._fetching: dict[str, set[asyncio.Task[None]]] = {}  # products from the store, by token
 
-    def change(self, changes: dict[str, Entry | None]) -> None:
-        """Take what changed in the tree."""
+    def change(self, changes: dict[str, Entry | None], secret: list[str]) -> None:
+        """Take what changed in the tree; `secret`: contents that must not get into the store."""
         self._changes.append(changes)
+        self._secret.update(secret)
         self.learn(changes)
 
     def learn(self, entries: Mapping[str, Entry | None]) -> None:
@@ -86,7 +88,8 @@ class Serving:
             digest, direct = await queue.get()
             path, size = self._paths.get(digest, ("", 0))
             path = os.path.join(self._workspace, path)
-            if not direct and size >= LARGE and await self._store_it(digest, path):
+            direct = direct or size < LARGE or digest in self._secret
+            if not direct and await self._store_it(digest, path):
                 link.tell({"content": digest, "stored": size})
                 continue
             try:

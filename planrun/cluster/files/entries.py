@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 FILE, PROGRAM, LINK = "file", "program", "link"
 CACHES = frozenset(("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"))
 """Folders that programs fill for themselves: nothing is said of them."""
+LARGE = 256 << 10
+"""Bytes from which a content goes through a store; smaller ones are faster over the connection."""
 PIECE = 192 << 10  # bytes of a file that are sent at once
 
 

@@ -54,8 +54,8 @@ class Moving:
         self._declared: dict[str, Declared] = {}  # of running steps
         self.is_stale = False  # something ran on this machine since the tree was scanned
 
-    def begin(self, job: Job) -> tuple[dict[str, Entry | None], dict[str, Any]]:
-        """Return what changed in the tree, and the files of an attempt that starts; raises OSError."""
+    def begin(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what changed in the tree, if anything, and the files of an attempt that starts; raises OSError."""
         if self.is_stale:
             self._tree.scan()
             self.is_stale = False
@@ -67,7 +67,8 @@ class Moving:
             "declared": [[*each.texts, *[f"!{text}" for text in each.without]] for each in declared.made],
             "results": [self._inside(path) for path in _results(job)],
         }
-        return self._tree.changes(), data
+        changes = self._tree.changes()
+        return {"tree": changes, "secret": sorted(self._tree.secret)} if changes else {}, data
 
     def _inside(self, path: str) -> str:
         return os.path.relpath(path, self._workspace)

@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.places.place import Place
 
-LARGE = 256 << 10
-"""Bytes from which a content goes through the store; smaller ones are faster over the connection."""
 _CHUNK = 1 << 20
 
 

@@ -6,12 +6,12 @@ import os
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from planrun.actions.files import look
-from planrun.cluster.files.entries import CACHES, FILE, LINK, PROGRAM
+from planrun.cluster.files.entries import CACHES, FILE, LARGE, LINK, PROGRAM
 from planrun.plan.revisions import listed_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from planrun.cluster.files.entries import Entry
 
@@ -22,11 +22,18 @@ _MARKS = ("pyvenv.cfg", "CACHEDIR.TAG")  # a folder with one of these can be mad
 
 
 class Tree:
-    """The files by path; `hidden`: folders of reports. Methods raise OSError for files that cannot be read."""
+    """The files by path; `hidden`: folders of reports. Methods raise OSError for files that cannot be read.
 
-    def __init__(self, root: str, hidden: Sequence[str]) -> None:
+    `is_secret`: whether a file must not get into a store; None: there is none.
+    """
+
+    def __init__(
+        self, root: str, hidden: Sequence[str], is_secret: Callable[[str], bool] | None = None
+    ) -> None:
         self._root = root
         self._hidden = tuple(hidden)
+        self._is_secret = is_secret
+        self.secret: set[str] = set()  # digests of large files with a secret
         self._states: dict[str, State] = {}
         self._named: dict[str, None] = {}  # by steps, whether git lists them or not
         self._changes: dict[str, Entry | None] = {}  # since the last call of changes()
@@ -72,6 +79,8 @@ class Tree:
                 self._drop(path)
                 continue
             self._states[path] = state
+            if self._is_secret and entry[1] >= LARGE and entry[2] != LINK and self._is_secret(full):
+                self.secret.add(entry[0])
             if self.entries.get(path) != entry:
                 self.entries[path] = self._changes[path] = entry
 

@@ -9,9 +9,9 @@ import shutil
 
 from planrun.actions.files import patterns_of
 from planrun.cluster.files.contents import Contents
-from planrun.cluster.files.entries import LINK, PIECE
+from planrun.cluster.files.entries import LARGE, LINK, PIECE
 from planrun.cluster.files.lanes import CannotPlace, Lane, Made
-from planrun.cluster.files.stored import LARGE, StoreThread
+from planrun.cluster.files.stored import StoreThread
 from planrun.model.job import PREFIX, Outcome
 
 TYPE_CHECKING = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import os
 import shutil
 import tempfile
@@ -25,7 +24,6 @@ from planrun.secrets.masker import Masker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from io import FileIO
     from typing import Any, Literal
 
     from planrun.cluster.files.lanes import Made
@@ -119,15 +117,6 @@ class StepMasks:
     def stream(self) -> MaskedStream:
         """Return a stream for the output of one attempt."""
         return self._masker.stream()
-
-    def has_secret(self, file: FileIO) -> bool:
-        """Return whether anything in a file would be masked."""
-        stream, masked, plain = self._masker.stream(), hashlib.sha256(), hashlib.sha256()
-        while data := file.read(_CHUNK << 4):
-            plain.update(data)
-            masked.update(stream.feed(data))
-        masked.update(stream.finish())
-        return masked.digest() != plain.digest()
 
     def mask_text(self, text: str) -> str:
         """Return a text masked."""
@@ -288,10 +277,9 @@ class Runner:
 
     def _is_secret(self, path: str) -> bool:
         """Return whether a file has the value of a secret of a step that was started here."""
-        if self._masks is None:
-            return False
-        with open(path, "rb", buffering=0) as file:
-            return self._masks.has_secret(file)
+        from planrun.cluster.files.secrecy import has_secret  # only where there is a store
+
+        return self._masks is not None and has_secret(self._masks, path)
 
     def _move_files(self, attempts: Attempts) -> None:
         """Go on with files on their way; start attempts that have theirs."""
