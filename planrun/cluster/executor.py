@@ -196,7 +196,7 @@ class ClusterExecutor:
             self._give_up_at = None
             for remote in list(self._remote.values()):
                 note = "its worker did not confirm its end; it ends there within some seconds"
-                self._end(remote, _cancelled().but(notes=(note,)))
+                self._end(remote, _cancelled().but(notes=(note,)), has_started=True)
 
     def _take(self, said: dict[str, Any]) -> None:
         if "gone" in said or "unusable" in said:
@@ -220,7 +220,7 @@ class ClusterExecutor:
             self._end(remote, outcome, said["worker"])
         elif "lost" in said:
             why = f"the worker {said['worker']} was lost: {said['why']}"
-            self._end(remote, remote.verdict or _lost(why), said["worker"])
+            self._end(remote, remote.verdict or _lost(why), said["worker"], has_started=True)
         elif "withdrawn" in said:
             self._end(remote, remote.verdict or _cancelled())
         else:
@@ -236,13 +236,13 @@ class ClusterExecutor:
         except RecordsLost as error:
             self._lost = error
 
-    def _end(self, remote: _Remote, outcome: Outcome, worker: str = "") -> None:
+    def _end(self, remote: _Remote, outcome: Outcome, worker: str = "", *, has_started: bool = False) -> None:
         """Keep an outcome for the next wait(), with the log that is here."""
         del self._by_token[remote.token]
         del self._remote[remote.job.step]
         if self._context.files:
             self._context.files.drop(remote.job.step)
-        if not outcome.duration:
+        if has_started and not outcome.duration:
             outcome = outcome.but(duration=round(time.monotonic() - remote.began, 6))
         try:
             size, digest = remote.log.finish()
@@ -277,7 +277,7 @@ class ClusterExecutor:
                 recorder.emit(ev.RunEnding(at=self._context.stamp(), why="pause", message=why))
             return
         for remote in list(self._remote.values()):
-            self._end(remote, remote.verdict or _lost(why))
+            self._end(remote, remote.verdict or _lost(why), has_started=True)
 
     def output(self, step: str, start: int, size: int) -> bytes | None:
         """Return what a running attempt has in its log from byte `start` on, at most `size` bytes."""

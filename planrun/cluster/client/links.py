@@ -143,11 +143,13 @@ class Link:
         limit = time.monotonic() + seconds
         while not self._has_ended() and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)  # another machine removes the file: nothing tells of it
-        if self.has_expired or self._is_over:
+        if self.has_expired or (self.apart and self._has_ended()):
             _remove(self._file)  # a runner that was killed, or that does not see it
 
     def _has_ended(self) -> bool:
-        return self._is_over or not (self.apart or _exists(self._file))
+        if self.apart:
+            return self._is_over or not self.tokens  # what it was not given cannot run there
+        return not _exists(self._file)
 
     async def _write(self, comm: Comm) -> None:
         try:
