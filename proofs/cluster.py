@@ -310,7 +310,7 @@ def judge_end(name: str, end: dict[str, Any], began: int, *, again: bool, has_fu
     if end.get("status") == "completed":
         is_whole = began and end["outputs"] == {"value": name}
         return [] if is_whole else [f"{name} completed without its effect or its output"]
-    allowed = ("lost", "upstream", *(("spawn", "exit", "outputs") if has_full_disk else ()))
+    allowed = ("lost", "upstream", *(("spawn", "exit", "outputs", "records") if has_full_disk else ()))
     if again or end.get("reason") not in allowed:
         return [f"{name} ended as {end.get('status')}: {end.get('reason')}"]
     return []

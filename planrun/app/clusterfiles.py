@@ -61,7 +61,8 @@ class _Known:
         made = () if begun is None else (begun.produces, *begun.kept.values(), begun.writes)
         if step.reports:
             made = (*made, *self._steps.reported().begun(name))
-        return Declared(read=begun.read if begun else {}, made=tuple([each for each in made if each.texts]))
+        there = (*begun.read, *begun.made, *begun.others) if begun else ()
+        return Declared(there=there, made=tuple([each for each in made if each.texts]))
 
     def from_before(self) -> Iterator[str]:
         """Yield the files that completed steps of a resumed run made."""

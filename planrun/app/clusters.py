@@ -12,6 +12,7 @@ from planrun.cluster.addresses import scheduler_address
 from planrun.cluster.executor import ClusterExecutor, RemoteContext
 from planrun.cluster.process import ClientProcess
 from planrun.errors import Interrupted, InvalidInput, RecordsLost
+from planrun.places.addresses import masked
 from planrun.records import rundir as records
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ class Cluster:
         except OSError as error:
             raise RecordsLost(f"cannot write into {home}: {error.strerror}") from None
         self._env = session.inherited(plan)
-        asked = session.settings.cluster_store
+        asked = self._asked = session.settings.cluster_store
         # A folder or URL by which large files move; empty: all of them over the connections to workers.
         self._store = "" if asked == "connection" else asked
         self._client = ClientProcess()
@@ -106,6 +107,7 @@ class Cluster:
                 "slots": self.slots,
                 "python": platform.python_version(),
                 **({"files": "sent"} if self._facts["apart"] else {}),
+                **({"store": self._asked} if self._asked and masked(self._asked) == self._asked else {}),
             }
         }
 

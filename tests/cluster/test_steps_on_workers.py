@@ -60,6 +60,20 @@ steps:
   - {id: unlisted, depends_on: [listed], run: 'echo "got ${TOKEN:-nothing}"; cat kept.txt'}
   - {id: waits, depends_on: [unlisted], run: "until test -e go; do sleep 0.02; done"}
 """
+SENT = """\
+version: 1
+name: sent
+secrets: [TOKEN]
+defaults: {on_failure: continue}
+steps:
+  - {id: makes, secrets: [TOKEN], produces: ["*.bin"],
+     run: 'seq 60000 > plain.bin; seq 60000 > made.bin; echo "$TOKEN" >> made.bin; echo 1 > "${{ step.dir }}/own"',
+     verify: ['test -s "${{ step.dir }}/own"']}
+  - {id: there, depends_on: {makes: completed}, run: 'wc -l made.bin plain.bin; test "$PWD" = "$PLANRUN_WORKSPACE"'}
+  - {id: again, depends_on: {makes: completed}, run: 'test -s made.bin; test -s plain.bin; test ! -e needed.txt'}
+  - {id: forgets, run: 'echo x > needed.txt'}
+  - {id: reads, depends_on: {forgets: completed}, inputs: [needed.txt], run: cat needed.txt}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +206,26 @@ def test_a_secret_reaches_only_its_step(tmp_path: Path, cluster: DaskCluster) ->
     assert not any(SECRET.encode() in cluster.log(name) for name in ("scheduler", "one", "two"))
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "kept.txt"]
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_files_that_workers_do_not_share(tmp_path: Path, planrun: Command, cluster: DaskCluster) -> None:
+    """What a step does not declare and another one reads is an error; a file with a secret gets into no store."""
+    folder, store = tmp_path / "ws", tmp_path / "store"
+    folder.mkdir()
+    (folder / "plan.yml").write_text(SENT, "utf-8")
+    words = ("--executor", cluster.address, "--cluster-store", str(store))
+    ran = planrun("execute", "plan.yml", *words, cwd=folder, env={**os.environ, "TOKEN": SECRET})
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = {name: (status, reason) for name, (status, reason, _) in facts_of(folder).items()}
+    assert found["forgets"] == ("failed", "outputs")
+    assert (
+        "it writes needed.txt, which the step reads reads, and does not declare it" in ran.stdout + ran.stderr
+    )
+    assert found["there"] == found["again"] == ("completed", "ran")
+    assert SECRET in (folder / "made.bin").read_text("utf-8")
+    kept = [path.read_bytes() for path in store.rglob("*") if path.is_file()]
+    assert len(kept) == 1
+    assert SECRET.encode() not in kept[0]
 
 
 def test_a_lost_worker_is_no_silent_second_run(

@@ -93,12 +93,10 @@ class Serving:
                 link.tell({"content": digest, "stored": size})
                 continue
             try:
-                fd = os.open(path, _READ)
-            except OSError:
-                link.tell({"content": digest, "gone": "it was removed or cannot be read"})
-                continue
-            with os.fdopen(fd, "rb", buffering=0) as file:
-                await self._send(link, digest, file)
+                with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
+                    await self._send(link, digest, file)
+            except OSError as error:
+                link.tell({"content": digest, "gone": f"it cannot be read: {error.strerror}"})
 
     async def _store_it(self, digest: str, path: str) -> bool:
         """Return whether a content is in the store now."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from planrun.actions.files import Patterns, Seen
+    from planrun.actions.files import Patterns
     from planrun.cluster.files.entries import Entry
     from planrun.model.job import Job, Outcome
 
@@ -22,9 +22,9 @@ _ENDINGS = ("", ".progress")  # of the files in which a step writes its outputs
 
 
 class Declared(Record):
-    """The files that an attempt declares: what it reads, and patterns of what it makes."""
+    """The files that an attempt declares: which of them are there before it, and patterns of what it makes."""
 
-    read: Mapping[str, Seen] = {}
+    there: tuple[str, ...] = ()
     made: tuple[Patterns, ...] = ()
 
     def takes(self, path: str) -> bool:
@@ -61,7 +61,7 @@ class Moving:
             self.is_stale = False
         declared = Declared() if job.part else self._sources.declared(job.step)
         self._declared[job.step] = declared
-        self._tree.name([*self._sources.named(), *declared.read])
+        self._tree.name([*self._sources.named(), *declared.there])
         data = {
             "own": self._own(job),
             "declared": [[*each.texts, *[f"!{text}" for text in each.without]] for each in declared.made],
@@ -93,6 +93,7 @@ class Moving:
         declared = self._declared.pop(job.step, Declared())
         files = said.get("files")
         if files is None:
+            self.is_stale = True  # a file may have changed while it was sent
             return outcome
         if said["refused"]:
             return _failed(outcome, said["refused"])
