@@ -340,6 +340,8 @@ def _prove(folder: Path, trials: Sequence[Trial]) -> list[Finding]:
             place = folder / f"trial{trial.number}"
             with small_disk(place) if trial.harm == "full disk of planrun" else contextlib.nullcontext():
                 findings.append(carry_out(trial, place, cluster))
+            if findings[-1].problems:
+                print(f"{trial}: {'; '.join(findings[-1].problems)}", flush=True)
         return findings
 
 
@@ -397,7 +399,5 @@ def main(words: Sequence[str]) -> int:
         lost, resumed = sum(each.lost for each in group), sum(each.resumed for each in group)
         print(f"{harm}: {len(group)} trials, {lost} events of loss, {resumed} resumes")
     wrong = [finding for finding in findings if finding.problems]
-    for finding in wrong:
-        print(f"{finding.trial}: {'; '.join(finding.problems)}")
     print(f"seed {chosen.seed}: {len(findings)} trials, {len(wrong)} with problems")
     return 1 if wrong else 0

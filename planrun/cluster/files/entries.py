@@ -47,3 +47,16 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def named(paths: Sequence[str], most: int = 5) -> str:
+    """Return the names of files in few words: folders with many of them once, by how many."""
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        folder, slash, _ = path.partition("/")
+        by_folder.setdefault(folder + slash, []).append(path)
+    words = []
+    for folder, inner in by_folder.items():
+        words += inner if len(inner) <= 2 else [f"{folder} ({len(inner):,} files)"]
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

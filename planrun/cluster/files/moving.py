@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from planrun.cluster.files.products import NotPlaced, named, place, remove
+from planrun.cluster.files.products import NotPlaced, place, remove
 from planrun.cluster.files.tree import Tree, entry_of
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from planrun.actions.files import Patterns
@@ -120,11 +120,10 @@ class Moving:
     def _noted(self, outcome: Outcome, files: Mapping[str, Any]) -> Outcome:
         """Return an outcome with notes of what was not declared; it fails if another step reads that."""
         if files["unreadable"]:
-            outcome = _failed(outcome, f"what it made cannot be read: {named(files['unreadable'])}")
-        left: Sequence[str] = files["undeclared"]
-        if not left:
+            outcome = _failed(outcome, f"what it made cannot be read: {files['unreadable']}")
+        if not files["left"]:
             return outcome
-        read = [(path, reader) for path in left if (reader := self._sources.reader(path))]
+        read = [(path, reader) for path in files["undeclared"] if (reader := self._sources.reader(path))]
         if read and outcome.status == "completed":
             path, reader = read[0]
             message = (
@@ -132,8 +131,7 @@ class Moving:
                 f"add it to `produces` or `writes`"
             )
             return outcome.but(status="failed", reason="outputs", message=message)
-        more = f" and {files['more']} more" if files["more"] else ""
-        note = f"not declared in `produces` or `writes`, so no other step finds it: {named(left)}{more}"
+        note = f"not declared in `produces` or `writes`, so no other step finds it: {files['left']}"
         return outcome.but(notes=(*outcome.notes, note))
 
     def drop(self, step: str) -> None:

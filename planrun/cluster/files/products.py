@@ -70,16 +70,3 @@ def remove(root: str, paths: Sequence[str], is_declared: Callable[[str], bool]) 
                 os.unlink(os.path.join(root, path))
             except OSError:  # it is gone, or a folder took its place
                 continue
-
-
-def named(paths: Sequence[str], most: int = 5) -> str:
-    """Return the names of files in few words: folders with many of them as one."""
-    by_folder: dict[str, list[str]] = {}
-    for path in paths:
-        folder, slash, _ = path.partition("/")
-        by_folder.setdefault(folder + slash, []).append(path)
-    words = []
-    for folder, inner in by_folder.items():
-        words += inner if len(inner) <= 2 else [f"{folder} ({len(inner)} files)"]
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more

@@ -9,7 +9,7 @@ import shutil
 
 from planrun.actions.files import patterns_of
 from planrun.cluster.files.contents import Contents
-from planrun.cluster.files.entries import LARGE, LINK, PIECE
+from planrun.cluster.files.entries import LARGE, LINK, PIECE, named
 from planrun.cluster.files.lanes import CannotPlace, Lane, Made
 from planrun.cluster.files.stored import StoreThread
 from planrun.model.job import PREFIX, Outcome
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planrun.cluster.files.entries import Entry
 
 _UNSEEN = 1 << 20  # bytes of products that planrun has not taken yet
-_NAMED = 200  # undeclared files whose names are sent
+_NAMED = 2000  # undeclared files whose names are sent
 
 
 class Attempt:
@@ -277,8 +277,8 @@ def report(made: Made) -> dict[str, Any]:
         "made": [[path, list(entry)] for path, entry in made.rows],
         "deleted": made.deleted,
         "undeclared": undeclared[:_NAMED],
-        "more": max(0, len(undeclared) - _NAMED),
-        "unreadable": made.unreadable,
+        "left": named(undeclared),
+        "unreadable": named(made.unreadable),
     }
 
 
