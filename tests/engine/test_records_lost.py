@@ -90,7 +90,14 @@ def test_what_ran_when_records_were_lost_has_started() -> None:
     found = StepState(step("a", idempotent=False))
     attempt = AttemptState(ev.AttemptStarted(at="", step="a", n=1, fingerprint="", log="logs/a/1.log"))
     attempt.ended = ev.AttemptEnded(
-        at="", step="a", n=1, status="cancelled", reason="records", duration=0.2, exit_code=143
+        at="",
+        step="a",
+        n=1,
+        status="cancelled",
+        reason="records",
+        duration=0.2,
+        exit_code=143,
+        step_status="cancelled",
     )
     found.attempts.append(attempt)
     assert found.is_spent

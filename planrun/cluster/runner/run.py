@@ -157,7 +157,7 @@ class Runner:
             harden(())
         owner = Owner(
             run=opening["run"],
-            workspace=opening["workspace"],
+            workspace=self._folder if apart else opening["workspace"],
             listing=self._folder + "/placed"
             if apart
             else os.path.join(opening["folder"], f"placed-{opening['runner']}"),
