@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from tests.fakes.dask import DaskCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 THREADS = 2
 _BARE = """\
@@ -33,7 +34,10 @@ began = time.perf_counter()
 client.gather(client.map(step, range(int(sys.argv[2])), pure=False))
 print(time.perf_counter() - began)
 """
-"""What Dask alone does: all tasks at once, each starts the same program; connecting is not counted."""
+"""What Dask alone does, by a bare submit: one task for each step, all submitted at once by `client.map`, then gathered.
+
+Each starts the same program by `subprocess.run` in a thread of a worker. Connecting and first tasks are not counted.
+"""
 
 
 def arguments() -> argparse.Namespace:
@@ -65,10 +69,35 @@ def bare(address: str, steps: int) -> float:
     return float(done.stdout)
 
 
-def medians(rounds: int, *measures: Callable[[], float]) -> list[float]:
-    """Return the median of each measure, taken in turns."""
-    found = [[measure() for measure in measures] for _ in range(rounds)]
-    return [median(values) for values in zip(*found, strict=True)]
+def processor_time(cluster: DaskCluster, names: Sequence[str]) -> float:
+    """Return the processor time so far of a cluster, of what ended under it, and of what ended under this process."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = found.ru_utime + found.ru_stime
+    for name in ("scheduler", *names):
+        stat = Path(f"/proc/{cluster.pid(name)}/stat").read_text("utf-8")
+        total += sum(map(int, stat.rpartition(") ")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def pairs(
+    rounds: int, used: Callable[[], float], *measures: Callable[[], float]
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Take each measure in turns; returns seconds and processor times, a list for each measure."""
+    seconds: list[list[float]] = [[] for _ in measures]
+    processor: list[list[float]] = [[] for _ in measures]
+    for turn in range(rounds):
+        order = list(enumerate(measures))
+        for number, measure in order if turn % 2 == 0 else reversed(order):
+            before = used()
+            seconds[number].append(measure())
+            processor[number].append(used() - before)
+    return seconds, processor
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Return the median of the ratios of pairs, with the smallest and the largest."""
+    found = sorted(one / other for one, other in zip(ours, theirs, strict=True))
+    return f"{median(found):.2f} ({found[0]:.2f} to {found[-1]:.2f})"
 
 
 def main() -> int:
@@ -79,27 +108,31 @@ def main() -> int:
         folder.mkdir()
         steps = "".join(f"  - {{id: s{number}, exec: ['true']}}\n" for number in range(chosen.steps))
         (folder / "plan.yml").write_text(f"version: 1\nname: many\nsteps:\n{steps}", "utf-8")
-        print(f"{chosen.steps} steps `true`, {chosen.rounds} rounds, {time.strftime('%Y-%m-%d')}\n")
+        print(f"{chosen.steps:,} steps `true`, {chosen.rounds} rounds, {time.strftime('%Y-%m-%d')}\n")
         print(
-            "| Workers | planrun on the cluster | Dask alone | ratio | planrun here, same `--jobs` | ratio |"
+            "| Workers | planrun on the cluster | Dask alone | ratio | of processor time | planrun here | ratio |"
         )
-        print("|---|---|---|---|---|---|")
+        print("|---|---|---|---|---|---|---|")
         for count in map(int, chosen.workers.split(",")):
-            names = [f"w{number}" for number in range(count)]
-            with DaskCluster(Path(name) / f"dask{count}", names, threads=THREADS) as cluster:
-                address, jobs = cluster.address, str(count * THREADS)
-                there, alone, here = medians(
-                    chosen.rounds,
-                    lambda address=address: planrun(folder, "--executor", address),  # type: ignore[misc]
-                    lambda address=address: bare(address, chosen.steps),  # type: ignore[misc]
-                    lambda jobs=jobs: planrun(folder, "-j", jobs),  # type: ignore[misc]
-                )
-            print(
-                f"| {count} | {there:.1f} s | {alone:.1f} s | {there / alone:.1f} | {here:.1f} s "
-                f"| {there / here:.1f} |",
-                flush=True,
-            )
+            print(row(Path(name) / f"dask{count}", folder, count, chosen), flush=True)
     return 0
+
+
+def row(place: Path, folder: Path, count: int, chosen: argparse.Namespace) -> str:
+    """Measure with a number of workers."""
+    names = [f"w{number}" for number in range(count)]
+    with DaskCluster(place, names, threads=THREADS) as cluster:
+        (there, alone, here), processor = pairs(
+            chosen.rounds,
+            lambda: processor_time(cluster, names),
+            lambda: planrun(folder, "--executor", cluster.address),
+            lambda: bare(cluster.address, chosen.steps),
+            lambda: planrun(folder, "-j", str(count * THREADS)),
+        )
+    return (
+        f"| {count} | {median(there):.1f} s | {median(alone):.1f} s | {ratio(there, alone)} "
+        f"| {ratio(processor[0], processor[1])} | {median(here):.1f} s | {ratio(there, here)} |"
+    )
 
 
 if __name__ == "__main__":

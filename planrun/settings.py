@@ -38,6 +38,7 @@ class Settings(Record):
     no_rollback: bool = False  # no rollback when the run fails
     always_shell: bool = False  # bash starts also for a script that is one plain command
     executor: str = ""  # where steps run: empty or local, or the address of a cluster
+    cluster_store: str = ""  # how files reach workers: empty: as they can, connection, or a folder or URL
     sandbox_backend: str = "auto"  # what confines steps with a sandbox
     report_dir: str = "planrun-out"
     html: bool = False  # also write report.html

@@ -61,6 +61,7 @@ class Patterns(Record):
     texts: tuple[str, ...]
     wanted: tuple[tuple[Glob, ...], ...]
     unwanted: tuple[tuple[Glob, ...], ...] = ()
+    without: tuple[str, ...] = ()  # the texts of the excluding ones
 
     def takes(self, path: str) -> bool:
         """Return whether a path matches."""
@@ -79,16 +80,21 @@ def patterns(texts: Sequence[Text], scope: dict[str, Any]) -> Patterns:
 def patterns_of(texts: Sequence[str]) -> Patterns:
     """Return the parsed patterns of texts; raises EvaluationError."""
     wanted: dict[str, tuple[Glob, ...]] = {}
-    unwanted: list[tuple[Glob, ...]] = []
+    unwanted: dict[str, tuple[Glob, ...]] = {}
     for text in texts:
         try:
             if text.startswith("!"):
-                unwanted.append(parse(text[1:]))
+                unwanted[text[1:]] = parse(text[1:])
             else:
                 wanted[text] = parse(text)
         except BadGlob as error:
             raise EvaluationError(f'the pattern "{text}" {error}') from None
-    return Patterns(texts=tuple(wanted), wanted=tuple(wanted.values()), unwanted=tuple(unwanted))
+    return Patterns(
+        texts=tuple(wanted),
+        wanted=tuple(wanted.values()),
+        unwanted=tuple(unwanted.values()),
+        without=tuple(unwanted),
+    )
 
 
 def rendered(text: Text, scope: dict[str, Any]) -> str:
@@ -294,6 +300,10 @@ class Filing:
         """Scan the files of a step that starts, unless just done; raises EvaluationError."""
         found = self._looked.pop(step.id, None)
         self._begun[step.id] = found or before(step, scope, self._workspace, self._hidden)
+
+    def begun(self, step: str) -> Before | None:
+        """Return the files of a running step as they were before it started; None if it names none."""
+        return self._begun.get(step)
 
     def ended(self, step: Step, outcome: Outcome) -> Outcome:
         """Return the outcome of an attempt with the changes of its files; missing ones make it failed(outputs)."""

@@ -65,6 +65,11 @@ class Reported:
             [self._wanted(rendered(text, scope), own) for text in step.reports.junit]
         )
 
+    def begun(self, step: str) -> tuple[Patterns, ...]:
+        """Return the patterns of the reports that a running step writes into the workspace."""
+        root = self._place.workspace
+        return tuple([each.patterns for each in self._begun.get(step, ()) if each.root == root])
+
     def _wanted(self, text: str, own: str) -> Wanted:
         root, pattern = self._place.workspace, text
         for folder in (own, self._place.workspace):

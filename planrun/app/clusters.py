@@ -12,6 +12,7 @@ from planrun.cluster.addresses import scheduler_address
 from planrun.cluster.executor import ClusterExecutor, RemoteContext
 from planrun.cluster.process import ClientProcess
 from planrun.errors import Interrupted, InvalidInput, RecordsLost
+from planrun.places.addresses import masked
 from planrun.records import rundir as records
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from planrun.actions.prepare import Steps
     from planrun.app.session import Session
     from planrun.cluster.executor import LocalPart
+    from planrun.cluster.files.moving import Moving
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
 
@@ -59,6 +61,9 @@ class Cluster:
         except OSError as error:
             raise RecordsLost(f"cannot write into {home}: {error.strerror}") from None
         self._env = session.inherited(plan)
+        asked = self._asked = session.settings.cluster_store
+        # A folder or URL by which large files move; empty: all of them over the connections to workers.
+        self._store = "" if asked == "connection" else asked
         self._client = ClientProcess()
         self._is_closed = False
         self._client.send(
@@ -69,6 +74,12 @@ class Cluster:
                 "folder": self._folder,
                 "marker": marker,
                 "lease": cluster.LEASE,
+                "sends": bool(asked),
+                "store": self._store
+                if "://" in self._store
+                else os.path.abspath(self._store)
+                if self._store
+                else "",
                 "workspace": session.workspace,
                 "env": self._env,
                 "masked": session.masks is not None,
@@ -95,6 +106,8 @@ class Cluster:
                 "workers": self._facts["workers"],
                 "slots": self.slots,
                 "python": platform.python_version(),
+                **({"files": "sent"} if self._facts["apart"] else {}),
+                **({"store": self._asked} if self._asked and masked(self._asked) == self._asked else {}),
             }
         }
 
@@ -130,8 +143,17 @@ class Cluster:
             masks=place.masks,
             labels_of=lambda name: state.steps[name].step.runs_on if name in state.steps else (),
             stamp=session.clock.stamp,
+            files=self._moving(steps, state),
         )
         return ClusterExecutor(base, self._client, context)
+
+    def _moving(self, steps: Steps, state: RunState) -> Moving | None:
+        """Return the files of the run; None where all workers share its folder."""
+        if not self._facts["apart"]:
+            return None
+        from planrun.app.clusterfiles import moving_of  # not with a shared folder
+
+        return moving_of(steps, state, self._folder, has_store=bool(self._store))
 
     def close(self) -> None:
         """End the client, if the executor has not, and remove the folder when nothing can run on workers."""

@@ -226,11 +226,13 @@ class Session:
             from planrun.app.publishing import publisher_of  # few runs are published
 
             self._publisher = publisher_of(self.settings.publish, self.inbox.drain)
-        address = self.settings.executor or (before or {}).get("executor", {}).get("address", "")
+        known = (before or {}).get("executor", {})
+        address = self.settings.executor or known.get("address", "")
         if address not in ("", "local"):
             from planrun.app.clusters import cluster_of  # few runs use a cluster
 
-            self.settings = self.settings.but(executor=address)
+            store = self.settings.cluster_store or known.get("store", "")
+            self.settings = self.settings.but(executor=address, cluster_store=store)
             self.cluster = cluster_of(plan, self, run)
 
     def record(self, state: RunState, ledger: Ledger, event: ev.Event) -> None:

@@ -170,6 +170,15 @@ RUNNING = (
         help="Where steps run: local, or on the workers of a Dask cluster by dask://HOST:PORT or tls://HOST:PORT.",
     ),
     Option(
+        flags=("--cluster-store",),
+        name="cluster_store",
+        section="Cache and machine",
+        kind="text",
+        metavar="WHERE",
+        help="How files reach workers: a folder or URL that they and planrun reach, or connection. Default: the "
+        "shared workspace, else connection.",
+    ),
+    Option(
         flags=("--sandbox-backend",),
         name="sandbox_backend",
         section="Cache and machine",

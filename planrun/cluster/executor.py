@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal, Protocol
 
+    from planrun.cluster.files.moving import Moving
     from planrun.cluster.process import ClientProcess
     from planrun.model.job import Job
     from planrun.model.state import RunState
@@ -55,7 +56,7 @@ class RemoteContext(Record):
     """What attempts on a cluster need to know of their run.
 
     `env`: the environment that all of them share. `secrets`: values by name. `labels_of`: the labels that the worker of
-    a step must have. `stamp`: the time of day.
+    a step must have. `stamp`: the time of day. `files`: None where workers share the workspace.
     """
 
     env: Mapping[str, str]
@@ -63,6 +64,7 @@ class RemoteContext(Record):
     masks: Masks | None
     labels_of: Callable[[str], tuple[str, ...]]
     stamp: Callable[[], str]
+    files: Moving | None = None
 
 
 class _Remote:
@@ -124,16 +126,35 @@ class ClusterExecutor:
         remote = self._remote[job.step] = self._by_token[token] = _Remote(
             job, token, RemoteLog(job.log, self._context.masks)
         )
+        files = self._files(job)
+        if files is None:
+            return
         secrets = {name: value for name, value in self._context.secrets.items() if job.env.get(name) == value}
-        self._client.send(
+        self._client.hold(
             {
                 "start": remote.token,
                 "name": f"{job.step}/{job.attempt}",
                 "labels": list(self._context.labels_of(job.step)),
                 "job": wire.job_data(job, self._context.env),
                 "secrets": secrets,
+                **files,
             }
         )
+
+    def _files(self, job: Job) -> dict[str, Any] | None:
+        """Return what an attempt needs that its worker does not share; None if it failed for that."""
+        moving = self._context.files
+        if moving is None:
+            return {}
+        try:
+            tree, files = moving.begin(job)
+        except OSError as error:
+            message = f"the file {error.filename} cannot be sent to a worker: {error.strerror}"
+            self._end(self._remote[job.step], Outcome(status="failed", reason="spawn", message=message))
+            return None
+        if tree:
+            self._client.hold(tree)
+        return {"files": files}
 
     def _is_for_here(self, job: Job) -> bool:
         if job.call or job.agent or job.container or job.sandbox is not None:
@@ -143,16 +164,23 @@ class ClusterExecutor:
     def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
         """Return the attempts that ended; empty after `timeout` seconds, or when something else is to be done."""
         if not self._remote and not self._over:
-            return self._base.wait(timeout)
+            return self._noted(self._base.wait(timeout))
+        self._client.flush()
         limit = _LONG if timeout is None else timeout
         if self._over or self._client.is_behind:
             limit = min(limit, 0.0 if self._over else _BEHIND)
         if self._give_up_at is not None:
             limit = max(0.0, min(limit, self._give_up_at - time.monotonic()))
-        self._over += self._base.wait(limit)
+        self._over += self._noted(self._base.wait(limit))
         self.attend()
         over, self._over = self._over, []
         return over
+
+    def _noted(self, ended: list[tuple[Job, Outcome]]) -> list[tuple[Job, Outcome]]:
+        """Return what ended on this machine; it may have changed any file."""
+        if ended and self._context.files:
+            self._context.files.is_stale = True
+        return ended
 
     def attend(self) -> None:
         """Take what the workers said, without waiting; wait() returns ends."""
@@ -168,7 +196,7 @@ class ClusterExecutor:
             self._give_up_at = None
             for remote in list(self._remote.values()):
                 note = "its worker did not confirm its end; it ends there within some seconds"
-                self._end(remote, _cancelled().but(notes=(note,)))
+                self._end(remote, _cancelled().but(notes=(note,)), has_started=True)
 
     def _take(self, said: dict[str, Any]) -> None:
         if "gone" in said or "unusable" in said:
@@ -186,10 +214,13 @@ class ClusterExecutor:
         elif remote is None:
             return
         elif "end" in said:
-            self._end(remote, wire.outcome_of(said["outcome"]), said["worker"])
+            outcome = wire.outcome_of(said["outcome"])
+            if self._context.files:
+                outcome = self._context.files.end(remote.job, outcome, said)
+            self._end(remote, outcome, said["worker"])
         elif "lost" in said:
             why = f"the worker {said['worker']} was lost: {said['why']}"
-            self._end(remote, remote.verdict or _lost(why), said["worker"])
+            self._end(remote, remote.verdict or _lost(why), said["worker"], has_started=True)
         elif "withdrawn" in said:
             self._end(remote, remote.verdict or _cancelled())
         else:
@@ -205,11 +236,13 @@ class ClusterExecutor:
         except RecordsLost as error:
             self._lost = error
 
-    def _end(self, remote: _Remote, outcome: Outcome, worker: str = "") -> None:
+    def _end(self, remote: _Remote, outcome: Outcome, worker: str = "", *, has_started: bool = False) -> None:
         """Keep an outcome for the next wait(), with the log that is here."""
         del self._by_token[remote.token]
         del self._remote[remote.job.step]
-        if not outcome.duration:
+        if self._context.files:
+            self._context.files.drop(remote.job.step)
+        if has_started and not outcome.duration:
             outcome = outcome.but(duration=round(time.monotonic() - remote.began, 6))
         try:
             size, digest = remote.log.finish()
@@ -244,7 +277,7 @@ class ClusterExecutor:
                 recorder.emit(ev.RunEnding(at=self._context.stamp(), why="pause", message=why))
             return
         for remote in list(self._remote.values()):
-            self._end(remote, remote.verdict or _lost(why))
+            self._end(remote, remote.verdict or _lost(why), has_started=True)
 
     def output(self, step: str, start: int, size: int) -> bytes | None:
         """Return what a running attempt has in its log from byte `start` on, at most `size` bytes."""

@@ -52,11 +52,12 @@ class RemoteLog:
         try:
             if self._fd < 0:
                 self._open()
-            if self.size <= HASHED:
-                self._digest.update(data)
-            self.size += len(data)
             while data:
-                data = data[os.write(self._fd, data) :]
+                written = os.write(self._fd, data)
+                if self.size <= HASHED:
+                    self._digest.update(data[:written])
+                self.size += written
+                data = data[written:]
         except OSError as error:
             raise RecordsLost(f"cannot write {self.path}: {error.strerror}") from None
 

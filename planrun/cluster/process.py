@@ -73,8 +73,12 @@ class ClientProcess:
 
     def send(self, said: Mapping[str, Any]) -> None:
         """Send a mapping; what the pipe does not take is sent later."""
-        self._unsent += wire.line(said)
+        self.hold(said)
         self.flush()
+
+    def hold(self, said: Mapping[str, Any]) -> None:
+        """Send a mapping with the next flush()."""
+        self._unsent += wire.line(said)
 
     def flush(self) -> None:
         """Send what is left to send."""

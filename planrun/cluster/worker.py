@@ -1,7 +1,7 @@
 """What runs in the process of a Dask worker: the tasks, and the connection between planrun's client and a runner.
 
-It keeps nothing of a step. A task asks for its attempt, and occupies a place of the worker until planrun says that the
-attempt is over. What the runner and the client say to each other is passed on as bytes.
+It keeps nothing of a step. A task asks for attempts, and occupies a thread of the worker until planrun says that it is
+over. What the runner and the client say to each other is passed on as bytes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner", "__ma
 _CHUNK = 1 << 16
 _PATIENCE = 15.0  # seconds for a runner to end its steps, before the worker ends it
 _GUARDING = 1.0  # seconds in which its guardian has ended the steps of a runner that was killed
+_FAREWELL = 2.0  # seconds for the client to take the last message
 _SEATS: dict[str, _Seat] = {}
 
 
@@ -45,7 +46,7 @@ def prepare(dask_worker: Worker) -> dict[str, Any]:
 
 
 def occupy(session: str, token: str) -> str:
-    """Ask for an attempt, and wait until it is over: what a task of Dask's does."""
+    """Ask for attempts, and wait until the task is over: what a task of Dask's does."""
     seat = _SEATS.get(session)
     return seat.occupy(token) if seat else "gone"
 
@@ -54,15 +55,11 @@ async def _channel(comm: Comm, session: str, file: str) -> Status:
     """Serve one planrun until the connection or the runner ends; `file`: of the runner, while it has steps."""
     seat = _SEATS[session] = _Seat(comm)
     try:
-        await seat.serve()
+        await seat.serve(file)
     finally:
         del _SEATS[session]
         seat.leave()
         comm.abort()
-        if seat.was_killed and sys.platform == "linux":
-            await asyncio.sleep(_GUARDING)
-            with contextlib.suppress(OSError):
-                os.unlink(file)
     return Status.dont_reply
 
 
@@ -75,11 +72,10 @@ class _Seat:
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Event] = {}
         self._closed = False
-        self.was_killed = False  # the runner, which could not end its steps itself
         self._asking: set[asyncio.Task[Any]] = set()
 
     def occupy(self, token: str) -> str:
-        """Ask for an attempt and wait for its end; called in a thread of the worker's."""
+        """Ask for attempts and wait for the end of the task; called in a thread of the worker's."""
         over = threading.Event()
         with self._lock:
             if self._closed:
@@ -108,8 +104,8 @@ class _Seat:
         except OSError:  # serve() finds it closed
             return
 
-    async def serve(self) -> None:
-        """Run the runner, and pass on what is said."""
+    async def serve(self, file: str) -> None:
+        """Run the runner, and pass on what is said; `file`: of the runner, while it has steps."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -118,19 +114,29 @@ class _Seat:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a signal for the worker's group is not for the steps
         )
-        pumps = [
-            asyncio.ensure_future(self._from_runner(process)),
-            asyncio.ensure_future(self._from_client(process)),
-        ]
+        forth = asyncio.ensure_future(self._from_client(process))
+        back = asyncio.ensure_future(self._from_runner(process))
         try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([forth, back], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for pump in pumps:
-                pump.cancel()
+            back.cancel()
             if process.stdin:
                 process.stdin.close()  # its steps end now
             await _ended(process)
-            self.was_killed = (process.returncode or 0) < 0
+            self.leave()
+            await self._report_end(process, file)
+            forth.cancel()  # last, since this breaks the connection
+
+    async def _report_end(self, process: asyncio.subprocess.Process, file: str) -> None:
+        """Tell the client that no step is left, as far as it can be known."""
+        if (process.returncode or 0) < 0:  # the runner was killed, and its guardian ends its steps
+            if sys.platform != "linux":
+                return
+            await asyncio.sleep(_GUARDING)
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        with contextlib.suppress(OSError, TimeoutError):  # the client is gone
+            await asyncio.wait_for(self._comm.write({"ended": True}), _FAREWELL)
 
     async def _from_runner(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -141,14 +147,19 @@ class _Seat:
         assert process.stdin is not None
         while True:
             said = await self._comm.read()
-            if "data" in said:
-                process.stdin.write(said["data"])
-                await process.stdin.drain()
-            elif "free" in said:
-                with self._lock:
-                    over = self._waiting.pop(said["free"], None)
-                if over:
-                    over.set()
+            process.stdin.write(said["data"])
+            self._free(said["free"])
+            await process.stdin.drain()
+            if said["close"]:
+                return
+
+    def _free(self, tokens: list[str]) -> None:
+        """Let tasks end."""
+        for token in tokens:
+            with self._lock:
+                over = self._waiting.pop(token, None)
+            if over:
+                over.set()
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -142,6 +142,16 @@ class AttemptState:
         return self.ended.status if self.ended else "running"
 
 
+def _is_unstarted(end: ev.AttemptEnded) -> bool:
+    """Return whether an attempt ended without having started a process.
+
+    When records cannot be written, what waits ends as what runs does; only what has run took time.
+    """
+    if end.reason == "records":
+        return end.exit_code is None and not end.duration
+    return end.reason in ("refused", "spawn")
+
+
 class StepState:
     """The state of one step; `step` is its plan."""
 
@@ -191,7 +201,7 @@ class StepState:
         if self.step.idempotent or self.undone == "completed":
             return False
         ends = [attempt.ended for attempt in self.attempts]
-        return any(end is None or end.reason not in ("refused", "spawn", "records") for end in ends)
+        return any(end is None or not _is_unstarted(end) for end in ends)
 
     @property
     def at_gate(self) -> bool:

@@ -97,6 +97,7 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: any([step.step.hooks for step in state.steps.values()]), "hooks:HOOKS"),  # noqa: C419 - as above
     (any_gate, "gates:GATES"),
     (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "sandboxes:SANDBOXES"),
+    (lambda state: state.options.get("executor", {}).get("files"), "sent:SENT"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )
 

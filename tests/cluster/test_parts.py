@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import os
+import resource
+import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,10 +18,12 @@ from planrun import cluster
 from planrun.cluster import folder, wire
 from planrun.cluster.addresses import is_private, scheduler_address
 from planrun.cluster.logs import RemoteLog
+from planrun.errors import RecordsLost
 from planrun.model.job import Job, Outcome, Script
 from planrun.sha256 import sha256
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -64,6 +71,88 @@ def test_a_log_has_what_arrived(tmp_path: Path) -> None:
     assert log.read(4, 100) == b"two\n"
     assert log.finish() == (8, sha256(b"one\ntwo\n").hexdigest())
     assert (tmp_path / "logs" / "a" / "1.log").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_log_counts_what_was_written(tmp_path: Path) -> None:
+    """On a full disk its size and hash are those of the bytes in its file."""
+    log = RemoteLog(str(tmp_path / "1.log"), None)
+    log.feed(b"one\n")
+    with pytest.raises(RecordsLost), limited(6):
+        log.feed(b"two\n")
+    assert (tmp_path / "1.log").read_bytes() == b"one\ntw"
+    assert log.finish() == (6, sha256(b"one\ntw").hexdigest())
+
+
+@contextlib.contextmanager
+def limited(size: int) -> Iterator[None]:
+    """Let no file grow beyond some bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
+
+
+def test_a_worker_without_the_folder_takes_files(tmp_path: Path) -> None:
+    """It says why it does not share the workspace, runs a step in a folder of its own, and gives back its product."""
+    away, env = str(tmp_path / "not-here"), {"PATH": os.environ["PATH"]}
+    opening = {
+        "session": "s",
+        "run": "r",
+        "runner": "1",
+        "folder": f"{away}/.planrun/cluster/s",
+        "marker": "m",
+        "workspace": away,
+        "scratch": str(tmp_path),
+        "lease": 60.0,
+        "env": env,
+        "masked": False,
+        "always_shell": False,
+        "sends": False,
+        "store": "",
+    }
+    argv = ("sh", "-c", f"cat in; pwd; echo made > {away}/out")
+    job = Job(step="a", attempt=1, argv=argv, env=env, cwd=away, log="", timeout=60.0)
+    entry = [sha256(b"text\n").hexdigest(), 5, "file", time.time_ns()]
+    files = {"own": {}, "declared": [["out"]], "results": []}
+    started = {"start": "t", "job": wire.job_data(job, env), "secrets": {}, "files": files}
+    answers = conversation(tmp_path, opening, [{"tree": {"in": entry}}, started], b"text\n")
+    assert answers["opened"][0]["opened"]["apart"].startswith(f"it cannot read {away}/.planrun/cluster/s")
+    printed = b"".join(base64.b64decode(each["data"]) for each in answers["log"]).decode()
+    assert printed.startswith(f"text\n{tmp_path}/planrun-")
+    assert base64.b64decode(answers["piece"][0]["data"]) == b"made\n"
+    (end,) = answers["end"]
+    assert (end["outcome"]["status"], end["files"]["made"][0][0]) == ("completed", "out")
+    assert not list(tmp_path.iterdir())
+
+
+def conversation(
+    folder: Path, opening: dict[str, Any], more: list[dict[str, Any]], content: bytes
+) -> dict[str, list[dict[str, Any]]]:
+    """Open a runner, tell it more, give it the content that it asks for; returns what it says until an attempt ends."""
+    main = os.path.join(os.path.dirname(cluster.__file__), "runner", "__main__.py")
+    answers: dict[str, list[dict[str, Any]]] = {}
+    with subprocess.Popen(
+        [sys.executable, "-I", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(wire.line(opening))
+        process.stdin.flush()
+        while "end" not in answers:
+            (answer,) = wire.Lines().feed(process.stdout.readline())
+            answers.setdefault(next(iter(answer)), []).append(answer)
+            if "opened" in answer:
+                process.stdin.write(b"".join(map(wire.line, more)))
+            for digest in answer.get("want", ()):
+                data = base64.b64encode(content).decode()
+                process.stdin.write(wire.line({"content": digest, "data": data, "last": True}))
+            process.stdin.flush()
+        process.stdin.close()
+    return answers
 
 
 def test_leftovers_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

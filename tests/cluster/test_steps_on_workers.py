@@ -36,9 +36,10 @@ steps:
   - {id: absent, exec: [no-such-program]}
   - {id: killed, run: "kill -9 $$"}
   - {id: leaves, run: "sleep 60 & echo left"}
-  - {id: again, retries: {max: 1, backoff: {initial: 10ms}}, run: "test -e flag || { touch flag; exit 1; }"}
+  - {id: again, retries: {max: 1, backoff: {initial: 10ms}}, writes: [flag],
+     run: "test -e flag || { touch flag; exit 1; }"}
   - id: gives
-    run: 'echo "n=42" >> "$PLANRUN_OUTPUT"; echo made > made.txt'
+    run: 'echo "n=42" >> "$PLANRUN_OUTPUT"; echo made > made.txt; echo left > left.txt'
     outputs: {n: integer}
     produces: [made.txt]
     verify: [test -s made.txt]
@@ -46,7 +47,7 @@ steps:
     depends_on: {gives: completed}
     runs_on: [large]
     env: {N: "${{ steps.gives.outputs.n }}"}
-    run: echo $N
+    run: 'echo $N; cat made.txt; test -x "a program.sh"; readlink link'
   - {id: script, run: "bash say.sh"}
   - {id: checks, depends_on: [gives], validate: [{files_exist: [made.txt]}]}
 """
@@ -58,6 +59,20 @@ steps:
   - {id: listed, secrets: [TOKEN], run: 'echo "got $TOKEN and ${OTHER:-nothing}"; echo "$TOKEN" > kept.txt'}
   - {id: unlisted, depends_on: [listed], run: 'echo "got ${TOKEN:-nothing}"; cat kept.txt'}
   - {id: waits, depends_on: [unlisted], run: "until test -e go; do sleep 0.02; done"}
+"""
+SENT = """\
+version: 1
+name: sent
+secrets: [TOKEN]
+defaults: {on_failure: continue}
+steps:
+  - {id: makes, secrets: [TOKEN], produces: ["*.bin"],
+     run: 'seq 60000 > plain.bin; seq 60000 > made.bin; echo "$TOKEN" >> made.bin; echo 1 > "${{ step.dir }}/own"',
+     verify: ['test -s "${{ step.dir }}/own"']}
+  - {id: there, depends_on: {makes: completed}, run: 'wc -l made.bin plain.bin; test "$PWD" = "$PLANRUN_WORKSPACE"'}
+  - {id: again, depends_on: {makes: completed}, run: 'test -s made.bin; test -s plain.bin; test ! -e needed.txt'}
+  - {id: forgets, run: 'echo x > needed.txt'}
+  - {id: reads, depends_on: {forgets: completed}, inputs: [needed.txt], run: cat needed.txt}
 """
 
 
@@ -136,18 +151,29 @@ def occurrences(pid: int, needle: bytes) -> int:
 
 
 def test_steps_end_on_workers_as_they_do_here(tmp_path: Path, planrun: Command, cluster: DaskCluster) -> None:
-    """Statuses, reasons, exit codes, outputs, files, notes and the bytes of logs are those of a run on this machine."""
-    found = []
-    for name, words in (("here", ()), ("there", ("--executor", cluster.address))):
+    """Statuses, reasons, exit codes, outputs, files, notes and the bytes of logs are those of a run on this machine.
+
+    So they are where workers do not share the workspace, but for what steps do not declare: it is named, and dropped.
+    """
+    store, there = str(tmp_path / "store"), ("--executor", cluster.address)
+    ways = {"here": (), "there": there, "sent": (*there, "--cluster-store", store)}
+    found = {}
+    for name, words in ways.items():
         folder = tmp_path / "ws" / name
         folder.mkdir(parents=True)
         (folder / "plan.yml").write_text(VARIOUS, "utf-8")
         (folder / "say.sh").write_text("echo said\n", "utf-8")
+        (folder / "a program.sh").write_bytes(b"#" * 300_000)  # large enough for the store
+        (folder / "a program.sh").chmod(0o755)
+        (folder / "link").symlink_to("a program.sh")
         ran = planrun("execute", "plan.yml", *words, cwd=folder)
         assert ran.returncode == 0, ran.stdout + ran.stderr
-        found.append(facts_of(folder))
+        found[name] = facts_of(folder)
         assert not (folder / ".planrun" / "cluster").exists()
-    assert found[0] == found[1]
+        assert ("warning: gives: not declared in" in ran.stdout + ran.stderr) is (name == "sent")
+        assert (folder / "left.txt").exists() is (name != "sent")
+    assert found["here"] == found["there"] == found["sent"]
+    assert len([path for path in Path(store).rglob("*") if path.is_file()]) == 1
     events = events_of(tmp_path / "ws" / "there")
     workers = {event["step"]: event.get("worker") for event in events if event["type"] == "attempt_ended"}
     assert workers.pop("checks") is None  # planrun checks itself
@@ -180,6 +206,26 @@ def test_a_secret_reaches_only_its_step(tmp_path: Path, cluster: DaskCluster) ->
     assert not any(SECRET.encode() in cluster.log(name) for name in ("scheduler", "one", "two"))
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "kept.txt"]
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_files_that_workers_do_not_share(tmp_path: Path, planrun: Command, cluster: DaskCluster) -> None:
+    """What a step does not declare and another one reads is an error; a file with a secret gets into no store."""
+    folder, store = tmp_path / "ws", tmp_path / "store"
+    folder.mkdir()
+    (folder / "plan.yml").write_text(SENT, "utf-8")
+    words = ("--executor", cluster.address, "--cluster-store", str(store))
+    ran = planrun("execute", "plan.yml", *words, cwd=folder, env={**os.environ, "TOKEN": SECRET})
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = {name: (status, reason) for name, (status, reason, _) in facts_of(folder).items()}
+    assert found["forgets"] == ("failed", "outputs")
+    assert (
+        "it writes needed.txt, which the step reads reads, and does not declare it" in ran.stdout + ran.stderr
+    )
+    assert found["there"] == found["again"] == ("completed", "ran")
+    assert SECRET in (folder / "made.bin").read_text("utf-8")
+    kept = [path.read_bytes() for path in store.rglob("*") if path.is_file()]
+    assert len(kept) == 1
+    assert SECRET.encode() not in kept[0]
 
 
 def test_a_lost_worker_is_no_silent_second_run(

@@ -7,6 +7,7 @@ import pytest
 from planrun.errors import RecordsLost
 from planrun.model import events as ev
 from planrun.model.job import Outcome
+from planrun.model.progress import AttemptState, StepState
 from tests.engine.world import World, plan, step
 
 
@@ -81,6 +82,25 @@ def test_a_step_that_must_not_be_repeated_needs_its_sync() -> None:
     world.sync_fails = True
     state, code = world.run(plan([step("a", idempotent=False)]))
     assert (code, world.started, state.steps["a"].reason) == (74, [], "records")
+    assert not state.steps["a"].is_spent
+
+
+def test_what_ran_when_records_were_lost_has_started() -> None:
+    """A step that must not be repeated is not, though its attempt ended for the same reason as those that waited."""
+    found = StepState(step("a", idempotent=False))
+    attempt = AttemptState(ev.AttemptStarted(at="", step="a", n=1, fingerprint="", log="logs/a/1.log"))
+    attempt.ended = ev.AttemptEnded(
+        at="",
+        step="a",
+        n=1,
+        status="cancelled",
+        reason="records",
+        duration=0.2,
+        exit_code=143,
+        step_status="cancelled",
+    )
+    found.attempts.append(attempt)
+    assert found.is_spent
 
 
 def test_a_log_that_is_lost_ends_the_run() -> None:

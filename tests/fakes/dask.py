@@ -1,4 +1,4 @@
-"""A Dask cluster of real processes on the loopback interface, for tests, proofs and benchmarks."""
+"""A Dask cluster of real processes, for tests, proofs and benchmarks: on loopback, or in network namespaces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Self
+
+    from tests.fakes.networks import Networks
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 120.0
@@ -23,9 +25,19 @@ LIMIT = 120.0
 class DaskCluster:
     """A scheduler and workers, each a process that can be killed and started again under the same name."""
 
-    def __init__(self, folder: Path, workers: Iterable[str], *options: str, threads: int = 2) -> None:
-        self._folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        workers: Iterable[str],
+        *options: str,
+        threads: int = 2,
+        networks: Networks | None = None,
+    ) -> None:
+        self.folder = folder
         self._options = (*options, "--nthreads", str(threads))
+        self.networks = (
+            networks  # None: loopback; else each worker has its own network, and connections have TLS
+        )
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._starts = 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,11 +51,17 @@ class DaskCluster:
     def address(self) -> str:
         """The address as `--executor` takes it."""
         found = json.loads(self._file.read_text("utf-8"))["address"]
-        return f"dask://{found.partition('://')[2]}"
+        scheme, _, place = found.partition("://")
+        return f"{'tls' if scheme == 'tls' else 'dask'}://{place}"
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment of a client: with certificates, where there are any."""
+        return {**os.environ, **(self.networks.env if self.networks else {})}
 
     @property
     def _file(self) -> Path:
-        return self._folder / "scheduler.json"
+        return self.folder / "scheduler.json"
 
     def pid(self, name: str) -> int:
         """Return the process of a worker, or of `scheduler`."""
@@ -51,12 +69,14 @@ class DaskCluster:
 
     def log(self, name: str) -> bytes:
         """Return what a worker, or `scheduler`, printed."""
-        return b"".join(path.read_bytes() for path in sorted(self._folder.glob(f"{name}.*.log")))
+        return b"".join(path.read_bytes() for path in sorted(self.folder.glob(f"{name}.*.log")))
 
     def start_scheduler(self) -> None:
         """Start the scheduler at a free port."""
         self._file.unlink(missing_ok=True)
-        words = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        host = self.networks.host if self.networks else "127.0.0.1"
+        words: tuple[str, ...] = ("--host", host, "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        words += ("--protocol", "tls") if self.networks else ()
         self._start("scheduler", "dask_scheduler", *words, "--scheduler-file", str(self._file))
         limit = time.monotonic() + LIMIT
         while not self._file.exists() or not self._file.stat().st_size:
@@ -64,14 +84,15 @@ class DaskCluster:
 
     def start_worker(self, name: str, *, wait: bool = True) -> None:
         """Start a worker."""
-        words = (
+        words: tuple[str, ...] = (
             "--no-nanny",
             "--no-dashboard",
             "--local-directory",
-            str(self._folder / name),
+            str(self.folder / name),
             "--name",
             name,
         )
+        words += ("--protocol", "tls", "--host", self.networks.address(name)) if self.networks else ()
         self._start(name, "dask_worker", "--scheduler-file", str(self._file), *words, *self._options)
         if wait:
             self._await(name)
@@ -108,12 +129,13 @@ class DaskCluster:
 
     def _start(self, name: str, module: str, *words: str) -> None:
         self._starts += 1
-        log = self._folder / f"{name}.{self._starts:03}.log"
+        log = self.folder / f"{name}.{self._starts:03}.log"
+        before = self.networks.inside(name) if self.networks and name != "scheduler" else []
         with log.open("wb") as output:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{module}", *words],
-                cwd=self._folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__WORKER__DAEMON": "false"},
+                [*before, sys.executable, "-m", f"distributed.cli.{module}", *words],
+                cwd=self.folder,
+                env={**self.env, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__WORKER__DAEMON": "false"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -122,7 +144,7 @@ class DaskCluster:
 
     def _await(self, name: str) -> None:
         """Wait until a worker has registered."""
-        newest = max(self._folder.glob(f"{name}.*.log"))
+        newest = max(self.folder.glob(f"{name}.*.log"))
         limit = time.monotonic() + LIMIT
         while b"Registered to" not in newest.read_bytes():
             self._require(name, limit)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _QUIET = 3.0  # seconds without a sign of life after which a worker gets nothing new
 _LOOK = 0.02  # seconds between two looks for the end of a runner
 _OPENING = 20.0  # seconds for a runner to start
+_ROOM = 1 << 20  # bytes for a worker that wait to be sent
 
 
 class Refused(Exception):
@@ -39,13 +40,20 @@ class Link:
         self._scratch: str = facts["scratch"]
         self.tokens: set[str] = set()  # attempts that it was given
         self.alive = False
+        self.apart = ""  # why its files are its own; empty: it shares the workspace with planrun
+        self.told = 0  # changes of the tree that were sent
         self._on_line = on_line
         self._lines = wire.Lines()
         self._comm: Comm | None = None
         self._heard = 0.0
         self._file = ""
         self._lease = 0.0
-        self._sending: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._lines_out = bytearray()  # for the runner, as far as not sent
+        self._over: list[str] = []  # tasks that are to end
+        self._unsent = asyncio.Event()
+        self._sent = asyncio.Event()
+        self._is_closing = False
+        self._is_over = False  # its runner and its steps have ended
         self._opened: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -86,19 +94,40 @@ class Link:
             self.close()
             raise Refused("its runner did not start")
         said = self._opened.result()
-        if "refused" in said:
-            self.close()
-            raise Refused(said["refused"])
+        self.apart = said["opened"]["apart"]
+        if self.apart:
+            self._mark()
         self.alive = True
+
+    def _mark(self) -> None:
+        """Put the file that a runner with the same folder makes itself."""
+        try:
+            os.close(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            self.close()
+            raise Refused(f"planrun cannot write {self._file}: {error.strerror}") from None
 
     def tell(self, said: Mapping[str, Any]) -> None:
         """Send a line to its runner."""
-        self._sending.put_nowait({"data": wire.line(said)})
+        self._lines_out += wire.line(said)
+        self._unsent.set()
+
+    async def has_room(self) -> None:
+        """Wait until little waits to be sent."""
+        while len(self._lines_out) > _ROOM:
+            self._sent.clear()
+            await self._sent.wait()
 
     def free(self, token: str) -> None:
         """Let a task of Dask's end."""
-        self.tokens.discard(token)
-        self._sending.put_nowait({"free": token})
+        self._over.append(token)
+        self._unsent.set()
+
+    def leave(self) -> None:
+        """Have the runner end its steps, and say when it has."""
+        self.alive = False
+        self._is_closing = True
+        self._unsent.set()
 
     def close(self) -> None:
         """Break the connection: the runner ends its steps."""
@@ -112,15 +141,25 @@ class Link:
     async def ended(self, seconds: float) -> None:
         """Wait until no step of it can run: its runner says so, or its lease has run out; at most `seconds`."""
         limit = time.monotonic() + seconds
-        while _exists(self._file) and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
+        while not self._has_ended() and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)  # another machine removes the file: nothing tells of it
-        if self.has_expired:
-            _remove(self._file)  # a runner that was killed
+        if self.has_expired or (self.apart and self._has_ended()):
+            _remove(self._file)  # a runner that was killed, or that does not see it
+
+    def _has_ended(self) -> bool:
+        if self.apart:
+            return self._is_over or not self.tokens  # what it was not given cannot run there
+        return not _exists(self._file)
 
     async def _write(self, comm: Comm) -> None:
         try:
             while True:
-                await comm.write(await self._sending.get())
+                await self._unsent.wait()
+                self._unsent.clear()
+                data, self._lines_out = bytes(self._lines_out), bytearray()
+                over, self._over = self._over, []
+                await comm.write({"data": data, "free": over, "close": self._is_closing})
+                self._sent.set()
         except OSError:  # _read finds it closed
             return
 
@@ -133,6 +172,8 @@ class Link:
                 if "data" in said:
                     for each in self._lines.feed(said["data"]):
                         self._take(each)
+                elif "ended" in said:
+                    self._is_over = True
                 else:
                     self._on_line(self, said)
         except OSError:  # the connection is broken
@@ -144,7 +185,7 @@ class Link:
         if "beat" in said:
             self._heard = time.monotonic()
             self.tell({"lease": said["beat"]})
-        elif "opened" in said or "refused" in said:
+        elif "opened" in said:
             if not self._opened.done():
                 self._opened.set_result(said)
         else:

@@ -17,7 +17,9 @@ from planrun.cluster import wire
 from planrun.cluster.addresses import is_private
 from planrun.cluster.client.dispatch import Dispatch
 from planrun.cluster.client.links import Link, Refused
+from planrun.cluster.client.serving import Serving
 from planrun.cluster.worker import prepare
+from planrun.errors import InvalidInput, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class Session:
         self._writer = writer
         self._client: Client | None = None
         self._links: dict[str, Link] = {}
+        self._is_open = False
+        self._serving = Serving(opening)
         self._passed_over: set[str] = set()  # workers that joined later and cannot be used
         self._dispatch: Dispatch | None = None
         self._mourning: set[asyncio.Task[None]] = set()
@@ -96,19 +100,27 @@ class Session:
                 raise Unusable(f"the cluster at {self._address} has no workers")
             await asyncio.sleep(_TICK)
         await self._require_versions()
-        self._dispatch = Dispatch(self._client, self._links, self._opening["session"], self.report)
+        try:
+            await self._serving.probe()
+        except (InvalidInput, RemoteError) as error:
+            raise Unusable(f"the store cannot be used: {error}") from None
+        self._dispatch = Dispatch(self._client, self._links, self._serving, self.report)
         for found in await asyncio.gather(*map(self._admit, addresses), return_exceptions=True):
             if isinstance(found, Refused):
                 raise Unusable(str(found))
             if isinstance(found, BaseException):
                 raise found
         links = self._links.values()
+        if apart := [link for link in links if link.apart]:
+            self._opening["sends"] = True  # to all of them, since one folder has to be right
+        self._is_open = True
         self.report(
             {
                 "ready": {
                     "slots": sum(link.threads for link in links),
                     "workers": sorted(link.name for link in links),
                     "labels": sorted(set().union(*[link.labels for link in links])),
+                    "apart": {link.name: link.apart for link in apart},
                 }
             }
         )
@@ -138,6 +150,9 @@ class Session:
         link = Link(address, facts, self._said)
         try:
             await link.open(self._client, self._opening)
+            if link.apart and self._is_open and not self._opening["sends"]:
+                link.close()
+                raise Refused(f"{link.apart}; the run began with workers that share it")  # noqa: TRY301
         except Refused as error:
             raise Refused(f"the worker {link.name} cannot be used: {error}") from None
         self._links[address] = link
@@ -158,8 +173,9 @@ class Session:
     async def close(self) -> None:
         """End what still runs on workers, and leave the cluster."""
         links = [*self._links.values(), *self._given_up]
-        for link in links:
-            link.close()
+        for link in self._links.values():
+            self._serving.forget(link)
+            link.leave()
         if links:
             await asyncio.wait([asyncio.ensure_future(link.ended(_LEAVING)) for link in links])
         self.report({"closed": True})
@@ -182,6 +198,8 @@ class Session:
     def _obey(self, dispatch: Dispatch, said: dict[str, Any]) -> None:
         if "start" in said:
             dispatch.start(said)
+        elif "tree" in said:
+            self._serving.change(said["tree"], said["secret"])
         elif "taken" in said:
             link = self._links.get(said["worker"])
             if link:
@@ -200,12 +218,17 @@ class Session:
             self._dispatch.logged(link, said)
         elif "end" in said:
             self._dispatch.ended(link, said)
+        elif "want" in said:
+            self._serving.asked(link, said["want"], direct="direct" in said)
+        elif "piece" in said:
+            self._dispatch.made(link, said)
         elif "broken" in said:
             self._mourn(link, "the connection to it broke")
 
     def _mourn(self, link: Link, why: str) -> None:
         """Give up a worker, and report its attempts as lost once nothing of them can run."""
         link.close()
+        self._serving.forget(link)
         self._links.pop(link.address, None)
         task = asyncio.create_task(self._bury(link, why))
         self._mourning.add(task)

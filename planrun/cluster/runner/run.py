@@ -1,7 +1,8 @@
 """Runs steps on the machine of a Dask worker, by planrun's local executor, as long as planrun is there.
 
 It ends its steps when its pipe ends (the Dask worker died, or the connection to planrun's client broke), when its lease
-has run out, and on a signal. Its file in the shared folder exists as long as a step of it may run.
+has run out, and on a signal. Where planrun and the worker share the workspace, its file in the folder of the session
+exists as long as a step of it may run.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from planrun.cluster import wire
 from planrun.executors.local import ExecutorOptions, LocalExecutor
 from planrun.executors.mark import Marks, Owner
 from planrun.executors.wait import SignalInbox
+from planrun.model.job import Outcome
 from planrun.secrets.masker import Masker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Literal
 
+    from planrun.cluster.files.lanes import Made
+    from planrun.cluster.runner.attempts import Attempts
     from planrun.model.events import Event
-    from planrun.model.job import Job, Outcome
+    from planrun.model.job import Job
     from planrun.secrets.masker import MaskedStream
 
 _PIECE = 1 << 16  # bytes of a log that are sent at once
@@ -33,6 +37,7 @@ _UNSEEN = 1 << 19  # bytes of logs that planrun has not taken yet; more waits in
 _TICK = 0.05  # seconds between two looks at growing logs
 _BEAT = 1.0  # seconds between two signs of life
 _CHUNK = 1 << 16
+_PERSONAL = ("HOME", "USER", "LOGNAME", "TMPDIR")
 
 
 def now() -> float:
@@ -50,14 +55,13 @@ def main() -> int:
             return 0
         data += piece
     opening = next(wire.Lines().feed(data))
-    if why := _refusal(opening):
-        os.write(1, wire.line({"refused": why}))
-        return 1
+    why = "its files are sent" if opening["sends"] else _refusal(opening)
     try:
-        with SignalInbox() as inbox, contextlib.closing(Runner(opening, inbox)) as runner:
+        with SignalInbox() as inbox, contextlib.closing(Runner(opening, inbox, apart=why)) as runner:
             runner.serve()
     finally:
-        _unlink(_file_of(opening))  # no step of it is left
+        if not why:
+            _unlink(_file_of(opening))  # no step of it is left
     return 0
 
 
@@ -89,6 +93,12 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except OSError:  # planrun has removed the folder
         return
+
+
+def _with_own(common: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of steps with what says something about a user as it is here: planrun's home is not."""
+    kept = {name: value for name, value in common.items() if name not in _PERSONAL}
+    return kept | {name: os.environ[name] for name in _PERSONAL if name in common and name in os.environ}
 
 
 class StepMasks:
@@ -128,14 +138,16 @@ class _Sending:
         self.path = path
         self.sent = 0
         self.outcome: Outcome | None = None  # None: it runs
+        self.made: Made | None = None  # of an attempt without the workspace
         self.asleep_until = 0.0
 
 
 class Runner:
     """Speaks with planrun's client through the Dask worker, and runs what it is given."""
 
-    def __init__(self, opening: Mapping[str, Any], inbox: SignalInbox) -> None:
+    def __init__(self, opening: Mapping[str, Any], inbox: SignalInbox, *, apart: str) -> None:
         self._inbox = inbox
+        self._opening = opening
         self._common: dict[str, str] = opening["env"]
         self._folder = tempfile.mkdtemp(prefix="planrun-", dir=opening["scratch"])
         self._masks = StepMasks() if opening["masked"] else None
@@ -145,8 +157,10 @@ class Runner:
             harden(())
         owner = Owner(
             run=opening["run"],
-            workspace=opening["workspace"],
-            listing=os.path.join(opening["folder"], f"placed-{opening['runner']}"),
+            workspace=self._folder if apart else opening["workspace"],
+            listing=self._folder + "/placed"
+            if apart
+            else os.path.join(opening["folder"], f"placed-{opening['runner']}"),
         )
         self._executor = LocalExecutor(
             inbox=inbox,
@@ -168,14 +182,18 @@ class Runner:
         self._lease = now() + self._span
         self._next_beat = 0.0
         self._ended = False
-        self._say({"opened": {"pid": os.getpid(), "host": os.uname().nodename}})
+        self._attempts: Attempts | None = None  # None: all files are in a folder that planrun shares
+        self._say({"opened": {"pid": os.getpid(), "host": os.uname().nodename, "apart": apart}})
 
     def serve(self) -> None:
         """Run until there is no planrun any more."""
         while not self._ended:
             for job, outcome in self._executor.wait(self._pause()):
-                self._sending[job.step].outcome = outcome
+                if not (self._attempts and self._attempts.ended(job.step, outcome)):
+                    self._sending[job.step].outcome = outcome
             self._listen()
+            if self._attempts:
+                self._move_files(self._attempts)
             if self._executor.lost is not None or self._inbox.take() or now() >= self._lease:
                 return
             self._beat()
@@ -192,6 +210,8 @@ class Runner:
         """Seconds that may pass until something is to be done."""
         if self._unsent:
             return 0.005
+        if self._attempts and self._attempts.is_busy:
+            return 0.0
         due: float = min(self._next_beat, self._lease) - now()
         return max(0.0, min(due, _TICK) if self._sending else due)
 
@@ -207,28 +227,80 @@ class Runner:
 
     def _obey(self, said: dict[str, Any]) -> None:
         if "start" in said:
-            self._start(said["start"], said["job"], said["secrets"])
+            self._start(said)
+        elif "tree" in said:
+            self._files().change(said["tree"])
+        elif "content" in said:
+            self._files().content(said)
+        elif "kept" in said:
+            self._files().kept(said["kept"])
+        elif "resend" in said:
+            self._files().resend(said)
         elif "taken" in said:
             self._unseen -= said["taken"]
         elif "lease" in said:
             self._lease = max(self._lease, said["lease"] + self._span)
         elif "stop" in said:
+            self._withdraw((said["stop"],), said["reason"])
             self._executor.stop(said["stop"], said["reason"])
-        elif "signal" in said:
-            self._executor.signal_all(said["signal"])
-        elif "kill" in said:
-            self._executor.kill_all()
+        else:  # signal, kill
+            self._withdraw(self._attempts.preparing if self._attempts else (), "cancelled")
+            if "signal" in said:
+                self._executor.signal_all(said["signal"])
+            else:
+                self._executor.kill_all()
 
-    def _start(self, token: str, data: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
+    def _start(self, said: Mapping[str, Any]) -> None:
+        token = said["start"]
         if token in self._began or now() >= self._lease:  # handed out once, and never too late
             return
         self._began.add(token)
         if self._masks:
-            self._masks.learn(secrets)
-        path = os.path.join(self._folder, "logs", f"{token}.log")
-        self._sending[token] = _Sending(path)
-        job: Job = wire.job_of(data, self._common, path, token)
+            self._masks.learn(said["secrets"])
+        self._sending[token] = _Sending(os.path.join(self._folder, "logs", f"{token}.log"))
+        if "files" in said:
+            self._files().begin(said)
+        else:
+            self._run(token, said["job"], self._common)
+
+    def _run(self, token: str, data: Mapping[str, Any], common: Mapping[str, str]) -> None:
+        job: Job = wire.job_of(data, common, self._sending[token].path, token)
         self._executor.start(job)
+
+    def _files(self) -> Attempts:
+        if self._attempts is None:
+            from planrun.cluster.runner.attempts import Attempts  # not with a shared folder
+
+            self._attempts = Attempts(self._folder, self._opening, self._say, self._is_secret)
+            self._common = _with_own(self._common)
+        return self._attempts
+
+    def _is_secret(self, path: str) -> bool:
+        """Return whether a file has the value of a secret of a step that was started here."""
+        from planrun.cluster.files.secrecy import has_secret  # only where there is a store
+
+        return self._masks is not None and has_secret(self._masks, path)
+
+    def _move_files(self, attempts: Attempts) -> None:
+        """Go on with files on their way; start attempts that have theirs."""
+        for attempt, why in attempts.ready():
+            if why:
+                self._sending[attempt.token].outcome = Outcome(status="failed", reason="spawn", message=why)
+                continue
+            common = {name: attempt.placed(value) for name, value in self._common.items()}
+            self._run(attempt.token, attempt.here(), common)
+        for attempt in attempts.finished():
+            sending = self._sending[attempt.token]
+            sending.outcome, sending.made = attempt.outcome, attempt.made
+
+    def _withdraw(self, tokens: Iterable[str], reason: str) -> None:
+        """End attempts whose files have not come yet."""
+        for token in tokens:
+            if self._attempts and self._attempts.withdraw(token):
+                status: Literal["failed", "cancelled"] = "failed" if reason == "timeout" else "cancelled"
+                self._sending[token].outcome = Outcome(
+                    status=status, reason=reason, message="it had not started"
+                )
 
     def _follow(self, token: str) -> None:
         """Send what its log has that planrun can take, and its outcome when all of the log is sent."""
@@ -246,7 +318,12 @@ class Runner:
         else:
             return
         if sending.outcome is not None:
-            self._say({"end": token, "outcome": wire.outcome_data(sending.outcome)})
+            files = {}
+            if sending.made is not None:
+                from planrun.cluster.runner.attempts import report
+
+                files = {"files": report(sending.made)}
+            self._say({"end": token, "outcome": wire.outcome_data(sending.outcome), **files})
             del self._sending[token]
             if sending.sent:
                 _unlink(sending.path)

@@ -1,0 +1,155 @@
+"""The files of attempts, seen from planrun: what a step finds on a worker, and what comes back from it."""
+
+from __future__ import annotations
+
+import os
+
+from planrun.cluster.files.products import NotPlaced, place, remove
+from planrun.cluster.files.tree import Tree, entry_of
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from planrun.actions.files import Patterns
+    from planrun.cluster.files.entries import Entry
+    from planrun.model.job import Job, Outcome
+
+_RECORDS = ".planrun/"  # what is below belongs to an attempt, and to no tree
+_ENDINGS = ("", ".progress")  # of the files in which a step writes its outputs
+
+
+class Declared(Record):
+    """The files that an attempt declares: which of them are there before it, and patterns of what it makes."""
+
+    there: tuple[str, ...] = ()
+    made: tuple[Patterns, ...] = ()
+
+    def takes(self, path: str) -> bool:
+        """Return whether an attempt may make or change a file."""
+        return any(each.takes(path) for each in self.made)
+
+
+class Sources(Record):
+    """What files are known by: `declared` gives those of a step, `named` those that the run has had so far.
+
+    `reader`: the step that still reads a file, as it declares; empty for none.
+    """
+
+    declared: Callable[[str], Declared]
+    named: Callable[[], Iterable[str]]
+    reader: Callable[[str], str]
+
+
+class Moving:
+    """The files of one run's attempts; `folder`: where products arrive."""
+
+    def __init__(self, tree: Tree, workspace: str, folder: str, sources: Sources) -> None:
+        self._tree = tree
+        self._workspace = workspace
+        self._folder = folder
+        self._sources = sources
+        self._declared: dict[str, Declared] = {}  # of running steps
+        self.is_stale = False  # something ran on this machine since the tree was scanned
+
+    def begin(self, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what changed in the tree, if anything, and the files of an attempt that starts; raises OSError."""
+        if self.is_stale:
+            self._tree.scan()
+            self.is_stale = False
+        declared = Declared() if job.part else self._sources.declared(job.step)
+        self._declared[job.step] = declared
+        self._tree.name([*self._sources.named(), *declared.there])
+        data = {
+            "own": self._own(job),
+            "declared": [[*each.texts, *[f"!{text}" for text in each.without]] for each in declared.made],
+            "results": [self._inside(path) for path in _results(job)],
+        }
+        changes = self._tree.changes()
+        return {"tree": changes, "secret": sorted(self._tree.secret)} if changes else {}, data
+
+    def _inside(self, path: str) -> str:
+        return os.path.relpath(path, self._workspace)
+
+    def _own(self, job: Job) -> dict[str, Entry]:
+        """Return the files of planrun's records that an attempt reads."""
+        output = job.env.get("PLANRUN_OUTPUT", "")
+        paths = [script.source for script in job.scripts]
+        paths += [f"{output}.script"] if output else []
+        if job.private:
+            paths += [
+                os.path.join(folder, name) for folder, _, names in os.walk(job.private) for name in names
+            ]
+        own: dict[str, Entry] = {}
+        for path in paths:
+            if os.path.lexists(path) and (entry := entry_of(path, os.lstat(path))):
+                own[self._inside(path)] = entry
+        return own
+
+    def end(self, job: Job, outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
+        """Place what an attempt made into the workspace; returns its outcome."""
+        declared = self._declared.pop(job.step, Declared())
+        files = said.get("files")
+        if files is None:
+            self.is_stale = True  # a file may have changed while it was sent
+            return outcome
+        if said["refused"]:
+            return _failed(outcome, said["refused"])
+        results = tuple([self._inside(path) for path in _results(job)])
+
+        def is_declared(path: str) -> bool:
+            if path.startswith(_RECORDS):
+                return any(path == each or path.startswith(f"{each}/") for each in results)
+            return declared.takes(path)
+
+        rows: list[tuple[str, Entry]] = [(path, entry) for path, entry in files["made"]]
+        arrived = {
+            entry[0]: os.path.join(self._folder, f"made-{said['end']}-{entry[0]}") for _, entry in rows
+        }
+        try:
+            place(self._workspace, rows, arrived, is_declared)
+        except NotPlaced as error:
+            return _failed(outcome, str(error))
+        remove(self._workspace, files["deleted"], is_declared)
+        self._tree.name([path for path, _ in rows if not path.startswith(_RECORDS)])
+        self._tree.look(files["deleted"])
+        return outcome if job.part else self._noted(outcome, files)
+
+    def _noted(self, outcome: Outcome, files: Mapping[str, Any]) -> Outcome:
+        """Return an outcome with notes of what was not declared; it fails if another step reads that."""
+        if files["unreadable"]:
+            outcome = _failed(outcome, f"what it made cannot be read: {files['unreadable']}")
+        if not files["left"]:
+            return outcome
+        read = [(path, reader) for path in files["undeclared"] if (reader := self._sources.reader(path))]
+        if read and outcome.status == "completed":
+            path, reader = read[0]
+            message = (
+                f"it writes {path}, which the step {reader} reads, and does not declare it: "
+                f"add it to `produces` or `writes`"
+            )
+            return outcome.but(status="failed", reason="outputs", message=message)
+        note = f"not declared in `produces` or `writes`, so no other step finds it: {files['left']}"
+        return outcome.but(notes=(*outcome.notes, note))
+
+    def drop(self, step: str) -> None:
+        """Forget an attempt that ended without its worker."""
+        self._declared.pop(step, None)
+
+
+def _failed(outcome: Outcome, why: str) -> Outcome:
+    """Return an outcome that failed, unless it has failed already."""
+    if outcome.status == "completed":
+        return outcome.but(status="failed", reason="outputs", message=why)
+    return outcome.but(notes=(*outcome.notes, why))
+
+
+def _results(job: Job) -> list[str]:
+    """Return the files and folders in which an attempt leaves its results."""
+    output = job.env.get("PLANRUN_OUTPUT", "")
+    return [
+        *([output + ending for ending in _ENDINGS] if output else []),
+        *([job.private] if job.private else []),
+    ]
