@@ -49,7 +49,8 @@ class Inspected(Record):
 class Row(Record):
     """One run in a list.
 
-    `status`: verdict, else running, waiting, paused, unfinished, torn, altered, truncated, unreadable.
+    `status`: verdict, else running, waiting, paused, unfinished, torn, altered, truncated, newer,
+    unreadable.
     """
 
     run: str

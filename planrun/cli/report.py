@@ -10,6 +10,7 @@ from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.output import deliver
 from planrun.cliutil.printing import say_bytes
+from planrun.records.reading import BROKEN
 from planrun.reports.write import Source, render, rendered
 
 FORMATS = ("text", "markdown", "html", "junit", "json")
@@ -48,7 +49,7 @@ def report(run: str, form: str, dialect: str, output: str | None, *, as_json: bo
       planrun report --format json | jq '.steps[] | select(.status == "failed")'
     """
     inspected = inspect(run)
-    if inspected.reading.condition in ("torn", "altered", "truncated"):
+    if inspected.reading.condition in BROKEN:
         # The report is incomplete, so it must not be mistaken for the whole run.
         where = f" at line {inspected.reading.line}" if inspected.reading.line else ""
         write_stderr(
