@@ -179,6 +179,13 @@ def _debs(packages_there: Iterable[list[str]], distribution: str) -> Iterable[di
         }
 
 
+def check(text: str) -> None:
+    """Raise ValueError when a text is not CycloneDX 1.6 by its own schema."""
+    problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    if problem is not None:
+        raise ValueError(f"not CycloneDX: {problem}")
+
+
 def main() -> int:
     """Write the bill of materials that the arguments ask for to stdout."""
     parser = argparse.ArgumentParser(prog="python -m release.sbom")
@@ -192,8 +199,7 @@ def main() -> int:
             text = of_wheel(given.wheel)
         else:
             text = of_image(given.wheel, given.digest, json.loads(given.contents.read_text("utf-8")))
-        if problem := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
-            raise ValueError(f"it is not CycloneDX: {problem}")
+        check(text)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"sbom: {error}\n")
         return 2
