@@ -152,10 +152,10 @@ def of_image(wheel: Path, digest: str, contents: dict[str, Any]) -> str:
     own = planrun(wheel)
     image = {
         "type": "container",
-        "bom-ref": f"pkg:oci/planrun@{digest}",
+        "bom-ref": "image",
         "name": "planrun",
         "version": version,
-        "purl": f"pkg:oci/planrun@{digest.replace(':', '%3A')}",
+        "purl": f"pkg:oci/planrun?tag={version}",
         "hashes": [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}],
     }
     debs = list(_debs(contents["system"], contents["distribution"]))
@@ -191,7 +191,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m release.sbom")
     parser.add_argument("subject", choices=["wheel", "image"])
     parser.add_argument("wheel", type=Path)
-    parser.add_argument("--digest", default="", help="of the image, sha256:…")
+    parser.add_argument("--digest", default="", help="of the image: its id, sha256:…")
     parser.add_argument("--contents", type=Path, help="what release/contents.py printed in the image")
     given = parser.parse_args()
     try:
