@@ -1,10 +1,11 @@
-"""The release workflow runs up to the uploads: act plays the runner, servers on loopback play the package index and the registry.
+"""The release workflow runs up to the uploads: act plays the runner, servers on loopback play index and registry.
 
-What cannot be had without a network, or without GitHub, has a stub, which notes what it was given: setup-python (gives the
-Python of the trial), upload-artifact and download-artifact (a folder), attest, gh-action-pypi-publish (uploads to the index of the trial), `gh`.
-Of the copy of the repository two lines differ: the section of the changelog, which every release has, and the base image.
-The index is pypiserver, installed for the trial; the registry is Debian's docker-registry; the engine is a dockerd of our own.
-An approval of the environment is GitHub's business, and is not shown.
+What cannot be had without a network, or without GitHub, has a stub, which notes what it was given: setup-python (gives
+the Python of the trial), upload-artifact and download-artifact (a folder), attest, gh-action-pypi-publish (uploads to
+the index of the trial), `gh`. Three things differ in the copy of the repository: the section of the changelog, which
+every release has, the base image, and the name of the registry. The index is pypiserver, installed for the trial; the
+registry is Debian's docker-registry; the engine is a dockerd of our own. Only Python 3.11 of the matrix is run. An
+approval of the environment is GitHub's business, and is not shown.
 """
 
 from __future__ import annotations
@@ -374,16 +375,16 @@ def check_fault(trial: Trial, name: str) -> str:
     return f"nothing is published: {name}"
 
 
-def main() -> int:
+def main(argv: Sequence[str] = ()) -> int:
     """Run the trial of the release workflow, then its faults."""
     parser = argparse.ArgumentParser(prog="python -m proofs release")
     parser.add_argument(
         "--base",
         default="",
-        help="a tar file of a Debian with python3 and python3-venv, for the image; without it those jobs are left out",
+        help="a tar file of a Debian with python3-venv; without it the jobs of the image are left out",
     )
     parser.add_argument("--keep", type=Path, help="the folder of the trial, which is kept")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     folder = given.keep or Path(tempfile.mkdtemp())
     folder.mkdir(exist_ok=True)
     trial = Trial(folder, given.base)
