@@ -207,7 +207,7 @@ class Trial:
         workflow.write_text(text if self.base else without_image(text), "utf-8")
         container = self.repository / "Containerfile"
         container.write_text(
-            re.sub(r"^ARG BASE=.*$", "ARG BASE=base:trial", container.read_text("utf-8"), flags=re.MULTILINE),
+            re.sub(r"(?m)^FROM \S+@\S+ AS base$", "FROM base:trial AS base", container.read_text("utf-8")),
             "utf-8",
         )
 
