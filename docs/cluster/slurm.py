@@ -1,4 +1,6 @@
-"""Ask Slurm for workers, run a command with them, and give them back: python slurm.py WORKERS COMMAND…
+"""Ask Slurm for workers, run a command with them, and give them back.
+
+    python slurm.py WORKERS COMMAND…
 
 The scheduler runs on the machine of this program. What a worker gets (cores, memory, time, partition) stands below.
 """

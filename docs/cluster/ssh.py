@@ -1,4 +1,6 @@
-"""Start a scheduler and workers by SSH, run a command with them, and end them: python ssh.py HOST HOST… -- COMMAND…
+"""Start a scheduler and workers by SSH, run a command with them, and end them.
+
+    python ssh.py HOST HOST… -- COMMAND…
 
 The scheduler runs on the first host, a worker on each of the others. Users, ports and keys are those of ~/.ssh/config.
 """
