@@ -158,6 +158,8 @@ class Trial:
         for process in reversed(self.processes):
             process.terminate()
             process.wait(60)
+        if self.base:  # the engine leaves it mounted
+            self.call("umount", f"{self.folder}/engine/exec/netns/default")
 
     def call(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command; return what it printed and how it ended."""
