@@ -6,7 +6,6 @@ Python has them installed, and only in the last place from the folder that planr
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -15,11 +14,7 @@ if __name__ == "__main__":
     for _ in ("worker", "llm", "planrun"):
         _home = os.path.dirname(_home)
     sys.path.insert(0, _home)
-    gc.disable()  # the library makes thousands of classes and no garbage; to look for some takes a fifth of its import
     from planrun.llm.worker.serve import serve
-
-    gc.freeze()
-    gc.enable()
 
     sys.path.remove(_home)
     if _home not in sys.path:
