@@ -1,8 +1,8 @@
 """What earlier versions left on disk is read by this one; what a later one wrote is refused by name.
 
 The folders beside this file are recordings of real runs of real earlier states of planrun, made by `record`: a whole
-run, one that waits for an answer, a killed and a failed one, a queue, a history, cached results, compiled plans, a
-lock and an approval. The oldest knows no queue, cache, history and rollback yet.
+run, one that waits for an answer, a killed and a failed one, runs with a model and with agents, a queue, a history,
+cached results, compiled plans, a lock and an approval. The oldest knows no queue, cache, history and rollback yet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun import __version__
+from planrun import __version__, replay
 from planrun.plan import cache
 from planrun.records import history
 from planrun.records.reading import read_ledger
@@ -85,6 +85,21 @@ def test_ledgers_of_an_earlier_version_are_sound(place: Place) -> None:
     expected = {"asks": "unfinished", "failed": "intact", "full": "intact", "killed": "unfinished"}
     assert conditions == {name: word for name, word in expected.items() if name in conditions}
     assert {"asks", "killed"} <= set(conditions)
+
+
+@pytest.mark.parametrize(
+    "ledger", sorted(HERE.glob("*/models/*/ledger.jsonl")), ids=lambda path: path.parts[-4]
+)
+def test_runs_with_models_of_an_earlier_version_are_replayed(ledger: Path) -> None:
+    """Plannings, versions of the plan, agents and their calls lead to the same end as then."""
+    end = json.loads(ledger.read_text("utf-8").splitlines()[-1])
+    state = replay(str(ledger))
+    assert end["type"] == "run_ended"
+    assert state.verdict() == end["verdict"]
+    ended = [step.status for step in state.steps.values()]
+    assert ended.count("completed") == end["summary"]["completed"]
+    assert state.planning is not None
+    assert state.planning.calls
 
 
 @every([OLDEST, LAST])
