@@ -102,10 +102,10 @@ def replay(ledger: str) -> RunState:
 
     from planrun.app.copies import state_of
     from planrun.errors import InvalidInput
-    from planrun.records.reading import read_ledger
+    from planrun.records.reading import REFUSED, read_ledger
 
     reading = read_ledger(ledger)
-    if reading.condition in ("altered", "truncated"):
+    if reading.condition in REFUSED:
         raise InvalidInput(f"the ledger is {reading.condition}: {ledger}:{reading.line}: {reading.detail}")
     return state_of(os.path.dirname(os.path.abspath(ledger)), reading)
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Row(Record):
     """One run in a list.
 
-    `status`: verdict, else running, waiting, paused, unfinished, torn, altered, truncated, unreadable.
+    `status`: verdict, else running, waiting, paused, unfinished, torn, altered, truncated, newer,
+    unreadable.
     """
 
     run: str

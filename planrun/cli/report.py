@@ -12,6 +12,7 @@ from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.output import deliver
 from planrun.cliutil.printing import say_bytes
 from planrun.cliutil.published import from_option
+from planrun.records.reading import BROKEN
 from planrun.reports.write import Source, render, rendered
 
 FORMATS = ("text", "markdown", "html", "junit", "json")
@@ -58,7 +59,7 @@ def report(run: str, source: str | None, output: str | None, *, as_json: bool, *
 
 def _rendered(run: str, form: str, dialect: str) -> bytes:
     inspected = inspect(run)
-    if inspected.reading.condition in ("torn", "altered", "truncated"):
+    if inspected.reading.condition in BROKEN:
         # The report is incomplete, so it must not be mistaken for the whole run.
         where = f" at line {inspected.reading.line}" if inspected.reading.line else ""
         write_stderr(

@@ -30,6 +30,7 @@ from planrun.executors.mark import Marks
 from planrun.llm.credentials import NO_LIBRARY, AddressError, endpoint_of
 from planrun.model.record import Record
 from planrun.records.lock import holder
+from planrun.records.reading import BROKEN
 from planrun.reports.ci import from_checkout, vendor
 from planrun.reports.facts import size as size_text
 from planrun.settings import default_jobs
@@ -382,12 +383,12 @@ def _runs(_environ: Mapping[str, str]) -> Iterator[Check]:
         found += f"; {held.run} is running as process {held.pid} on {held.host}"
     broken, open_ = [], []
     for row in listing(names[:_MOST_RUNS]):
-        if row.status in ("torn", "altered", "truncated", "unreadable"):
+        if row.status in (*BROKEN, "unreadable"):
             broken.append(f"{row.run} is {row.status}")
         elif row.status in ("waiting", "paused", "unfinished"):
             open_.append(f"{row.run} is {row.status}")
     if broken:
-        todo = "planrun verify RUN shows what is damaged"
+        todo = "planrun verify RUN shows why"
         yield Check(name="runs", status="warning", found=f"{found}; {', '.join(broken)}", todo=todo)
     elif open_:
         todo = "planrun status RUN shows why; planrun resume RUN continues it, planrun finalize RUN cleans up"

@@ -12,7 +12,7 @@ from planrun.app.session import Session
 from planrun.cliutil.printing import say, say_json
 from planrun.errors import InvalidInput
 from planrun.records.lock import holder
-from planrun.records.reading import read_ledger
+from planrun.records.reading import REFUSED, read_ledger
 from planrun.records.rundir import LEDGER
 from planrun.reports.escape import line
 from planrun.settings import current_folder
@@ -38,7 +38,7 @@ def dry_resume(run: str, settings: Settings, request: ResumeRequest) -> int:
     if current is not None and current.run == name:
         raise InvalidInput(f"the run {name} is in progress, in process {current.pid} on {current.host}")
     reading = read_ledger(os.path.join(rundir, LEDGER))
-    if reading.condition in ("altered", "truncated"):
+    if reading.condition in REFUSED:
         raise InvalidInput(
             f"the ledger is {reading.condition}: {os.path.join(rundir, LEDGER)}: {reading.detail}"
         )

@@ -179,6 +179,8 @@ def _reading(path: str) -> Reading:
     except OSError as error:
         raise InvalidInput(f"cannot read the queue: {path}: {error.strerror}") from None
     reading = verify(data, read=_event)
+    if reading.condition == "newer":
+        raise InvalidInput(f"the queue is of a later version: {path}:{reading.line}: {reading.detail}")
     if reading.condition == "altered":
         raise InvalidInput(
             f"the queue is not what was written: {path}:{reading.line}: {reading.detail}; "

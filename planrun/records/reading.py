@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from planrun import __version__
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.events import EVENTS, RunEnded
 from planrun.model.record import Record
@@ -13,15 +14,20 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
     from planrun.model.events import Event
 
     Found = Callable[..., "Reading"]
     EventReader = Callable[[bytes, int, str], Any]
-    Condition = Literal["intact", "unfinished", "torn", "altered", "truncated"]
+    Condition = Literal["intact", "unfinished", "torn", "altered", "truncated", "newer"]
 
+
+BROKEN = ("torn", "altered", "truncated", "newer")
+"""Conditions in which a ledger ends early."""
+REFUSED = ("altered", "truncated", "newer")
+"""Conditions in which nothing continues from a ledger."""
 
 _HASH = 66  # bytes at the end of a line: 64 digits, quote, brace
 _KEY = len(',"hash":"')
@@ -33,7 +39,7 @@ class Reading(Record):
 
     intact: complete, ends with its end. unfinished: sound, but the run never ended. torn: its end did not reach
     the disk, from `line` on. altered: `line` (1-based) is not what was written there. truncated: lines are
-    missing at the end.
+    missing at the end. newer: `line` is sound, and another version of planrun wrote it.
     """
 
     condition: Condition
@@ -42,6 +48,20 @@ class Reading(Record):
     size: int  # bytes of the sound part
     line: int = 0
     detail: str = ""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, with the line."""
+        where = f" at line {self.line}" if self.line else ""
+        return f"{self.condition}{where}: {self.detail}"
+
+
+class Unknown(ValueError):
+    """A sound line has something that this version does not know; `by`: its version, "" unless it has one."""
+
+    def __init__(self, what: str, by: str) -> None:
+        super().__init__(what)
+        self.by = by
 
 
 def read_ledger(path: str, head: str = "") -> Reading:
@@ -77,6 +97,8 @@ def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Read
     for number, line in enumerate(lines, 1):
         try:
             events.append(read(line, number, previous))
+        except Unknown as error:
+            return reading("newer", _newer(error, events), number)
         except ValueError as error:
             if _is_hole(data, size):
                 return reading("torn", "bytes of it never reached the disk, and whatever follows", number)
@@ -86,6 +108,16 @@ def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Read
     if tail:
         return reading("torn", f"{len(tail)} bytes after the last whole line", len(lines) + 1)
     return _finish(reading, events, head, previous)
+
+
+def _newer(unknown: Unknown, events: Sequence[Any]) -> str:
+    """Say what of another version a ledger has, and which version reads it."""
+    versions = [unknown.by, *[getattr(event, "planrun", "") for event in reversed(events)]]
+    writer = next((version for version in versions if version), "")
+    known = writer and writer != __version__
+    return f"{unknown}, which planrun {__version__} does not know; use " + (
+        f"planrun {writer}, which wrote it" if known else "the version that wrote it"
+    )
 
 
 def _is_hole(data: bytes, start: int) -> bool:
@@ -136,9 +168,10 @@ def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) 
     if record.pop("seq", None) != number:
         raise ValueError(f"its number is not {number}")
     del record["hash"]
-    kind: Any = kinds.get(record.pop("type", ""))
+    name = record.pop("type", "")
+    kind: Any = kinds.get(name)
     if kind is None:
-        raise ValueError("an event that this version of planrun does not know")
+        raise Unknown(f'an event "{name}"', _version_in(record))
     _check_fields(kind, record)
     return kind(**{name: _field(kind.__annotations__[name], value) for name, value in record.items()})
 
@@ -148,11 +181,16 @@ def _field(annotation: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) and annotation.startswith("tuple") else value
 
 
+def _version_in(record: dict[str, Any]) -> str:
+    version = record.get("planrun", "")
+    return version if isinstance(version, str) else ""
+
+
 def _check_fields(kind: Any, record: dict[str, Any]) -> None:
     known = kind.__annotations__
     for name in record:
         if name not in known:
-            raise ValueError(f'a field "{name}" that this version of planrun does not know')
+            raise Unknown(f'a field "{name}"', _version_in(record))
     for name in known:
         if name not in record and not hasattr(kind, name):
             raise ValueError(f'the field "{name}" is missing')
@@ -162,7 +200,7 @@ def repair(path: str, *, discard: bool = False) -> Reading:
     """Remove a torn end, under the workspace lock, and return the rest.
 
     `discard`: the caller drops the broken end itself, also an altered one.
-    Raises InvalidInput when the ledger was altered: such a run is not resumed.
+    Raises InvalidInput when the ledger was altered, or is of a later version: such a run is not resumed.
     """
     reading = read_ledger(path)
     if discard and reading.condition in ("torn", "altered"):
@@ -170,7 +208,7 @@ def repair(path: str, *, discard: bool = False) -> Reading:
     if reading.condition == "torn":
         cut(path, reading.size)
         return _mended(reading)
-    if reading.condition in ("altered", "truncated"):
+    if reading.condition in REFUSED:
         where = f"{path}:{reading.line}" if reading.line else path
         hint = (
             "; `planrun resume RUN --discard` drops it and what follows"

@@ -62,6 +62,7 @@ def verify(run: str, head: str | None, *, as_json: bool) -> int:
     A user who can write to the folder can also write a whole new ledger; only --head, with a hash kept elsewhere,
     detects that. Logs are compared with the size and hash in the ledger.
     Exit code 0: intact and finished. 10: unfinished. 11: torn. 12: truncated. 13: the ledger or a log was altered.
+    14: a later version of planrun wrote a part of it.
 
     \b
     Examples:

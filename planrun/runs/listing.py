@@ -104,7 +104,7 @@ def _run_data(row: Row) -> dict[str, object]:
 
 
 # Exit codes of `verify`; above the codes of runs, so that they cannot be confused.
-VERIFIED = {"intact": 0, "unfinished": 10, "torn": 11, "truncated": 12, "altered": 13}
+VERIFIED = {"intact": 0, "unfinished": 10, "torn": 11, "truncated": 12, "altered": 13, "newer": 14}
 
 
 def verify_run(run: str, head: str | None, *, as_json: bool) -> int:
@@ -142,8 +142,8 @@ def _head(text: str) -> str:
 def _verdict(reading: Reading) -> str:
     rests = resting_status(reading)
     events = f"{len(reading.events)} event{'' if len(reading.events) == 1 else 's'}"
-    if reading.condition == "altered":
-        return f"altered at line {reading.line}: {printable(reading.detail)}; the {events} before are valid"
+    if reading.condition in ("altered", "newer"):
+        return f"{printable(reading.problem)}; the {events} before are valid"
     detail = f": {printable(reading.detail)}" if reading.detail else ""
     return {
         "intact": f"intact, {events}, head {reading.head}",

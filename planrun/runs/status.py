@@ -8,6 +8,7 @@ from planrun.app.standing import elapsed, metrics, next_steps, said, status_of, 
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes
+from planrun.records.reading import BROKEN
 from planrun.reports import closing, facts, gates, rounds
 from planrun.reports import models as usage
 from planrun.reports.escape import line
@@ -45,7 +46,7 @@ def _panel(inspected: Inspected) -> Iterator[str]:
     if figures and figures.eta:
         left = f", {'about' if figures.eta_known else 'at least'} {facts.seconds(figures.eta)} to go"
     yield f"{bar(state)}  run {inspected.run}, {facts.seconds(elapsed(inspected))}{left}"
-    if inspected.reading.condition in ("torn", "altered", "truncated"):
+    if inspected.reading.condition in BROKEN:
         yield f"the ledger is {inspected.reading.condition}: {inspected.reading.detail}"
     if state.planning is not None:
         yield f"language model: {totals_line(state)}"

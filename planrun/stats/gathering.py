@@ -16,7 +16,7 @@ from planrun.model.progress import PATCH
 from planrun.model.record import Record
 from planrun.records.history import RUNS_KEPT, History, Past, path_of, write
 from planrun.records.lock import WorkspaceLock
-from planrun.records.reading import read_ledger
+from planrun.records.reading import REFUSED, read_ledger
 from planrun.records.rundir import HOME, LEDGER, RUNS, home
 from planrun.settings import current_folder
 
@@ -275,8 +275,8 @@ def _read(path: str) -> Sequence[Event]:
     if not S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
         raise InvalidInput("its ledger is not a regular file, or too large")
     reading = read_ledger(path)
-    if reading.condition in ("altered", "truncated"):
-        raise InvalidInput(f"{reading.condition} at line {reading.line}: {reading.detail}")
+    if reading.condition in REFUSED:
+        raise InvalidInput(reading.problem)
     return reading.events
 
 

@@ -13,6 +13,7 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.output import deliver
 from planrun.errors import EXIT_FAILED, EXIT_OK
 from planrun.model.jsontext import well_formed
+from planrun.records.reading import BROKEN
 from planrun.trace.otlp import document
 from planrun.trace.sending import Sender, endpoint_of, require_otel, without_credentials
 from planrun.trace.spans import trace_of
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from planrun.trace.span import Trace
 
 _INDENT = 1
-_BROKEN = ("torn", "altered", "truncated")
 
 
 @click.command(short_help="Write the spans of a run for OpenTelemetry, or send them.")
@@ -53,7 +53,7 @@ def trace(run: str, url: str | None, file: str | None) -> int:
         require_otel()
         url = endpoint_of(url)
     inspected = inspect(run)
-    if inspected.reading.condition in _BROKEN:
+    if inspected.reading.condition in BROKEN:
         write_stderr(f"planrun: warning: the ledger is {inspected.reading.condition}; the trace ends there\n")
     found = trace_of(inspected.state, inspected.reading.events, over=not inspected.is_active)
     if url is None or file is not None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, get_args
 
 from planrun.model.events import EVENTS
 from planrun.reports import escape, grouped, junit, markdown
 from planrun.reports.elements import DIALECTS
 from planrun.reports.html import steps
+from planrun.runs.listing import VERIFIED
 from tests.docs.pages import ROOT, keys_of, text_of
 
 PAGE = "records.md"
-CONDITIONS = Literal["intact", "unfinished", "torn", "altered", "truncated"]
-"""As in planrun.records.reading, where it stands for type checkers only."""
 
 
 def rows(mark: str) -> list[list[str]]:
@@ -32,10 +30,10 @@ def test_every_event_is_described_with_its_fields() -> None:
 
 
 def test_every_answer_of_verify_is_described() -> None:
-    """The conditions that verify tells are those of the table."""
+    """The conditions that verify reports, with their exit codes, are those of the table."""
     text = text_of(PAGE).split("## What verify reports")[1].split("\n## ")[0]
-    listed = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert set(listed) == set(get_args(CONDITIONS))
+    listed = re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.MULTILINE)
+    assert {name: int(code) for name, code in listed} == VERIFIED
 
 
 def test_sizes_are_those_of_the_code() -> None:

@@ -127,6 +127,17 @@ def test_the_first_run_from_a_source_archive_is_green(unpacked: Path, tmp_path: 
     assert "completed in" in done.stdout + done.stderr
 
 
-def test_two_builds_are_equal(wheel: Path, tmp_path: Path) -> None:
-    """The same commit gives the same bytes."""
-    assert built(tmp_path).read_bytes() == wheel.read_bytes()
+def test_the_same_sources_give_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    """Whatever the folder, umask, time zone and file times: from here, and from the unpacked sdist."""
+    sdist = built(tmp_path / "here", target="sdist")
+    unpack(sdist, tmp_path / "other folder")
+    (source,) = (tmp_path / "other folder").iterdir()
+    for path in source.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+        os.utime(path, (1e9, 1e9))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        before = os.umask(0o077)
+        again = [built(tmp_path / "there", source, target) for target in ("wheel", "sdist")]
+        os.umask(before)
+    assert [path.read_bytes() for path in again] == [wheel.read_bytes(), sdist.read_bytes()]
