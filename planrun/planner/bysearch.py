@@ -25,8 +25,8 @@ from planrun.plan.yaml.document import parse
 from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
 from planrun.planner.conversation import Conversation, Result
 from planrun.planner.facts import Estimates, Situation, facts_of, limits_of, plain_facts, problem_of
-from planrun.planner.inspect import Bounds, inspect_parts
-from planrun.planner.replan import Replanner, Revision, as_written
+from planrun.planner.inspect import inspect_parts
+from planrun.planner.replan import Replanner, Revision
 from planrun.planner.trees import headline, offered, record_of
 from planrun.reports.searches import write_search
 from planrun.search.find import find
@@ -153,16 +153,6 @@ class SearchReplanner(Replanner):
                 for fact in state.steps[raw.id].step.provides:
                     found.setdefault(fact, []).extend(data if isinstance(data, list) else [data])
         return found
-
-    def _bounds(self, state: RunState, revision: Revision) -> Bounds:
-        return Bounds(
-            before=as_written(state, revision.text, self._adoption),
-            layers=self._context.layers,
-            context=self._context.context,
-            failed=frozenset(revision.failed),
-            pending=frozenset(revision.pending),
-            inherited=self._inherited,
-        )
 
     def _found(self, problem: Problem, limits: Limits) -> Generator[ev.Event | None, None, Found]:
         """Search beside the loop of the run, which goes on with signals and its console."""

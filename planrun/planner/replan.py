@@ -473,7 +473,10 @@ class Replanner:
         if isinstance(found, list):
             return found
         plan, new = found
-        bounds = Bounds(
+        return inspect(plan, new, self._bounds(state, revision)) or Accepted(value=(plan, draft.analysis))
+
+    def _bounds(self, state: RunState, revision: Revision) -> Bounds:
+        return Bounds(
             before=as_written(state, revision.text, self._adoption),
             layers=self._context.layers,
             context=self._context.context,
@@ -481,7 +484,6 @@ class Replanner:
             pending=frozenset(revision.pending),
             inherited=self._inherited,
         )
-        return inspect(plan, new, bounds) or Accepted(value=(plan, draft.analysis))
 
     def _end(self, result: Result, state: RunState) -> dict[str, Any]:
         """Return how a planning ended, as fields of its event; an accepted plan is on disk then."""
