@@ -10,13 +10,14 @@ from planrun.convert.dagu.models import agent_of
 from planrun.convert.dagu.outputs import name_of
 from planrun.convert.dagu.programs import NEEDED, PROGRAMS
 from planrun.convert.dagu.subdags import command_for
-from planrun.convert.dagu.variables import Keys, command_of, plain, whole
+from planrun.convert.dagu.variables import Keys, arguments_of, command_of, plain, whole
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import UntranslatableError, data_of, text_of, truth_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Protocol
 
     from planrun.convert.dagu.references import References
@@ -274,25 +275,27 @@ class Actions:
         assert inlining is not None  # the file sets it
         if "$" in name or not name:
             raise UntranslatableError("sub-dag", "a DAG whose name is worked out")
-        items = self._items(step, keys)
-        inside = inlining.steps(name, step, keys, params, items)
+        items = self._items(keys)
+        inside = inlining.steps(
+            name, step, keys, params, (items, _shown(items), _item_of(items)) if items else None
+        )
         if inside is not None:
             self.reading.inside[step.id] = inside
             return
-        if keys.has("output") or (items and "foreach" in items):
+        if keys.has("output"):
             raise UntranslatableError("sub-dag", f"the result of a DAG that is in another file: {name}")
         message = f"the DAG {name} is not in this folder: Dagu runs it, and has to be there"
         self.found.differs("sub-dag", message, keys.node)
         step.keys |= items
-        words = self._params(params)
+        if items:
+            self.references.item = _item_of(items)
+            step.keys["env"] = {**step.keys.get("env", {}), "ITEM": f"${{{{ {_shown(items)} }}}}"}
+        given = arguments_of(params, self.reader)
+        words = " ".join(f"{name}={_word(value)}" if name else _word(value) for name, value in given)
         self.reading.script(step, command_for(name, words or ('"$ITEM"' if items else "")), keys)
+        self.references.item = ""
 
-    def _params(self, params: Node | None) -> str:
-        if params is not None and params.kind == MAPPING:
-            return " ".join(f"{key}={_word(text_of(value))}" for key, value in params.value.items())
-        return " ".join(self.reader.texts(params, "`params`"))
-
-    def _items(self, step: DraftStep, keys: Keys) -> dict[str, Any]:
+    def _items(self, keys: Keys) -> dict[str, Any]:
         """Return the keys of a step for each item of `parallel`; raises UntranslatableError for what it cannot have."""
         node = keys.get("parallel")
         if node is None:
@@ -302,21 +305,35 @@ class Actions:
             own = Keys(node, "`parallel`", self.reader)
             node, most = own.get("items"), whole(own.get("maxconcurrent")) or most
         if node is not None and node.kind == SCALAR:
-            raise UntranslatableError(
-                "sub-dag", "a step that runs another DAG for each of the items that a run finds"
-            )
+            match = re.fullmatch(r"\$\{?([\w.-]+)\}?", text_of(node))
+            if match is None:
+                raise UntranslatableError("sub-dag", "items that are worked out")
+            message = "the items are a list as JSON when the plan runs"
+            self.found.differs("sub-dag", message, keys.node)
+            text = self.references.template(text_of(node)).removeprefix("${{ ").removesuffix(" }}")
+            return {"foreach": {"items": f"${{{{ fromjson({text}) }}}}", "max_parallel": most}}
         items = node.value if node is not None else []
-        texts = [_item(item) for item in items]
-        if not texts or any("$" in text or "`" in text for text in texts):
+        texts = [text_of(item) for item in items if item.kind == SCALAR]
+        if not items or any("$" in text or "`" in text for text in texts):
             raise UntranslatableError("sub-dag", "items that are worked out")
-        step.keys["env"] = {**step.keys.get("env", {}), "ITEM": "${{ matrix.item }}"}
-        return {"matrix": {"item": texts, "max_parallel": most}}
+        if len(texts) == len(items) and len(set(texts)) == len(texts):
+            return {"matrix": {"item": texts, "max_parallel": most}}
+        if any(item.kind != MAPPING for item in items):
+            raise UntranslatableError("sub-dag", "items of several kinds")
+        rows = [{name: text_of(value) for name, value in item.value.items()} for item in items]
+        if any("$" in text or "`" in text for row in rows for text in row.values()):
+            raise UntranslatableError("sub-dag", "items that are worked out")
+        return {"foreach": {"items": rows, "max_parallel": most}}
 
 
-def _item(node: Node) -> str:
-    if node.kind == MAPPING and all(value.kind == SCALAR for value in node.value.values()):
-        raise UntranslatableError("sub-dag", "items with several values")
-    return text_of(node)
+def _item_of(items: Mapping[str, Any]) -> str:
+    return "matrix.item" if "matrix" in items else "item"
+
+
+def _shown(items: Mapping[str, Any]) -> str:
+    """Return the expression for an item as a variable: a mapping is JSON."""
+    rows = items.get("foreach", {}).get("items")
+    return "tojson(item)" if isinstance(rows, list) else _item_of(items)
 
 
 def _question(prompt: str, name: str, field: Keys) -> dict[str, Any]:

@@ -27,6 +27,7 @@ _KNOWN = frozenset((
     "container", "secrets", "logoutput", "workerselector", "catchupwindow", "runconfig", "otel", "version",
     "overlappolicy", "artifacts", "consts", "maxoutputsize", "defaults", "ssh", "s3", "redis", "kubernetes", "llm",
     "harness", "harnesses", "registryauths", "shellargs", "profile", "webhook", "retrypolicy",
+    "tools", "queues",
 ))  # fmt: skip
 _NOT_KEPT = {
     "schedule": "a plan has no schedule: start it from cron, a timer or CI",
@@ -42,6 +43,8 @@ _NOT_KEPT = {
     "maxoutputsize": "an output has the limits of planrun",
     "queue": "see `planrun queue` for runs that wait for their turn",
     "workerselector": "the plan runs on this machine",
+    "tools": "these programs have to be installed",
+    "queues": "see `planrun queue` for runs that wait for their turn",
     "registryauths": "the registry has to know this machine: run `docker login` before",
     "retrypolicy": "a run is not repeated by itself; see `planrun resume`",
 }
@@ -131,8 +134,7 @@ class Dag:
             self.variables.environment(keys.get("env"))
         except UntranslatableError as why:
             found.refuse(why.code, why.message, keys.place("env"))
-        if self.variables.env:
-            plan.keys["env"] = self.variables.env
+        plan.keys["env"] = {**self.variables.env, **plan.keys.get("env", {})}
         files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
         if files:
             plan.keys["env_file"] = files
@@ -214,6 +216,8 @@ class Dag:
             step.keys["secrets"] = [*step.keys.get("secrets", []), *self.secrets]
         if self._container() and "run" in step.keys:
             step.keys.setdefault("container", self._container())
+        elif (node := self.keys.get("container")) is not None and "container" not in step.keys:
+            self.reading.enter(step, self.reading.running_container(node))
         self._approval(step, keys)
 
     def _approval(self, step: DraftStep, keys: Keys) -> None:
@@ -246,7 +250,7 @@ class Dag:
 
     def _container(self) -> dict[str, object]:
         node = self.keys.get("container")
-        if node is None:
+        if node is None or self.reading.running_container(node):
             return {}
         try:
             return self.reading.container(node)

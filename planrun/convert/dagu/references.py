@@ -39,7 +39,7 @@ BUILT_IN = {
 }
 _FOLDERS = ("DAG_RUN_WORK_DIR", "DAG_RUN_ARTIFACTS_DIR")
 _MISSING = re.compile(
-    r"\$\{?(DAG_RUN_LOG_FILE|DAG_PARAMS_JSON|DAGU_PARAMS_JSON|DAG_RUN_STEP_STDOUT_FILE|DAG_RUN_STEP_STDERR_FILE"
+    r"\$\{?(DAG_PARAMS_JSON|DAGU_PARAMS_JSON|DAG_RUN_STEP_STDOUT_FILE|DAG_RUN_STEP_STDERR_FILE"
     r"|DAG_PUSHBACK|DAG_WAITING_STEPS|DAG_SCHEDULER_LOG_PATH|DAG_STEP_LOG_PATH|DAG_EXECUTION_LOG_PATH)\b"
 )
 _CONTEXT = {
@@ -51,6 +51,7 @@ _CONTEXT = {
     "context.paths.work_dir": "DAG_RUN_WORK_DIR",
     "context.paths.artifacts_dir": "DAG_RUN_ARTIFACTS_DIR",
     "context.paths.step_output_file": "DAGU_OUTPUT_FILE",
+    "context.paths.log_file": "DAG_RUN_LOG_FILE",
 }
 
 
@@ -63,8 +64,8 @@ class References:
         self.dag_name = ""
         self.fixed: dict[str, str] = {}  # constants by their paths
         self.outputs: dict[str, list[str]] = {}  # variables that steps hand on, as expressions
-        self.worked_out: set[str] = set()  # variables that only a shell knows
-        self.has_items = False  # whether `ITEM` is the item of an instance
+        self.worked_out: dict[str, str] = {}  # variables that a shell works out, with their texts
+        self.item = ""  # the expression of the item of an instance
         self.place = Node(MAPPING, {}, 1, 1)  # of the step that is being read
         self.named: dict[str, DraftStep] = {}  # by id and by name
         self.answers: dict[
@@ -133,11 +134,24 @@ class References:
         expression = self._expression(path)
         if expression is None:
             root, _, rest = path.partition(".")
+            if root == "ITEM" and self.item and _NAME.match(rest):
+                return f"${{{{ {self.item}.{rest} }}}}"
+            if root == "params" and _NAME.match(rest):
+                self._declare(rest)
             name = rest if root in ("params", "env") and _NAME.match(rest) else path
             if not _NAME.match(name):
                 raise UntranslatableError("reference", f"`${{{path}}}` is put in by Dagu")
+            if name in self.worked_out and name not in self.outputs:
+                return self.template(self._text_of(name))
             expression = self._named(name)
         return f"${{{{ {expression} }}}}" if not expression.startswith("'") else expression[1:-1]
+
+    def _text_of(self, name: str) -> str:
+        """Return the text of a variable that a shell works out; raises UntranslatableError."""
+        text = self.worked_out[name]
+        if re.search(rf"\$\{{?{name}\b", text) or "`" in text or "$(" in text:
+            raise UntranslatableError("reference", f"`{name}` is known to a shell alone")
+        return text
 
     def _named(self, name: str) -> str:
         """Return the expression for a variable."""
@@ -147,14 +161,12 @@ class References:
             return "run.id"
         if name in BUILT_IN:
             raise UntranslatableError("reference", f"`{name}` where no shell reads it")
-        if name == "ITEM" and self.has_items:
-            return "matrix.item"
+        if name == "ITEM" and self.item:
+            return self.item
         if name in self.plan.params:
             return f"params.{name}"
         if name in self.outputs:
             return f"default({self.outputs[name][-1]}, '')"
-        if name in self.worked_out:
-            raise UntranslatableError("reference", f"`{name}` is known to a shell alone")
         return f"default(env.{name}, '')"
 
     def variable(self, path: str) -> str:
@@ -162,8 +174,13 @@ class References:
         if path in self.fixed or path in self.paths:
             return literal_text(self.fixed[path] if path in self.fixed else self.paths[path])
         root, _, rest = path.partition(".")
-        if root == "params" and _NAME.match(rest) and rest in self.plan.params:
+        if root == "params" and _NAME.match(rest):
+            self._declare(rest)
             return f"${{{rest}}}"
+        if root == "ITEM" and self.item and _NAME.match(rest):
+            name = f"ITEM_{rest}"
+            self.needed[name] = f"${{{{ {self.item}.{rest} }}}}"
+            return f"${{{name}}}"
         if root == "env" and _NAME.match(rest):
             return f"${{{rest}}}"
         if path in _CONTEXT:
@@ -179,6 +196,15 @@ class References:
         if match and match[3] and self._expression(path[: match.start(3)]) is not None:
             return self._member(self.variable(path[: match.start(3)])[2:-1], match[3].lstrip("."))
         raise UntranslatableError("reference", f"`${{{path}}}` is put in by Dagu")
+
+    def _declare(self, name: str) -> None:
+        """Declare a parameter that the file reads and does not declare."""
+        if name not in self.plan.params:
+            self.reader.found.todo(
+                "params", f"`${{params.{name}}}` is not declared: give it by --param", self.place
+            )
+            self.plan.params[name] = {"type": "string", "required": True}
+            self.plan.keys.setdefault("env", {})[name] = f"${{{{ params.{name} }}}}"
 
     def _expression(self, path: str) -> str | None:
         """Return the expression of a step's output, exit code or stream; None for anything else."""
@@ -221,6 +247,9 @@ class References:
                 "'partially_succeeded' if run.status == 'partial' else "
                 "'aborted' if run.status == 'cancelled' else run.status }}"
             )
+        if re.search(r"\bDAG_RUN_LOG_FILE\b", text):
+            yield 'export DAG_RUN_LOG_FILE="$(mktemp)"'
+            yield 'planrun logs "$PLANRUN_RUN" > "$DAG_RUN_LOG_FILE"'
         for name, value in BUILT_IN.items():
             if re.search(rf"\b{name}\b", text):
                 yield f'export {name}="{value}"'

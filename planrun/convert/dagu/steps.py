@@ -82,6 +82,47 @@ class StepReading:
         self._retries(step, keys)
         if self.references.needed:
             step.keys["env"] = {**step.keys.get("env", {}), **self.references.needed}
+        if (container := keys.get("container")) is not None:
+            self.enter(step, self.running_container(container))
+
+    def running_container(self, node: Node) -> str:
+        """Return the words that run a shell in a container that runs already; "" for one that has to be started."""
+        keys = Keys(node, "a container", self.reader) if node.kind == MAPPING else None
+        if keys is None or not keys.has("exec"):
+            return ""
+        keys.refuse_unknown({"exec", "user", "workingdir", "env", "shell"})
+        words = ["docker exec --interactive"]
+        for key, option in (("user", "--user"), ("workingdir", "--workdir")):
+            if keys.has(key):
+                words.append(f'{option} "{self.references.words(keys.text(key))}"')
+        env, lines = split_environment(keys.get("env"), self.references)
+        if lines:
+            raise UntranslatableError("container", "variables of a container that are worked out")
+        words += [f'--env "{name}={value}"' for name, value in env.items()]
+        shell = keys.get("shell")
+        program = (
+            text_of(shell.value[0]) if shell is not None and shell.kind == SEQUENCE and shell.value else "sh"
+        )
+        return " ".join([*words, f'"{self.references.words(keys.text("exec"))}"', program, "-e"])
+
+    def enter(self, step: DraftStep, words: str) -> None:
+        """Let a step run its script in a container that runs already."""
+        if not words or "run" not in step.keys:
+            return
+        script = str(step.keys["run"])
+        if "PLANRUN_" in script or "shell" in step.keys:
+            raise UntranslatableError(
+                "container", "outputs or another language in a container that runs already"
+            )
+        self.found.differs(
+            "container",
+            "docker runs the script in the container, which has to be there",
+            self.references.place,
+        )
+        names = sorted({*self.variables.env, *step.keys.get("env", {})})
+        options = "".join(f" --env {name}" for name in names)
+        words = words.replace("docker exec", f"docker exec{options}", 1)
+        step.keys["run"] = f"{words} <<'{_SCRIPT}'\n{script.rstrip(chr(10))}\n{_SCRIPT}\n"
 
     def _files(self, step: DraftStep, keys: Keys) -> None:
         """Read the files of a step of a build: it runs only where they have changed."""
@@ -110,7 +151,7 @@ class StepReading:
         if files:
             step.keys["env_file"] = [literal_text(file) for file in files]
         container = keys.get("container")
-        if container is not None:
+        if container is not None and not self.running_container(container):
             step.keys["container"] = self.container(container)
 
     def path(self, text: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SQL = frozenset((
     "dsn", "query", "params", "timeout", "transaction", "outputformat", "headers", "streaming", "outputfile",
-    "nullstring", "sharedmemory", "maxrows",
+    "nullstring", "sharedmemory", "maxrows", "import", "isolationlevel", "advisorylock", "filelock",
 ))  # fmt: skip
 _READS = re.compile(r"\s*(?:select|with|values|table|show)\b", re.IGNORECASE)
 _FORMATS = ("jsonl", "json", "csv")
@@ -27,6 +27,8 @@ def _query(call: Call) -> tuple[str, str]:
     if call.op not in ("", "query"):
         raise UntranslatableError(f"action:{call.kind}.{call.op}", f"the action {call.kind}.{call.op}")
     query = (call.command or call.settings.text("query") or call.script).strip()
+    if call.settings.has("import") and not query:
+        return "", "csv"
     if not query:
         raise call.refuse("a query is missing")
     if call.settings.has("maxrows"):
@@ -50,8 +52,44 @@ def _into(call: Call) -> str:
     return f" > {call.word(file)}" if file else ""
 
 
+def _table(call: Call) -> tuple[str, str, str, bool]:
+    """Return file, table and columns of an import, and whether the file has a line of names."""
+    own = call.settings.below("import")
+    own.refuse_unknown({"inputfile", "table", "format", "hasheader", "columns", "batchsize", "delimiter"})
+    table, columns = own.text("table"), call.reader.texts(own.get("columns"), "`columns`")
+    if (own.text("format") or "csv") != "csv" or own.has("delimiter"):
+        raise call.refuse(f"an import of {own.text('format') or 'other text'}")
+    names = [table, *columns]
+    if not own.has("inputfile") or not all(re.fullmatch(r"[A-Za-z_][\w.]*", name) for name in names):
+        raise call.refuse("an import without a file or a table")
+    return own.text("inputfile"), table, ", ".join(columns), truth_of(own.get("hasheader")) is not False
+
+
+def _locked(call: Call) -> str:
+    """Return the statements before a query that take a lock, and set how transactions are isolated."""
+    found = ""
+    if call.settings.has("advisorylock"):
+        name = call.settings.text("advisorylock").replace("'", "''")
+        found += f"SELECT FROM (SELECT pg_advisory_lock(hashtext('{name}'))) planrun_lock;\n"
+    if call.settings.has("isolationlevel"):
+        level = call.settings.text("isolationlevel").replace("_", " ").upper()
+        found = f"SET TRANSACTION ISOLATION LEVEL {level};\n{found}"
+    return found
+
+
+def _copied(call: Call) -> str:
+    """Return the command that reads a file into a table of PostgreSQL."""
+    file, table, columns, has_header = _table(call)
+    into = f"{table} ({columns})" if columns else table
+    query = f"COPY {into} FROM STDIN WITH (FORMAT csv, HEADER {str(has_header).lower()})"
+    line = f"psql {call.word(call.required('dsn'))} --no-psqlrc --quiet --set=ON_ERROR_STOP=1"
+    return f'{line} --command="{query}" < {call.word(file)}'
+
+
 def _postgres(call: Call) -> str:
     query, form = _query(call)
+    if not query:
+        return _copied(call)
     words = [f"psql {call.word(call.required('dsn'))} --no-psqlrc --quiet --set=ON_ERROR_STOP=1"]
     if truth_of(call.settings.get("transaction")):
         words.append("--single-transaction")
@@ -76,6 +114,7 @@ def _postgres(call: Call) -> str:
         call.reader.found.differs(
             call.code, "rows of several statements are printed as psql prints them", call.node
         )
+    query = _locked(call) + query
     return f"{' '.join(words)}{_into(call)} <<{call.document(query)}"
 
 
@@ -83,6 +122,13 @@ def _sqlite(call: Call) -> str:
     query, form = _query(call)
     path = re.sub(r"^file:", "", call.required("dsn"))
     path, _, options = path.partition("?")
+    if not query:
+        file, table, columns, has_header = _table(call)
+        if columns:
+            raise call.refuse("an import of chosen columns")
+        skip = "--skip 1 " if has_header else ""
+        order = f'.import --csv {skip}"{file}" {table}'
+        return f"sqlite3 -batch -bail {call.word(path)} <<{call.document(order)}"
     words = ["sqlite3 -batch -bail"]
     words.append("-readonly" if "mode=ro" in options.split("&") else "")
     words.append({"csv": "-csv", "json": "-json", "jsonl": "-json"}[form])
@@ -96,6 +142,8 @@ def _sqlite(call: Call) -> str:
     if truth_of(call.settings.get("sharedmemory")):
         raise call.refuse("a database in memory that steps share")
     line = f"{' '.join(word for word in words if word)} {call.word(path)}"
+    if truth_of(call.settings.get("filelock")):
+        line = f"flock {call.word(path + '.lock')} {line}"
     document = call.document("\n".join(lines))
     if form != "jsonl":
         return f"{line}{_into(call)} <<{document}"

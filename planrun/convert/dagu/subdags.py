@@ -7,6 +7,7 @@ import re
 import shlex
 
 from planrun.convert.dagu.references import mentions
+from planrun.convert.dagu.variables import arguments_of
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import Reader, UntranslatableError, text_of
 from planrun.errors import PlanrunError
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from planrun.convert.dagu.dag import Dag
     from planrun.convert.dagu.variables import Keys
     from planrun.convert.reader import Findings
+
+    Items = tuple[
+        Mapping[str, Any], str, str
+    ]  # keys of the step, and the item as a text and as an expression
 
 MAX_DEPTH = 5
 _ALONE = ("retrypolicy", "repeatpolicy", "continueon", "preconditions", "precondition", "env")
@@ -81,7 +86,7 @@ class Inlining:
         self.make = make
 
     def steps(
-        self, name: str, step: DraftStep, keys: Keys, params: Node | None, items: Mapping[str, Any]
+        self, name: str, step: DraftStep, keys: Keys, params: Node | None, items: Items | None
     ) -> list[DraftStep] | None:
         """Return the steps that a call becomes, the last of which is the step itself; None for one that Dagu runs."""
         root, found = self.dag.others.get(name), self.dag.found
@@ -95,27 +100,17 @@ class Inlining:
                 raise UntranslatableError("sub-dag", f"a step that runs another DAG, with `{key}`")
         child = self.make(root, found, self.dag.depth + 1)
         references = self.dag.variables.references
-        references.has_items = bool(items)
+        references.item = items[2] if items else ""
         given = {key: references.template(value) for key, value in self._given(params).items()}
-        references.has_items = False
+        references.item = ""
         return self._adopted(child, given, step, keys, items)
 
     def _given(self, node: Node | None) -> dict[str, str]:
-        if node is None:
-            return {}
-        if node.kind == MAPPING:
-            return {name: text_of(value) for name, value in node.value.items()}
-        found: dict[str, str] = {}
-        reader = Reader(self.dag.found)
-        for at, word in enumerate(
-            (each for text in reader.texts(node, "`params`") for each in shlex.split(text)), 1
-        ):
-            name, sign, value = word.partition("=")
-            found |= {name: value} if sign else {f"P{at}": word}
-        return found
+        pairs = arguments_of(node, Reader(self.dag.found))
+        return {name or f"P{at}": value for at, (name, value) in enumerate(pairs, 1)}
 
     def _adopted(
-        self, child: Dag, given: Mapping[str, str], step: DraftStep, keys: Keys, items: Mapping[str, Any]
+        self, child: Dag, given: Mapping[str, str], step: DraftStep, keys: Keys, items: Items | None
     ) -> list[DraftStep]:
         plan = child.convert()
         if plan.cleanup or "env_file" in plan.keys:
@@ -125,7 +120,7 @@ class Inlining:
         shared = {name: str(value) for name, value in plan.keys.get("env", {}).items()}
         for name, fragment in plan.params.items():
             shared[name] = given.get(name, literal_text(str(fragment.get("default", ""))))
-        shared |= {"ITEM": "${{ matrix.item }}"} if items else {}
+        shared |= {"ITEM": f"${{{{ {items[1]} }}}}"} if items else {}
         names = {each.id: self.dag.plan.name(f"{step.id}.{each.id}") for each in plan.steps}
         for each in plan.steps:
             self._renamed(each, names)
@@ -136,7 +131,7 @@ class Inlining:
                     if own and own != self.dag.plan.keys["defaults"].get(key):
                         each.keys.setdefault(key, own)
             if items:
-                self._repeat(each, items, set(names.values()))
+                self._repeat(each, items[0], set(names.values()))
         tips = [each.id for each in plan.steps if not any(each.id in other.edges for other in plan.steps)]
         step.keys.pop("run", None)
         step.keys.pop("env", None)
@@ -148,7 +143,7 @@ class Inlining:
 
     def _repeat(self, step: DraftStep, items: Mapping[str, Any], inside: set[str]) -> None:
         """Let a step of a sub-DAG run for each item, after the step before it for the same item."""
-        if "matrix" in step.keys or "ask" in step.keys:
+        if step.keys.keys() & {"matrix", "foreach", "ask"}:
             raise UntranslatableError(
                 "sub-dag", "a sub-DAG with items or questions of its own, for each item"
             )

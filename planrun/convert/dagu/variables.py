@@ -164,7 +164,10 @@ class Variables:
         env, lines = split_environment(node, self.references)
         self.env |= env
         self.lines += lines
-        self.references.worked_out |= {line[len("export ") :].partition("=")[0] for line in lines}
+        given = dict(pairs_of(node, "`env`", self.reader))
+        self.references.worked_out |= {
+            name: text_of(value) for name, value in given.items() if name not in env
+        }
 
 
 def split_environment(node: Node | None, references: References) -> tuple[dict[str, str], list[str]]:
@@ -215,6 +218,23 @@ def _params(node: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
         else:
             for name, value in reader.mapping(item, "a parameter").items():
                 yield name, _default(value)
+
+
+def arguments_of(node: Node | None, reader: Reader) -> list[tuple[str, str]]:
+    """Return names, "" for none, and values of the parameters that a step gives to another DAG."""
+    if node is None:
+        return []
+    if node.kind == MAPPING:
+        return [(name, text_of(value)) for name, value in node.value.items()]
+    found: list[tuple[str, str]] = []
+    for item in reader.either(node, "`params`"):
+        if item.kind == MAPPING:
+            found += arguments_of(item, reader)
+            continue
+        for word in shlex.split(text_of(item)):
+            name, sign, value = word.partition("=")
+            found.append((name, value) if sign else ("", word))
+    return found
 
 
 def _default(node: Node) -> Node:
