@@ -323,7 +323,10 @@ class Actions:
         rows = [{name: text_of(value) for name, value in item.value.items()} for item in items]
         if any("$" in text or "`" in text for row in rows for text in row.values()):
             raise UntranslatableError("sub-dag", "items that are worked out")
-        return {"foreach": {"items": rows, "max_parallel": most}}
+        names = [name for name in rows[0] if len({row.get(name, "") for row in rows}) == len(rows)]
+        if not names:
+            raise UntranslatableError("sub-dag", "items that no value of their own tells apart")
+        return {"foreach": {"items": rows, "key": f"item.{names[0]}", "max_parallel": most}}
 
 
 def _item_of(items: Mapping[str, Any]) -> str:

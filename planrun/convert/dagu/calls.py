@@ -55,11 +55,16 @@ class Call:
         quoted = [part if at % 2 else re.sub(r'(["\\])', r"\\\1", part) for at, part in enumerate(parts)]
         return '"' + re.sub(r"\$(?=\d)", r"\\$", "".join(quoted)) + '"'
 
+    def prose(self, text: str) -> str:
+        """Return a word in double quotes for a text in which backquotes and `$(` are no commands."""
+        marked = text.replace("`", "\0b").replace("$(", "\0d(")
+        return self.word(marked).replace("\0b", "\\`").replace("\0d", "\\$")
+
     def document(self, text: str) -> str:
         """Return a here-document with a text in which the shell reads `$NAME`."""
         if "$" not in text and "`" not in text:
-            return f"'{DOCUMENT}'\n{text.rstrip(chr(10))}\n{DOCUMENT}"
-        return f"{DOCUMENT}\n{self.inner(text).rstrip(chr(10))}\n{DOCUMENT}"
+            return f"'{DOCUMENT}'\n{text.removesuffix(chr(10))}\n{DOCUMENT}"
+        return f"{DOCUMENT}\n{self.inner(text).removesuffix(chr(10))}\n{DOCUMENT}"
 
     def required(self, name: str) -> str:
         """Return a setting that must be there; raises UntranslatableError."""

@@ -92,7 +92,7 @@ def _body(call: Call, messages: list[tuple[str, str]], *, is_anthropic: bool) ->
     options = [f"--arg model {call.word(call.settings.text('model'))}"]
     parts, listed, system = ["model: $model"], [], []
     for at, (role, text) in enumerate(messages):
-        options.append(f"--arg m{at} {call.word(text)}")
+        options.append(f"--arg m{at} {call.prose(text)}")
         if role == "system" and is_anthropic:
             system.append(f"$m{at}")
         else:
@@ -154,7 +154,7 @@ def _attempt(keys: Keys, prompt: str, call: Call) -> str:
     if provider not in _HARNESSES:
         raise call.refuse(f"the provider {provider}" if provider else "a provider is missing")
     binary, option = _HARNESSES[provider]
-    return " ".join([binary, option, call.word(prompt), *_flags(keys, call)])
+    return " ".join([binary, option, call.prose(prompt), *_flags(keys, call)])
 
 
 def _custom(harness: Keys, keys: Keys, prompt: str, call: Call) -> str:
@@ -164,7 +164,7 @@ def _custom(harness: Keys, keys: Keys, prompt: str, call: Call) -> str:
         raise call.refuse("a prompt on standard input, or no program")
     words = [binary if re.fullmatch(r"[\w./-]+", binary) else call.word(binary)]
     words += map(call.word, call.reader.texts(harness.get("prefixargs"), "`prefix_args`"))
-    told = [*([harness.text("promptflag")] if mode == "flag" else []), call.word(prompt)]
+    told = [*([harness.text("promptflag")] if mode == "flag" else []), call.prose(prompt)]
     options = call.reader.mapping(harness.get("optionflags"), "`option_flags`")
     named = {name: text_of(value) for name, value in options.items()}
     flags = _flags(keys, call, "-" if harness.text("flagstyle") == "single_dash" else "--", named)

@@ -146,14 +146,15 @@ def _mail(call: Call) -> str:
     type_line = f"Content-Type: {kind}; charset=utf-8"
     files = call.reader.texts(settings.get("attachments"), "`attachments`")
     if not files:
-        return f"sendmail -t <<{call.document(chr(10).join([*lines, type_line, '', body.rstrip(chr(10))]))}"
+        text = "\n".join([*lines, type_line, "", f"{body.rstrip(chr(10))}\n"])
+        return f"sendmail -t <<{call.document(text)}"
     lines += [
         "MIME-Version: 1.0",
         f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"',
         "",
         f"--{_BOUNDARY}",
     ]
-    head = "\n".join([*lines, type_line, "", body.rstrip("\n")])
+    head = "\n".join([*lines, type_line, "", f"{body.rstrip(chr(10))}\n"])
     return "\n".join([
         "{",
         f"cat <<{call.document(head)}",
