@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 
@@ -69,7 +70,9 @@ class Emission:
         tasks: Mapping[str, Known],
         aliases: Mapping[str, str],
         lost: Mapping[str, str],
+        root: str = ".",
     ) -> None:
+        self.root = root  # the folder of the first file
         self.plan = plan
         self.tasks = tasks
         self.aliases = aliases
@@ -138,11 +141,18 @@ class Emission:
 
     def _missing(self, name: str, call: Call, entry: list[str], source: Source) -> list[str]:
         lost = next((why for prefix, why in self.lost.items() if name.startswith(prefix)), "")
-        code = "includes" if lost else "task"
-        why = lost or "there is none"
         step = DraftStep(self.plan.name(call.task.replace(":", ".")))
-        note = source.reader.found.refuse(code, f"the task {call.task}: {why}", call.place, step.id)
-        step.make_abstract(note)
+        found = source.reader.found
+        if lost:
+            step.make_abstract(found.refuse("includes", f"the task {call.task}: {lost}", call.place, step.id))
+        elif not self._open:
+            step.make_abstract(
+                found.refuse("task", f"the task {call.task}: there is none", call.place, step.id)
+            )
+        else:
+            message = f"the task {call.task} is not there: its step fails, as the call does in go-task"
+            step.notes.append(found.todo("task", message, call.place, step.id))
+            step.keys["run"] = f"echo {_shell_quoted(f'the task {call.task} is not there')} >&2; exit 200"
         for other in entry:
             step.wait(other)
         self.plan.add(step)
@@ -165,10 +175,12 @@ class Task:
         self.scope = known.source.top.inner(name, given, own)
         self.made: list[DraftStep] = []
         self.last: list[str] = []
+        self.folder = ""  # that it runs in, where the plan knows it
+        self.is_elsewhere = False  # whether only a shell knows the folder that it runs in
 
     def emit(self, step_name: str, entry: list[str]) -> list[str]:
         """Put the steps of the task into the plan; returns those that it ends with."""
-        list(self.reader.unknown(self.members, _KNOWN, self.node, f"the task {self.name}"))
+        self.reader.ignored(self.members, _KNOWN, self.node, f"the task {self.name}")
         self.last = list(entry)
         if not runs_here(self.reader.texts(self.members.get("platforms"), "`platforms`")):
             self.found.differs("other-machines", "tasks for other systems than Linux are left out", self.node)
@@ -394,8 +406,7 @@ class Task:
         folder = self.members.get("dir")
         where = self.source.folder
         if folder is not None and not is_nothing(folder):
-            where = posixpath.join(where, outside(joined(folder, self.scope, text_of(folder)), "a folder"))
-            self.found.differs("dir", "a folder to run in has to be there: go-task makes it", folder)
+            where = self._inside(step, joined(folder, self.scope, text_of(folder)), where)
         if where:
             step.keys["workdir"] = where
         env = {}
@@ -415,9 +426,25 @@ class Task:
             )
         return step
 
+    def _inside(self, step: DraftStep, found: Value, where: str) -> str:
+        """Let a step run in a folder, which it makes where it is not there; returns the folder that it starts in."""
+        if found.is_shell and not found.text.startswith("${PLANRUN_WORKSPACE}"):
+            self.is_elsewhere = True
+            lines, path = list(found.lines), found.text
+        else:
+            path = outside(found, "a folder")
+            self.folder = posixpath.join(where, path)
+            if "${{" not in self.folder and os.path.isdir(os.path.join(self.emission.root, self.folder)):
+                return self.folder
+            lines = []
+        step.keys["run"] = "\n".join(
+            [*lines, f'mkdir -p "{path}" && cd "{path}" || exit', str(step.keys["run"])]
+        )
+        return where
+
     def _files(self, step: DraftStep) -> None:
         """Say what a step reads and makes, and that it need not run again."""
-        folder = str(step.keys.get("workdir", "")).removeprefix("./").rstrip("/")
+        folder = (self.folder or str(step.keys.get("workdir", ""))).removeprefix("./").rstrip("/")
         read = self._globs("sources", folder, step)
         made = self._globs("generates", folder, step)
         if made and self.plan.claim(step.id, made):
@@ -448,7 +475,8 @@ class Task:
             sign = "!" if key == "sources" and (excluded is not None or text.startswith("!")) else ""
             text = text.removeprefix(sign).removeprefix("./")
             path = f"{folder}/{text}" if folder else text
-            if not text or text.startswith(("!", "/", "~")) or ".." in path.split("/") or "${{" in path:
+            outside_of_it = self.is_elsewhere or text.startswith(("!", "/", "~")) or ".." in path.split("/")
+            if not text or outside_of_it or "${{" in path:
                 message = f"`{key}` of {self.name} has `{text}`, which is left to you"
                 step.notes.append(self.found.todo(key, message, node))
             else:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from planrun.convert.draft import literal_text
-from planrun.convert.reader import UntranslatableError, data_of, text_of
+from planrun.convert.reader import UntranslatableError, data_of, text_of, truth_of
 from planrun.convert.taskfile.templates import (
     Branch,
     Call,
@@ -40,7 +40,7 @@ _PARTS = re.compile(r"\$\{[A-Za-z_]\w*(?::-)?\}|(?:(?!\$\{[A-Za-z_]\w*(?::-)?\})
 _SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]*\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _HERE = frozenset(("ROOT_DIR", "TASKFILE_DIR", "USER_WORKING_DIR"))
-_OWN = frozenset(("CHECKSUM", "TIMESTAMP", "TASK_VERSION", "MATCH", "ALIAS", "TASK_EXE"))
+_OWN = frozenset(("CHECKSUM", "TIMESTAMP", "TASK_VERSION", "MATCH"))
 # What a text must not hold that is put between double quotes of a shell.
 _UNQUOTABLE = re.compile(r"""["`\\]|\$(?!\{)""")
 
@@ -119,7 +119,12 @@ class Scope:
                 result = evaluate(Call(name="default", args=(otherwise, reference)), lambda _reference: found)
                 return result if isinstance(result, Value) else Value(text=literal_text(words_of(result)))
             return found if found.text else Value(text=literal_text(otherwise))
-        if name in _HERE or name in ("TASK", "CLI_ARGS") or name in _OWN or not _NAME.match(name):
+        if (
+            name in _HERE
+            or name in ("TASK", "ALIAS", "TASK_EXE", "CLI_ARGS")
+            or name in _OWN
+            or not _NAME.match(name)
+        ):
             return self._unknown(name, place)
         if self.is_fixed:
             return Value(text=literal_text(otherwise))
@@ -177,8 +182,11 @@ class Scope:
         return Value(text=f"${{{{ params.{name} }}}}")
 
     def _unknown(self, name: str, place: Node) -> Value:
-        if name == "TASK":
+        if name in ("TASK", "ALIAS"):
             return Value(text=literal_text(self.task))
+        if name == "TASK_EXE":
+            self.found.differs("task-exe", "`{{.TASK_EXE}}` is `task`: go-task has to be there", place)
+            return Value(text="task")
         if name in _HERE:
             folder = f"/{self.folder}" if name == "TASKFILE_DIR" and self.folder else ""
             return Value(text="${PLANRUN_WORKSPACE}" + folder, is_shell=True)
@@ -214,6 +222,11 @@ def value_of(name: str, node: Node, scope: Scope) -> Value:
     if reference is not None:
         return _shown(parse(text_of(reference)), node, scope)
     command = node.get("sh")
+    if truth_of(node.get("secret")):
+        message = f"the variable {name} is secret: its value is not masked in the log; see `secrets`"
+        scope.found.differs("secret", message, node)
+    if command is None and (value := node.get("value")) is not None:
+        return value_of(name, value, scope)
     if command is None:
         raise UntranslatableError("vars", f"{name} is made by `{', '.join(node.value)}`")
     script = joined(command, scope, text_of(command), in_script=True)
