@@ -260,7 +260,7 @@ def items_of(loop: Node, scope: Scope, reader: Reader) -> list[Scope]:
     if matrix is not None:
         return _combined(name, reader.mapping(matrix, "`matrix`"), scope, reader)
     source = text_of(loop.get("var"))
-    found = scope.value(Reference(name=source), loop)
+    found = scope.fixed().value(Reference(name=source), loop)
     if found.items is not None:
         return _scopes(name, list(found.items), scope)
     if found.is_shell or "${{" in found.text:

@@ -245,7 +245,12 @@ class Task:
     def _asked(self, step_name: str) -> None:
         """Make a question of `prompt`, and parameters of `requires`."""
         for node in self.reader.either(self.members.get("prompt"), "`prompt`"):
-            text = outside(joined(node, self.scope, text_of(node)), "a question") or "Go on?"
+            found = joined(node, self.scope, text_of(node))
+            text = (
+                self._worked_out(step_name, found)
+                if found.lines
+                else outside(found, "a question") or "Go on?"
+            )
             self._add(DraftStep(self.plan.name(f"{step_name}.ask"), ask={"question": text}))
         wanted = self.reader.mapping(self.members.get("requires"), "`requires`").get("vars")
         missing: list[str] = []
@@ -267,6 +272,19 @@ class Task:
         if missing:  # a run of another task need not give them
             checks = [{"that": f"params.{name} != ''"} for name in missing]
             self._add(DraftStep(self.plan.name(f"{step_name}.requires"), validate=checks))
+
+    def _worked_out(self, step_name: str, found: Value) -> str:
+        """Make a step that works a text out, and return the expression that reads it."""
+        quoted = re.sub(r'(["\\`])', r"\\\1", found.text)
+        lines = [
+            *self.source.first,
+            *found.lines,
+            f'printf \'text<<END_OF_TEXT\\n%s\\nEND_OF_TEXT\\n\' "{quoted}" >> "$PLANRUN_OUTPUT"',
+        ]
+        step = self._scripted(f"{step_name}.text", "\n".join(lines) + "\n", is_named=False)
+        step.keys["outputs"] = {"text": "string"}
+        self._add(step)
+        return f"${{{{ {step_path(step.id, 'outputs')}.text }}}}"
 
     def _checked(self, step_name: str) -> None:
         """Make a step of what has to hold before the task."""
@@ -469,9 +487,12 @@ class Task:
         for node in self.reader.items(self.members.get(key), f"`{key}`"):
             excluded = node.get("exclude") if key == "sources" else None
             place = excluded if excluded is not None else node
-            text = (
-                outside(joined(place, self.scope, text_of(place)), "a file") if place.kind == SCALAR else ""
-            )
+            found_text = joined(place, self.scope, text_of(place)) if place.kind == SCALAR else Value(text="")
+            if found_text.is_shell:
+                message = f"`{key}` of {self.name} has `{text_of(place)}`, which only a shell knows: it is left to you"
+                step.notes.append(self.found.todo(key, message, node))
+                continue
+            text = outside(found_text, "a file")
             sign = "!" if key == "sources" and (excluded is not None or text.startswith("!")) else ""
             text = text.removeprefix(sign).removeprefix("./")
             path = f"{folder}/{text}" if folder else text

@@ -45,6 +45,9 @@ _OWN = frozenset(("CHECKSUM", "TIMESTAMP", "TASK_VERSION", "MATCH"))
 _UNQUOTABLE = re.compile(r"""["`\\]|\$(?!\{)""")
 
 
+_OF_CALLER = re.compile(r"\$\{([A-Za-z_]\w*):-([\w./:-]*)\}")
+
+
 class UnquotableError(UntranslatableError):
     """A part with quotes, which only a run can choose; `test` is what it chooses by."""
 
@@ -442,7 +445,7 @@ def _requoted(values: Sequence[Value | str]) -> list[Value | str]:
         frame = next(frames) if is_read else "command"
         if frame == "single":
             part = f"'\"{part}\"'"  # noqa: PLW2901 - the same part, in other quotes
-        elif frame not in ("command", "double", "brace", "member"):
+        elif frame not in ("command", "double", "brace", "member", "comment"):
             raise UntranslatableError("dynamic-vars", f"a value that only the shell knows stands {frame}")
         texts[at] += part
     return [
@@ -470,5 +473,13 @@ def outside(value: Value, what: str) -> str:
         if "${" not in rest.replace("${{", ""):
             return rest or "."
     if value.is_shell:
-        raise UntranslatableError("dynamic-vars", f"{what} is known to a shell alone")
+        template = _OF_CALLER.sub(_of_caller, value.text)
+        if value.lines or value.test or "$" in template.replace("${{", ""):
+            raise UntranslatableError("dynamic-vars", f"{what} is known to a shell alone")
+        return template
     return value.text
+
+
+def _of_caller(match: re.Match[str]) -> str:
+    """Return the expression for a variable of the caller's environment."""
+    return f"${{{{ default(env.{match[1]}, '{match[2]}') }}}}"
