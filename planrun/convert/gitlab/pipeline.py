@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.reader import Findings
+    from planrun.plan.problems import Problem
 
 _TOP = frozenset((
     "after_script", "before_script", "cache", "default", "image", "include", "services", "spec", "stages", "types",
@@ -32,11 +34,17 @@ _KNOWN = frozenset((
     "pages", "publish", "start_in",
 ))  # fmt: skip
 _STAGES = ["build", "test", "deploy"]
+_RELEASE = {
+    "tag_name": "tag-name", "tag_message": "tag-message", "name": "name", "description": "description", "ref": "ref",
+    "released_at": "released-at",
+}  # fmt: skip
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile(r"(\d+)\s*(w|d|h|m|s)[a-z]*")
 _BASH = re.compile(r"\[\[|\bpipefail\b|<<<|\bsource\b|\bdeclare\b|\(\(|<\(|=\(")
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}\Z")
 REFERENCE = "!reference:"
+_DOUBLED = "E018"  # the code of a key that is there twice
+_INSTANCE = re.compile(r" \d+/\d+\Z|: \[.*\]\Z")  # of a job that runs several times, in its name
 _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
@@ -50,6 +58,12 @@ _ENVIRONMENT = (
     "the variables of GitLab's runner (CI_…) are those of the environment, empty outside of it; those of the file win; "
     "what looks like a credential is not inherited: see `secrets` and `inherit_env`"
 )
+_DOTENV = "later jobs read the file of a `dotenv` report in the workspace, if it is there, when they start"
+_READ_FILE = """\
+if [ -f "{0}" ]; then while IFS='=' read -r name value; do
+  case $name in [A-Za-z_]*) export "$name=$value" ;; esac
+done < "{0}"; fi
+"""
 _TOLD = {
     "tags": "`tags` choose no runner: the plan runs where planrun is started",
     "coverage": "coverage is not read from the output",
@@ -70,11 +84,20 @@ _EVERYWHERE = (
 )
 
 
-def prepared(data: bytes) -> bytes:
-    """Return the text of a GitLab CI file with its own tag, `!reference [a, b]`, as texts that YAML knows."""
-    return _REFERENCE.sub(
+def read_pipeline(data: bytes, found: Findings) -> tuple[Node | None, list[Problem], bool]:
+    """Return the tree of a GitLab CI file, what is wrong with it, and whether that is all of it.
+
+    `!reference [a, b]` becomes a text; of a key that is there twice the last value counts, as for GitLab.
+    """
+    data = _REFERENCE.sub(
         lambda match: b"'" + REFERENCE.encode() + match[1].replace(b"'", b"").replace(b'"', b"") + b"'", data
     )
+    root, problems, complete = read_tree(data, found.file, "file", keeps_last=True)
+    for problem in problems:
+        if problem.code == _DOUBLED:
+            place = Node(SCALAR, "", problem.line, problem.col)
+            found.differs("duplicate", f"{problem.message}: the last one counts, as for GitLab", place)
+    return root, [problem for problem in problems if problem.code != _DOUBLED], complete
 
 
 class Pipeline:
@@ -94,6 +117,7 @@ class Pipeline:
         self.looked_at = 0
         self.origin: dict[str, Findings] = {}  # of the file that each job stands in
         self.patterns = Patterns()
+        self.reports: dict[str, list[str]] = {}  # files with variables for later jobs
         self.plan.name(CHECK)
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
@@ -108,7 +132,11 @@ class Pipeline:
         chosen = self._chosen(jobs, wanted)
         made: dict[str, list[DraftStep]] = {}
         for name in chosen:
-            made[name] = [Job(self, name, jobs[name]).step()]
+            job = Job(self, name, jobs[name])
+            made[name] = [job.step()]
+            if files := job.reports():
+                self.reports[name] = [self.expanded(file, job.own) for file in files]
+                self.found.differs("dotenv", _DOTENV, self.jobs[name])
         Edges(self, {name: jobs[name] for name in chosen}, made).link()
         if self.patterns.tests:
             check = self.plan.add(self.patterns.step())
@@ -172,7 +200,7 @@ class Pipeline:
             self.found.refuse("include", f"files include each other too deeply: {local}", node)
             return
         try:
-            root, problems, complete = read_tree(prepared(read_source(path, "file")), path, "file")
+            root, problems, complete = read_pipeline(read_source(path, "file"), self.found.of(path))
         except InvalidInput as error:
             self.found.refuse("include", f"the included file cannot be read: {error}", node)
             return
@@ -322,7 +350,7 @@ class Job:
         if step.id != self.name:
             step.keys["title"] = " ".join(self.name.split())[:200]
         for key in self.members:
-            if key in ("trigger", "release", "secrets", "run"):
+            if key in ("trigger", "secrets", "run", "release"):
                 continue
             if key not in _KNOWN:
                 self.found.refuse(f"key:{key}", f"{self.name}: unknown key `{key}`", self.place(key))
@@ -339,11 +367,11 @@ class Job:
         return self.node.key(key) if key in self.node.value else self.node
 
     def _fill(self, step: DraftStep) -> None:
-        for key in ("trigger", "release", "secrets", "run"):
+        for key in ("trigger", "secrets", "run"):
             if key in self.members:
                 raise UntranslatableError(key, f"`{key}` has no equivalent")
         self._variables(step)
-        script = self._script()
+        script = self._delay() + self._tolerated(self._script() + self._release())
         step.keys["run"] = script
         self._container(step)
         self._told(step)
@@ -387,6 +415,57 @@ class Job:
             message = "`after_script` runs when the script of its step ends, and sees its variables"
             self.found.differs("after-script", message, self.place("after_script"))
         return "\n".join(lines) + "\n"
+
+    def _delay(self) -> str:
+        """Return the line that waits before a job that starts later."""
+        if text_of(self.members.get("when")) != "delayed":
+            return ""
+        message = "the time before a job that starts later is a part of its step, and counts for its timeout"
+        self.found.differs("when", message, self.place("when"))
+        return f"sleep {_seconds(text_of(self.members.get('start_in')))}\n"
+
+    def _tolerated(self, script: str) -> str:
+        """Return a script that succeeds with the exit codes under `allow_failure`."""
+        allowed = self.members.get("allow_failure")
+        if allowed is None or allowed.kind != MAPPING:
+            return script
+        codes = self.reader.texts(allowed.get("exit_codes"), "`exit_codes`")
+        if not codes or not all(code.isdecimal() for code in codes):
+            raise UntranslatableError(
+                "allow-failure", "failures that count by something else than exit codes"
+            )
+        message = f"an exit code of {', '.join(codes)} counts as success; in GitLab it is a warning"
+        self.found.differs("allow-failure", message, self.place("allow_failure"))
+        body = script.rstrip("\n")
+        return f"code=0\nset +e\n(\nset -e\n{body}\n)\ncode=$?\ncase $code in {'|'.join(codes)}) exit 0 ;; esac\nexit $code\n"
+
+    def _release(self) -> str:
+        """Return the command that makes a release, as GitLab's runner does after the script."""
+        node = self.members.get("release")
+        if node is None:
+            return ""
+        members = self.reader.mapping(node, "`release`")
+        for key in members:
+            if key not in (*_RELEASE, "milestones", "assets"):
+                raise UntranslatableError("release", f"a release with `{key}`")
+        words = ["release-cli create"]
+        for key, option in _RELEASE.items():
+            if text := text_of(members.get(key)):
+                words.append(f"--{option} {_double(text)}")
+        for text in self.reader.texts(members.get("milestones"), "`milestones`"):
+            words.append(f"--milestone {_double(text)}")
+        assets = self.reader.mapping(members.get("assets"), "`assets`")
+        for link in self.reader.items(assets.get("links"), "`links`"):
+            given = {key: text_of(value) for key, value in self.reader.mapping(link, "a link").items()}
+            names = {"filepath": "direct_asset_path"}
+            words.append(
+                f"--assets-link {_double(json.dumps({names.get(key, key): text for key, text in given.items()}))}"
+            )
+        message = (
+            "the program release-cli makes the release, which has to be there, with the variables of GitLab"
+        )
+        self.found.differs("release", message, self.place("release"))
+        return f"{' '.join(words)}\n"
 
     def _image(self, node: Node | None) -> tuple[str, list[str]]:
         if node is None or is_nothing(node):
@@ -443,23 +522,22 @@ class Job:
         if artifacts:
             message = "artifacts are not uploaded: they stay in the workspace, and `produces` records them"
             self.found.differs("artifacts", message, self.place("artifacts"))
-            if self.reader.mapping(artifacts.get("reports"), "`reports`").get("dotenv") is not None:
-                raise UntranslatableError("dotenv", "a report with variables for later jobs")
         if fit and self.members.get("parallel") is None and self.plan.claim(step.id, fit):
             step.keys["produces"] = [{"path": fit, "when": "present"}]
         self._retry(step)
         span = text_of(self.members.get("timeout"))
         if span:
-            seconds = sum(int(number) * _UNITS[unit] for number, unit in _SPAN.findall(span))
-            if not seconds:
-                raise UntranslatableError("timeout", f"the time `{span}`")
-            step.keys["timeout"] = f"{seconds}s"
+            step.keys["timeout"] = f"{_seconds(span)}s"
         allowed = self.members.get("allow_failure")
-        if allowed is not None and allowed.kind == MAPPING:
-            raise UntranslatableError("allow-failure", "failures that count by exit code")
         if truth_of(allowed):
             step.keys["on_failure"] = "continue"
         self._parallel(step)
+
+    def reports(self) -> list[str]:
+        """Return the files with variables that later jobs get."""
+        artifacts = self.reader.mapping(self.members.get("artifacts"), "`artifacts`")
+        reports = self.reader.mapping(artifacts.get("reports"), "`reports`")
+        return self.reader.texts(reports.get("dotenv"), "`dotenv`")
 
     def _retry(self, step: DraftStep) -> None:
         node = self.members.get("retry")
@@ -531,6 +609,7 @@ class Edges:
         for name, job in self.jobs.items():
             when = self._when(job)
             before = self._before(name, job, is_waiting=when in ("always", "on_failure"))
+            self._hand_on(name, before)
             for step in self.made[name]:
                 for other in before:
                     for each in self.made[other]:
@@ -551,6 +630,29 @@ class Edges:
                     )
                     step.demand(failed or "false")
 
+    def _hand_on(self, name: str, before: list[str]) -> None:
+        """Let the script of a job read the variables that those before it have written."""
+        job = self.jobs[name]
+        sources = [other for other in before if other in self.pipeline.reports]
+        if job.get("needs") is None:
+            stages = self.pipeline.stages
+            own = stages.index(self.pipeline.stage(job)) if self.pipeline.stage(job) in stages else 0
+            earlier = set(stages[:own])
+            sources = [
+                other for other in self.pipeline.reports if self.pipeline.stage(self.jobs[other]) in earlier
+            ]
+        wanted = job.get("dependencies")
+        if wanted is not None:
+            names = self.reader.texts(wanted, "`dependencies`")
+            sources = [other for other in sources if other in names]
+        for node in self.reader.items(job.get("needs"), "`needs`"):
+            if node.kind == MAPPING and truth_of(node.get("artifacts")) is False:
+                sources = [other for other in sources if other != text_of(node.get("job"))]
+        files = [file for other in sources for file in self.pipeline.reports[other]]
+        for step in self.made[name] if files else ():
+            if "run" in step.keys:
+                step.keys["run"] = "".join(_READ_FILE.format(file) for file in files) + str(step.keys["run"])
+
     def _when(self, job: Mapping[str, Node]) -> str:
         return text_of(job.get("when")) or "on_success"
 
@@ -567,6 +669,7 @@ class Edges:
             found = []
             for node in self.reader.items(job["needs"], "`needs`"):
                 other = text_of(node) if node.kind == SCALAR else text_of(node.get("job"))
+                other = other if other in self.jobs else _INSTANCE.sub("", other)
                 if other in self.jobs and other != name:
                     found.append(other)
                 elif node.kind == SCALAR or not truth_of(node.get("optional")):
@@ -616,8 +719,6 @@ class Edges:
                     step.keys["on_failure"] = "continue"
             elif when == "never":
                 step.demand("false")
-            elif when == "delayed":
-                raise UntranslatableError("when", "a job that starts later")
         if step.condition:
             self.doubtful.add(name)
 
@@ -683,6 +784,19 @@ class Edges:
             if tests:
                 parts.append(" or ".join(tests) if len(tests) == 1 else f"({' or '.join(tests)})")
         return " and ".join(parts)
+
+
+def _seconds(span: str) -> int:
+    """Return the seconds of a time as `1h 30m`; raises UntranslatableError."""
+    seconds = sum(int(number) * _UNITS[unit] for number, unit in _SPAN.findall(span))
+    if not seconds:
+        raise UntranslatableError("timeout", f"the time `{span}`")
+    return seconds
+
+
+def _double(text: str) -> str:
+    """Return a word in double quotes in which the shell reads variables."""
+    return '"' + literal_text(re.sub(r'(["\\`])', r"\\\1", text)) + '"'
 
 
 def _is_local(path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import zlib
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from planrun.convert.draft import DraftPlan
     from planrun.convert.reader import Findings
+
+    Test = tuple[list[Piece], str, list[Piece]]  # two values and the sign that compares them
+
     from planrun.plan.yaml.node import Node
 
 _TOKEN = re.compile(
@@ -104,7 +108,6 @@ class Evaluator:
         self.given: Mapping[str, list[Piece]] = {}
         self.folder = ""
         self._open: list[str] = []
-        self._count = 0
 
     def value(self, text: str, given: Mapping[str, list[Piece]] | None = None) -> list[Piece]:
         """Return what an expression results in."""
@@ -193,15 +196,37 @@ class Evaluator:
 
     def shell(self, command: list[Piece]) -> list[Piece]:
         """Return the output of a command, as a variable of the shell."""
-        self._count += 1
         lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
         self.found.differs(
             "backtick",
             "a command in backticks runs in each step that reads it, before its recipe",
             self.place,
         )
-        name = f"SHELL_{self._count}"
-        return [Read(name=name, lines=(*lines, f'{name}="$({script_of(command).strip()})" || exit'))]
+        script = script_of(command).strip()
+        name = _named("SHELL", script)
+        return [Read(name=name, lines=(*lines, f'{name}="$({script})" || exit'))]
+
+    def chosen(self, test: Test, yes: list[Piece], no: list[Piece]) -> list[Piece]:
+        """Return one of two values by a test of the shell, as a variable."""
+        first, sign, second = test
+        one, other = f'"{shell_text(first)}"', f'"{shell_text(second)}"'
+        if sign in ("=~", "!~"):
+            asked = f"printf '%s\\n' {one} | grep -Eq -e {other}"
+            self.found.differs("pattern", "a pattern is read by grep -E", self.place)
+        else:
+            asked = f"[ {one} = {other} ]"
+        asked = f"! {asked}" if sign[0] == "!" else asked
+        name = _named("IF", asked, shell_text(yes), shell_text(no))
+        lines = [
+            f"if {asked}; then",
+            *lines_of(yes),
+            f'{name}="{shell_text(yes)}"',
+            "else",
+            *lines_of(no),
+            f'{name}="{shell_text(no)}"',
+            "fi",
+        ]
+        return [Read(name=name, lines=(*lines_of(first), *lines_of(second), "\n".join(lines)))]
 
     def call(self, name: str, args: list[list[Piece]]) -> list[Piece]:
         """Return what a function results in."""
@@ -213,7 +238,13 @@ class Evaluator:
             if name in ("os", "arch", "os_family"):
                 self.found.differs("machine", f"`{name}()` is taken to be {KNOWN[name]}", self.place)
                 return [KNOWN[name]]
+            if name == "just_executable":
+                self.found.differs("just", "`just_executable()` is `just`, which has to be there", self.place)
+                return [KNOWN[name]]
             raise DynamicError(f"`{name}()` is known to just alone")
+        if name == "absolute_path" and len(args) == 1:
+            path = posixpath.normpath(plain(args[0], "`absolute_path`"))
+            return [path] if path.startswith("/") else [Read(name="PLANRUN_WORKSPACE"), f"/{path}"]
         if name == "shell" and args:
             return self.shell(args[0])
         if name == "quote" and args:
@@ -243,6 +274,11 @@ class Evaluator:
         otherwise = args[1]
         lines = lines_of(otherwise)
         return [Read(name=name, lines=(*lines, f'{name}="${{{name}-{shell_text(otherwise)}}}"'))]
+
+
+def _named(kind: str, *texts: str) -> str:
+    """Return the name of a variable of the shell: the same for the same texts."""
+    return f"{kind}_{zlib.crc32(chr(0).join(texts).encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _quoted(pieces: list[Piece]) -> list[Piece]:
@@ -338,6 +374,8 @@ class _Parser:
         second = self.sum()
         if sign not in ("==", "!=", "=~", "!~"):
             raise UntranslatableError("expression", f"`if` compares by `{sign}`")
+        if any(isinstance(piece, Read) for piece in (*first, *second)):
+            return self.by_shell((first, sign, second))
         one, other = plain(first, "`if`"), plain(second, "`if`")
         holds = (
             (one == other) is (sign == "==")
@@ -357,6 +395,20 @@ class _Parser:
             no = self._body(skips=holds)
             self.take("}")
         return yes if holds else no
+
+    def by_shell(self, test: Test) -> list[Piece]:
+        """Return the value of an `if` that only a run can decide."""
+        self.take("{")
+        yes = self.either()
+        self.take("}")
+        self.take("else")
+        if self.look() == ("name", "if"):
+            self.take()
+            return self.own.chosen(test, yes, self.choice())
+        self.take("{")
+        no = self.either()
+        self.take("}")
+        return self.own.chosen(test, yes, no)
 
     def _body(self, *, skips: bool) -> list[Piece]:
         if not skips:

@@ -578,14 +578,18 @@ class Makefile:
         ):
             return []
         lines = [f"[ -e {word} ] && old= || old=yes"]
-        if rule.needs:
-            files = " ".join(map(shlex.quote, rule.needs))
-            lines += [
-                f"for file in {files}; do",
-                f'  [ -e "$file" ] || {{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}',
-                f'  [ ! "$file" -nt {word} ] || old=yes',
-                "done",
-            ]
+        made = [need for need in rule.needs if self._rule_of(need) is not None]
+        given = [need for need in rule.needs if need not in made]
+        missing = f'{{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}'
+        # A rule need not make its file: what waits for it is out of date then.
+        for needs, otherwise in ((given, missing), (made, "{ old=yes; continue; }")):
+            if needs:
+                lines += [
+                    f"for file in {' '.join(map(shlex.quote, needs))}; do",
+                    f'  [ -e "$file" ] || {otherwise}',
+                    f'  [ ! "$file" -nt {word} ] || old=yes',
+                    "done",
+                ]
         return [
             *lines,
             'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make',

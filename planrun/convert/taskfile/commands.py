@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from planrun.convert.draft import says_nothing
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.templates import Reference, Value
 from planrun.convert.taskfile.values import arms_of, joined, outside, passed
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _DEFAULT = re.compile(
-    r"\$\{(\w+):-([\w.:-]+)\}"
+    r"\$\{(\w+):-([\w.:-]*)\}"
 )  # a variable of the environment, or a text where it is not set
 MAX_ITEMS = 100  # of one loop
 _KNOWN = frozenset((
@@ -307,7 +308,7 @@ def script_of(entries: list[Entry], first: list[str]) -> str:
         return "\n".join([*lines, entries[0].text])
     waiting = 0
     for entry in entries:
-        body = f"(\n{entry.text}\n)"
+        body = "(\n:\n)" if says_nothing(entry.text) else f"(\n{entry.text}\n)"
         if entry.after:
             waiting += 1
             lines.append(f"deferred_{waiting}() {body}")

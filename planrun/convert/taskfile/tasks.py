@@ -284,7 +284,7 @@ class Task:
         step = self._scripted(f"{step_name}.text", "\n".join(lines) + "\n", is_named=False)
         step.keys["outputs"] = {"text": "string"}
         self._add(step)
-        return f"${{{{ {step_path(step.id, 'outputs')}.text }}}}"
+        return f"${{{{ default({step_path(step.id, 'outputs')}.text, '') }}}}"
 
     def _checked(self, step_name: str) -> None:
         """Make a step of what has to hold before the task."""
