@@ -6,8 +6,8 @@ import json
 import os
 import re
 
-from planrun.convert.draft import DraftPlan, DraftStep, literal_text, slug, step_path
-from planrun.convert.gitlab.conditions import CHECK, Patterns, condition_of, ref_of, value_of
+from planrun.convert.draft import DraftPlan, DraftStep, literal_text, quoted, slug, step_path
+from planrun.convert.gitlab.conditions import CHECK, Patterns, condition_of, exists, ref_of, value_of
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
 from planrun.errors import InvalidInput
 from planrun.plan.problems import did_you_mean
@@ -38,6 +38,7 @@ _RELEASE = {
     "tag_name": "tag-name", "tag_message": "tag-message", "name": "name", "description": "description", "ref": "ref",
     "released_at": "released-at",
 }  # fmt: skip
+_LINK = {"filepath": "direct_asset_path", "type": "link_type"}
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile(r"(\d+)\s*(w|d|h|m|s)[a-z]*")
 _BASH = re.compile(r"\[\[|\bpipefail\b|<<<|\bsource\b|\bdeclare\b|\(\(|<\(|=\(")
@@ -138,10 +139,10 @@ class Pipeline:
                 self.reports[name] = [self.expanded(file, job.own) for file in files]
                 self.found.differs("dotenv", _DOTENV, self.jobs[name])
         Edges(self, {name: jobs[name] for name in chosen}, made).link()
-        if self.patterns.tests:
+        if self.patterns.has_tests:
             check = self.plan.add(self.patterns.step())
             for step in (each for steps in made.values() for each in steps):
-                if f"steps.{CHECK}." in step.condition:
+                if f"steps.{CHECK}." in step.condition or f"steps.{CHECK}." in str(step.keys.get("env", "")):
                     step.wait(check.id, "completed")
         order = {stage: at for at, stage in enumerate(self.stages)}
         for name in sorted(chosen, key=lambda name: order.get(self.stage(jobs[name]), 0)):
@@ -367,7 +368,11 @@ class Job:
         return self.node.key(key) if key in self.node.value else self.node
 
     def _fill(self, step: DraftStep) -> None:
-        for key in ("trigger", "secrets", "run"):
+        if "trigger" in self.members:
+            self._variables(step)
+            step.keys["run"] = self._trigger(step)
+            return
+        for key in ("secrets", "run"):
             if key in self.members:
                 raise UntranslatableError(key, f"`{key}` has no equivalent")
         self._variables(step)
@@ -436,8 +441,36 @@ class Job:
             )
         message = f"an exit code of {', '.join(codes)} counts as success; in GitLab it is a warning"
         self.found.differs("allow-failure", message, self.place("allow_failure"))
-        body = script.rstrip("\n")
-        return f"code=0\nset +e\n(\nset -e\n{body}\n)\ncode=$?\ncase $code in {'|'.join(codes)}) exit 0 ;; esac\nexit $code\n"
+        lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?"]
+        return "\n".join([*lines, f"case $code in {'|'.join(codes)}) exit 0 ;; esac", "exit $code", ""])
+
+    def _trigger(self, step: DraftStep) -> str:
+        """Return the request that starts the pipeline of another project; raises UntranslatableError."""
+        node = self.members["trigger"]
+        members = {"project": node} if node.kind == SCALAR else self.reader.mapping(node, "`trigger`")
+        project, branch = text_of(members.get("project")), text_of(members.get("branch")) or "main"
+        others = [key for key in members if key not in ("project", "branch", "forward")]
+        if not project or others:
+            what = f"`{others[0]}`" if others else "a pipeline of this project"
+            raise UntranslatableError("trigger", f"a job that starts a pipeline, with {what}")
+        message = (
+            f"GitLab's API starts the pipeline of {project} on {branch}, by curl and the secret CI_JOB_TOKEN, and with "
+            "the variables of the job; nothing waits for it"
+        )
+        self.found.differs("trigger", message, self.place("trigger"))
+        self.plan.secret("CI_JOB_TOKEN")
+        self.plan.optional.add("CI_JOB_TOKEN")
+        step.keys["secrets"] = ["CI_JOB_TOKEN"]
+        given = [f'--form "variables[{name}]=${{{name}}}"' for name in self.own]
+        path = project if "$" in project else project.replace("/", "%2F")
+        lines = [
+            "curl --silent --show-error --fail-with-body --request POST",
+            '--form "token=${CI_JOB_TOKEN}"',
+            f"--form {_double(f'ref={branch}')}",
+            *given,
+            _double(f"${{CI_API_V4_URL}}/projects/{path}/trigger/pipeline"),
+        ]
+        return " \\\n  ".join(lines) + "\n"
 
     def _release(self) -> str:
         """Return the command that makes a release, as GitLab's runner does after the script."""
@@ -452,15 +485,13 @@ class Job:
         for key, option in _RELEASE.items():
             if text := text_of(members.get(key)):
                 words.append(f"--{option} {_double(text)}")
-        for text in self.reader.texts(members.get("milestones"), "`milestones`"):
-            words.append(f"--milestone {_double(text)}")
+        milestones = self.reader.texts(members.get("milestones"), "`milestones`")
+        words += [f"--milestone {_double(text)}" for text in milestones]
         assets = self.reader.mapping(members.get("assets"), "`assets`")
         for link in self.reader.items(assets.get("links"), "`links`"):
-            given = {key: text_of(value) for key, value in self.reader.mapping(link, "a link").items()}
-            names = {"filepath": "direct_asset_path"}
-            words.append(
-                f"--assets-link {_double(json.dumps({names.get(key, key): text for key, text in given.items()}))}"
-            )
+            members = self.reader.mapping(link, "a link")
+            given = {_LINK.get(key, key): text_of(value) for key, value in members.items()}
+            words.append(f"--assets-link {_double(json.dumps(given))}")
         message = (
             "the program release-cli makes the release, which has to be there, with the variables of GitLab"
         )
@@ -726,10 +757,15 @@ class Edges:
         text = "false"
         items = _flat(rules)
         tolerant = []
+        values = Values(
+            self.pipeline, step, [rule.get("variables") for rule in items if rule.kind == MAPPING]
+        )
         for rule in reversed(items):
             result, asked, is_tolerated = self._rule(name, rule, known, step)
             tolerant += [is_tolerated] if result != "false" else []
             text = _chosen(asked, result, text)
+            values.choose(asked, self.reader.mapping(rule.get("variables"), "`variables`"))
+        values.finish()
         if any(tolerant):
             step.keys["on_failure"] = "continue"
             if not all(tolerant):
@@ -743,7 +779,7 @@ class Edges:
         """Return what a rule says, under which condition, and whether a failure is tolerated."""
         members = self.reader.mapping(rule, "a rule")
         for key in members:
-            if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible"):
+            if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible", "variables"):
                 raise UntranslatableError("rules", f"a rule with `{key}`")
         when = text_of(members.get("when")) or "on_success"
         if when not in ("on_success", "never", "manual", "always"):
@@ -756,25 +792,44 @@ class Edges:
         if when == "always":
             self.found.differs("when", "`when: always` of a rule does not start a job after a failure", rule)
         asked = condition_of(text_of(members["if"]), known, self.pipeline.patterns) if "if" in members else ""
-        for key in ("changes", "exists"):
-            if key in members:
-                message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
-                step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+        tests = [asked] if asked else []
+        for key, read in (("changes", self.pipeline.patterns.changed), ("exists", exists)):
+            if key not in members:
+                continue
+            node = members[key]
+            paths = node.get("paths") if node.kind == MAPPING and len(node.value) == 1 else node
+            is_list = paths is not None and paths.kind != MAPPING
+            texts = self.reader.texts(paths, f"`{key}`") if is_list else []
+            found = read([self._path(each) for each in texts])
+            if found:
+                tests.append(found)
+                continue
+            message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
+            step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+        asked = tests[0] if len(tests) == 1 else " and ".join(f"({each})" for each in tests)
         return result, asked, bool(truth_of(members.get("allow_failure")))
+
+    def _path(self, text: str) -> str:
+        """Return a path with the variables of the file; "" where only a run knows some."""
+        found = self.pipeline.expanded(text)
+        return "" if "${{" in found else found
 
     def _refs(self, node: Node | None, known: Mapping[str, str], step: DraftStep) -> str:
         if node is None or is_nothing(node):
             return ""
-        refs, variables = node, None
+        refs, variables, changed = node, None, ""
         if node.kind == MAPPING:
             for key in node.value:
                 if key not in ("refs", "variables", "changes"):
                     raise UntranslatableError("only", f"`only` with `{key}`")
-            if node.get("changes") is not None:
-                message = "`changes` is not read: it is taken as if files had changed"
-                step.notes.append(self.found.todo("changes", message, node, step.id))
+            if (changes := node.get("changes")) is not None:
+                paths = [self._path(each) for each in self.reader.texts(changes, "`changes`")]
+                changed = self.pipeline.patterns.changed(paths)
+                if not changed:
+                    message = "`changes` is not read: it is taken as if files had changed"
+                    step.notes.append(self.found.todo("changes", message, node, step.id))
             refs, variables = node.value.get("refs"), node.value.get("variables")
-        parts = []
+        parts = [changed] if changed else []
         for each, read in ((refs, ref_of), (variables, condition_of)):
             tests = (
                 [read(text, known, self.pipeline.patterns) for text in self.reader.texts(each, "`only`")]
@@ -784,6 +839,46 @@ class Edges:
             if tests:
                 parts.append(" or ".join(tests) if len(tests) == 1 else f"({' or '.join(tests)})")
         return " and ".join(parts)
+
+
+class Values:
+    """Variables that the rules of a job set: each gets the value of the rule that holds."""
+
+    def __init__(self, pipeline: Pipeline, step: DraftStep, given: list[Node | None]) -> None:
+        self.pipeline = pipeline
+        self.step = step
+        names = dict.fromkeys(
+            name for node in given if node is not None and node.kind == MAPPING for name in node.value
+        )
+        self.usual = {name: self._usual(name) for name in names}
+        self.chosen = dict(self.usual)
+
+    def _usual(self, name: str) -> str:
+        """Return the expression for a variable that no rule sets; raises UntranslatableError."""
+        text = self.step.keys.get("env", {}).get(name, self.pipeline.plan.keys.get("env", {}).get(name))
+        if text is None:
+            return f"default(env.{name}, '')"
+        return self._quoted(name, str(text))
+
+    def _quoted(self, name: str, text: str) -> str:
+        if "${{" in text:
+            raise UntranslatableError("rules", f"the variable {name} of a rule, which is made of others")
+        return quoted(text)
+
+    def choose(self, asked: str, given: Mapping[str, Node]) -> None:
+        """Put a rule before those that come after it."""
+        for name, usual in self.usual.items():
+            value = usual
+            if name in given:
+                value = self._quoted(name, self.pipeline.expanded(text_of(given[name])))
+            self.chosen[name] = f"({value} if {asked} else {self.chosen[name]})" if asked else value
+
+    def finish(self) -> None:
+        """Give the step its variables."""
+        for name, value in self.chosen.items():
+            if not _NAME.match(name):
+                raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
+            self.step.keys["env"] = {**self.step.keys.get("env", {}), name: f"${{{{ {value} }}}}"}
 
 
 def _seconds(span: str) -> int:
