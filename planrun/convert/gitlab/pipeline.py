@@ -191,14 +191,22 @@ class Pipeline:
 
     def _include(self, node: Node, depth: int) -> None:
         local = text_of(node) if node.kind == SCALAR else text_of(node.get("local"))
-        if not local or "://" in local or "$" in local or "*" in local:
+        if local and "*" in local and "://" not in local and "$" not in local:
+            for path in _matching(os.path.dirname(self.found.file), local.lstrip("/")):
+                self._include_file(path, node, depth)
+            return
+        if node.kind == MAPPING and text_of(node.get("template")).startswith("Workflows/"):
+            return  # it says which pipelines start, which a plan does not read
+        if not local or "://" in local or "$" in local:
             what = local or " ".join(f"{key}: {text_of(each)}" for key, each in node.value.items())
             self.found.refuse("include", f"`include` of what is elsewhere: {what[:200]}", node)
             return
-        path = os.path.join(os.path.dirname(self.found.file), local.lstrip("/"))
+        self._include_file(os.path.join(os.path.dirname(self.found.file), local.lstrip("/")), node, depth)
+
+    def _include_file(self, path: str, node: Node, depth: int) -> None:
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_NESTING:
-            self.found.refuse("include", f"files include each other too deeply: {local}", node)
+            self.found.refuse("include", f"files include each other too deeply: {path}", node)
             return
         try:
             root, problems, complete = read_pipeline(read_source(path, "file"), self.found.of(path))
@@ -223,14 +231,10 @@ class Pipeline:
             target: Node | None = None
             names = [each.strip().strip("'\"") for each in str(node.value).removeprefix(REFERENCE).split(",")]
             for at, name in enumerate(names):
-                members = (
-                    self.jobs
-                    if at == 0
-                    else target.value
-                    if target is not None and target.kind == MAPPING
-                    else {}
-                )
-                target = members.get(name)
+                if at == 0:
+                    target = self._job(name)
+                else:
+                    target = target.value.get(name) if target is not None and target.kind == MAPPING else None
             if target is None or depth > MAX_NESTING:
                 self.found.refuse("reference", f"`!reference [{', '.join(names)}]` names nothing here", node)
                 return Node(SCALAR, "", node.line, node.col)
@@ -248,6 +252,17 @@ class Pipeline:
             return made
         return node
 
+    def _job(self, name: str) -> Node | None:
+        """Return a job with the keys of those that it extends; `default` is what all jobs have."""
+        if name == "default":
+            return Node(MAPPING, self.usual, 1, 1)
+        node = self.jobs.get(name)
+        if node is None or node.get("extends") is None:
+            return node
+        whole = Node(MAPPING, self._whole(name, 1), node.line, node.col)
+        whole.keys = node.keys
+        return whole
+
     def _whole(self, name: str, depth: int = 0) -> dict[str, Node]:
         """Return the keys of a job with those that it extends."""
         node = self.jobs[name]
@@ -260,15 +275,13 @@ class Pipeline:
         _deepen(found, {key: value for key, value in node.value.items() if key != "extends"})
         if depth:
             return found
-        return {**self._inherited(found.get("inherit"), node), **found}
+        return {**self._inherited(found.get("inherit")), **found}
 
-    def _inherited(self, inherit: Node | None, job: Node) -> dict[str, Node]:
+    def _inherited(self, inherit: Node | None) -> dict[str, Node]:
         """Return the keys that a job has which do not stand in it."""
         usual = {key: value for key, value in self.usual.items() if key in _KNOWN}
         if inherit is None or inherit.kind != MAPPING:
             return usual
-        if truth_of(inherit.get("variables")) is not True and inherit.get("variables") is not None:
-            self.found.refuse("inherit", "a job that has not all variables of the file", job)
         wanted = inherit.get("default")
         if wanted is None or wanted.kind == SCALAR:
             return {} if truth_of(wanted) is False else usual
@@ -376,7 +389,7 @@ class Job:
             if key in self.members:
                 raise UntranslatableError(key, f"`{key}` has no equivalent")
         self._variables(step)
-        script = self._delay() + self._tolerated(self._script() + self._release())
+        script = self._unset() + self._delay() + self._tolerated(self._script() + self._release())
         step.keys["run"] = script
         self._container(step)
         self._told(step)
@@ -420,6 +433,16 @@ class Job:
             message = "`after_script` runs when the script of its step ends, and sees its variables"
             self.found.differs("after-script", message, self.place("after_script"))
         return "\n".join(lines) + "\n"
+
+    def _unset(self) -> str:
+        """Return the line that unsets the variables of the file that a job does not inherit."""
+        inherit = self.members.get("inherit")
+        wanted = inherit.get("variables") if inherit is not None and inherit.kind == MAPPING else None
+        if wanted is None or truth_of(wanted) is True:
+            return ""
+        kept = self.reader.texts(wanted, "`variables`") if wanted.kind == SEQUENCE else []
+        names = [name for name in self.pipeline.known if name not in kept and name not in self.own]
+        return f"unset {' '.join(names)}\n" if names else ""
 
     def _delay(self) -> str:
         """Return the line that waits before a job that starts later."""
@@ -879,6 +902,21 @@ class Values:
             if not _NAME.match(name):
                 raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
             self.step.keys["env"] = {**self.step.keys.get("env", {}), name: f"${{{{ {value} }}}}"}
+
+
+def _matching(folder: str, pattern: str) -> list[str]:
+    """Return the files that a pattern with `*` names, at most so many that too many can be told."""
+    found = []
+    rule = re.escape(pattern).replace(r"\*\*", "\0").replace(r"\*", "[^/]*").replace("\0", ".*")
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in (".git", "node_modules"))
+        for file in sorted(files):
+            path = os.path.relpath(os.path.join(place, file), folder)
+            if re.fullmatch(rule, path):
+                found.append(os.path.join(folder, path))
+        if len(found) > MAX_FILES:
+            break
+    return found
 
 
 def _seconds(span: str) -> int:

@@ -43,7 +43,6 @@ KNOWN: Mapping[str, str] = {
     "os": "linux",
     "os_family": "unix",
     "arch": "x86_64",
-    "num_cpus": "",
     "just_executable": "just",
     "just_pid": "",
 }
@@ -71,6 +70,22 @@ _WORK: Mapping[str, Callable[..., str]] = {
     "without_extension": lambda path: posixpath.splitext(path)[0],
     "join": posixpath.join,
     "clean": posixpath.normpath,
+}
+
+# Functions that a command of the shell does, with their arguments as words.
+_COMMANDS: Mapping[str, tuple[int, str]] = {
+    "path_exists": (1, "[ -e {0} ] && echo true || echo false"),
+    "datetime": (1, "date +{0}"),
+    "datetime_utc": (1, "date -u +{0}"),
+    "num_cpus": (0, "nproc"),
+    "which": (1, "command -v {0} || true"),
+    "require": (1, "command -v {0}"),
+    "sha256": (1, "printf %s {0} | sha256sum | cut -d' ' -f1"),
+    "sha256_file": (1, "sha256sum {0} | cut -d' ' -f1"),
+    "canonicalize": (1, "realpath -e {0}"),
+    "read": (1, "cat {0}"),
+    "home_directory": (0, 'printf %s "$HOME"'),
+    "uuid": (0, "cat /proc/sys/kernel/random/uuid"),
 }
 
 
@@ -242,9 +257,8 @@ class Evaluator:
                 self.found.differs("just", "`just_executable()` is `just`, which has to be there", self.place)
                 return [KNOWN[name]]
             raise DynamicError(f"`{name}()` is known to just alone")
-        if name == "absolute_path" and len(args) == 1:
-            path = posixpath.normpath(plain(args[0], "`absolute_path`"))
-            return [path] if path.startswith("/") else [Read(name="PLANRUN_WORKSPACE"), f"/{path}"]
+        if (found := self._place(name, args)) is not None:
+            return found
         if name == "shell" and args:
             return self.shell(args[0])
         if name == "quote" and args:
@@ -252,6 +266,22 @@ class Evaluator:
         if name == "error":
             raise DynamicError("`error(…)` ends just")
         return self._worked(name, args)
+
+    def _place(self, name: str, args: list[list[Piece]]) -> list[Piece] | None:
+        """Return what a function of this machine results in; None for any other function."""
+        count, command = _COMMANDS.get(name, (-1, ""))
+        if count == len(args):
+            words = [f'"{shell_text(each)}"' for each in args]
+            script = command.format(*words)
+            variable = _named("SHELL", script)
+            lines = [line for each in args for line in lines_of(each)]
+            return [Read(name=variable, lines=(*lines, f'{variable}="$({script})" || exit'))]
+        if name == "justfile" and not args:
+            return [Read(name="PLANRUN_WORKSPACE"), f"/{posixpath.basename(self.found.file)}"]
+        if name == "absolute_path" and len(args) == 1:
+            path = posixpath.normpath(plain(args[0], "`absolute_path`"))
+            return [path] if path.startswith("/") else [Read(name="PLANRUN_WORKSPACE"), f"/{path}"]
+        return None
 
     def _worked(self, name: str, args: list[list[Piece]]) -> list[Piece]:
         """Return what a function of texts results in."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
-_DEFINED = re.compile(r"(?:override\s+)?define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
+_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
 _FROM_CALLER = frozenset(("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TERM"))
 _SPECIAL = frozenset((
@@ -309,7 +309,7 @@ class Makefile:
                 self._set(target, rule.but(variables=(*rule.variables, (own[1], own[2], own[3]))))
             return
         rest, semicolon, recipe = rest.partition(";")
-        parts = rest.split(":")
+        parts = _parts(rest)
         unfit = (
             self.doubt
             or ("it has a double colon" if is_double else "")
@@ -617,6 +617,15 @@ def _colon(text: str) -> int:
         elif char == ":" and not depth:
             return at
     return -1
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text cut at its colons outside of brackets."""
+    found = []
+    while (at := _colon(text)) >= 0:
+        found.append(text[:at])
+        text = text[at + 1 :]
+    return [*found, text]
 
 
 def _compared(rest: str) -> tuple[str, str]:
