@@ -9,7 +9,7 @@ import re
 from planrun.convert.draft import DraftPlan, DraftStep, literal_text, quoted, slug, step_path
 from planrun.convert.gitlab.conditions import CHECK, Patterns, condition_of, exists, ref_of, value_of
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.errors import InvalidInput
+from planrun.errors import InvalidInput, InvalidPlan
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -191,6 +191,9 @@ class Pipeline:
 
     def _include(self, node: Node, depth: int) -> None:
         local = text_of(node) if node.kind == SCALAR else text_of(node.get("local"))
+        if node.kind == MAPPING and node.get("rules") is not None:
+            message = f"{local or 'a file'} is included whatever the `rules` of its `include` say"
+            self.found.differs("include", message, node)
         if local and "*" in local and "://" not in local and "$" not in local:
             for path in _matching(os.path.dirname(self.found.file), local.lstrip("/")):
                 self._include_file(path, node, depth)
@@ -211,7 +214,8 @@ class Pipeline:
         try:
             root, problems, complete = read_pipeline(read_source(path, "file"), self.found.of(path))
         except InvalidInput as error:
-            self.found.refuse("include", f"the included file cannot be read: {error}", node)
+            why = error.problems[0].text if isinstance(error, InvalidPlan) and error.problems else str(error)
+            self.found.refuse("include", f"the included file {path} cannot be read: {why}", node)
             return
         if root is None or problems or not complete or root.kind != MAPPING:
             self.found.refuse("include", f"the included file is no valid YAML: {path}", node)
@@ -881,20 +885,15 @@ class Values:
         text = self.step.keys.get("env", {}).get(name, self.pipeline.plan.keys.get("env", {}).get(name))
         if text is None:
             return f"default(env.{name}, '')"
-        return self._quoted(name, str(text))
-
-    def _quoted(self, name: str, text: str) -> str:
-        if "${{" in text:
-            raise UntranslatableError("rules", f"the variable {name} of a rule, which is made of others")
-        return quoted(text)
+        return _expression(str(text))
 
     def choose(self, asked: str, given: Mapping[str, Node]) -> None:
         """Put a rule before those that come after it."""
         for name, usual in self.usual.items():
             value = usual
             if name in given:
-                value = self._quoted(name, self.pipeline.expanded(text_of(given[name])))
-            self.chosen[name] = f"({value} if {asked} else {self.chosen[name]})" if asked else value
+                value = _expression(self.pipeline.expanded(text_of(given[name])))
+            self.chosen[name] = f"(({value}) if {asked} else {self.chosen[name]})" if asked else value
 
     def finish(self) -> None:
         """Give the step its variables."""
@@ -902,6 +901,13 @@ class Values:
             if not _NAME.match(name):
                 raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
             self.step.keys["env"] = {**self.step.keys.get("env", {}), name: f"${{{{ {value} }}}}"}
+
+
+def _expression(template: str) -> str:
+    """Return a template as one expression."""
+    parts = re.split(r"(?<!\$)\$\{\{ (.*?) \}\}", template)
+    shown = [part if at % 2 else quoted(part.replace("$${{", "${{")) for at, part in enumerate(parts) if part]
+    return " ~ ".join(shown) if len(shown) > 1 else (shown or ["''"])[0]
 
 
 def _matching(folder: str, pattern: str) -> list[str]:
