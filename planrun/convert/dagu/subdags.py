@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     ]  # keys of the step, and the item as a text and as an expression
 
 MAX_DEPTH = 5
-_ALONE = ("retrypolicy", "repeatpolicy", "continueon", "preconditions", "precondition", "env")
+_ALONE = ("retrypolicy", "repeatpolicy", "continueon", "preconditions", "precondition")
 _BREAK = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
@@ -101,6 +101,9 @@ class Inlining:
         child = self.make(root, found, self.dag.depth + 1)
         references = self.dag.variables.references
         references.item = items[2] if items else ""
+        own = "|".join(map(re.escape, step.keys.get("env", {}))) or "^$"
+        if any(re.search(rf"\$\{{?({own})\b", value) for value in self._given(params).values()):
+            raise UntranslatableError("sub-dag", "parameters of a sub-DAG that read variables of the step")
         given = {key: references.template(value) for key, value in self._given(params).items()}
         references.item = ""
         return self._adopted(child, given, step, keys, items)
