@@ -11,7 +11,7 @@ from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.dagu.subdags import documents, names_of
 from planrun.convert.github.workflow import convert_workflow
-from planrun.convert.gitlab.pipeline import convert_pipeline, prepared
+from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
 from planrun.convert.reader import EVERYTHING, Finding, Findings
 from planrun.convert.recipes.justfile import convert_justfile
 from planrun.convert.recipes.makefile import convert_makefile
@@ -171,11 +171,13 @@ def convert(order: Order) -> Converted:
     source = order.source or (foreign.source if foreign else "")
     if source in ("make", "just"):
         return _of_lines(order, source, data)
-    if "gitlab" in (order.source, foreign.source if foreign else ""):
-        data = prepared(data)
     if source == "dagu" and len(parts := documents(data)) > 1:
         return _of_documents(order, parts)
-    root, problems, complete = read_tree(data, order.file, "file")
+    found = Findings(order.file, order.accepted)
+    if "gitlab" in (order.source, foreign.source if foreign else ""):
+        root, problems, complete = read_pipeline(data, found)
+    else:
+        root, problems, complete = read_tree(data, order.file, "file")
     if root is None or problems or not complete:
         raise InvalidPlan(problems, sources={order.file: data})
     if not order.source and is_plan(root):
@@ -183,7 +185,6 @@ def convert(order: Order) -> Converted:
     source = order.source or (foreign.source if foreign else source_of(root))
     if not source:
         raise InvalidInput(f"{order.file} looks like no file of {_TOOLS}; name its tool by --from")
-    found = Findings(order.file, order.accepted)
     draft = _converter(source)(root, found, order.jobs)
     return _converted(order, source, draft, found, root)
 

@@ -178,6 +178,11 @@ def step_path(step: str, field: str) -> str:
     return f"steps.{step}.{field}" if plain else f"steps[{quoted(step)}].{field}"
 
 
+def says_nothing(script: str) -> bool:
+    """Say whether a script has nothing but comments, which no shell takes between brackets."""
+    return all(not line.strip() or line.lstrip().startswith("#") for line in script.split("\n"))
+
+
 def literal_text(text: str) -> str:
     """Return a text so that a template leaves it as it is."""
     return text.replace("${{", "$${{")

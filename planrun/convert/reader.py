@@ -231,5 +231,11 @@ class Reader:
                 self.found.refuse(f"key:{name}", f"{what}: unknown key `{name}`", owner.key(name))
                 yield name
 
+    def ignored(self, members: dict[str, Node], known: Container[str], owner: Node, what: str) -> None:
+        """Report the keys that are not known, and that the tool ignores as well."""
+        for name in members:
+            if name not in known:
+                self.found.differs("key", f"{what}: unknown key `{name}`, which is ignored", owner.key(name))
+
     def _misshapen(self, node: Node, what: str, wanted: str) -> None:
         self.found.refuse("shape", f"{what}: expected {wanted}, got {_NAMES[node.kind]}", node)

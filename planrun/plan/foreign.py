@@ -188,7 +188,7 @@ def recognised(problems: Sequence[Problem], data: bytes, file: str) -> list[Prob
 
 
 def foreign_file(data: bytes, file: str) -> Foreign | None:
-    """Return what a file is that is no plan: by its content, then by its name; None for anything unknown."""
+    """Return what a file is that is no plan: by its keys, then by its name, then by its text; None if unknown."""
     text, _problems = decode(data, file) if len(data) <= MAX_BYTES else (None, [])
     if text is None:
         return None
@@ -199,7 +199,7 @@ def foreign_file(data: bytes, file: str) -> Foreign | None:
         return foreign_keys(root) or (None if _has_plan_keys(root) else foreign_name(file))
     if len(_PLAN.findall(text[:MAX_TEXT])) > 1:
         return None  # a plan that cannot be read
-    return foreign_text(text[:MAX_TEXT]) or foreign_name(file)
+    return foreign_name(file) or foreign_text(text[:MAX_TEXT])
 
 
 def is_plan(root: Node) -> bool:

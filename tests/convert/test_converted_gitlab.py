@@ -75,7 +75,10 @@ def test_a_failure_blocks_later_stages_and_starts_what_waits_for_one(there: Work
 @pytest.mark.parametrize(
     ("line", "finding"),
     [
-        ("a: {trigger: {project: x/y}}", "x.yml:1:4: refused[trigger]: `trigger` has no equivalent (job a)"),
+        (
+            "a: {trigger: {include: b.yml}}",
+            "x.yml:1:4: refused[trigger]: a job that starts a pipeline, with `include`",
+        ),
         (
             "a: {script: x, needs: [b]}",
             "x.yml:1:24: refused[needs]: a needs `b`, which is no job of this file",
@@ -88,7 +91,7 @@ def test_a_failure_blocks_later_stages_and_starts_what_waits_for_one(there: Work
             "include: {remote: 'https://x/y.yml'}\na: {script: x}",
             "refused[include]: `include` of what is elsewhere",
         ),
-        ("a: {script: x, artifacts: {reports: {dotenv: x}}}", "refused[dotenv]: a report with variables"),
+        ("a: {script: x, id_tokens: {T: {aud: x}}}", "refused[id_tokens]: GitLab's identity tokens"),
         (
             "a: {script: [!reference [.b, script]]}",
             "refused[reference]: `!reference [.b, script]` names nothing",

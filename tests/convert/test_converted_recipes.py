@@ -218,12 +218,9 @@ def test_recipes_are_chosen_where_the_first_one_lists_them(planrun: Command, tmp
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
-        ("mod x\na:\n  true\n", "1:1: refused[mod]: the module x: its recipes are not read"),
-        ("a:\n  echo {{sha256('x')}}\n", "2:1: refused[function]: the function `sha256` (recipe a)"),
-        (
-            "[confirm]\na:\n  true\n",
-            "refused[confirm]: `[confirm]`: put a step with `ask:` before it (recipe a)",
-        ),
+        ("mod x\na:\n  true\n", "1:1: refused[mod]: the module x is not there"),
+        ("a:\n  echo {{blake3('x')}}\n", "2:1: refused[function]: the function `blake3` (recipe a)"),
+        ("set shell := ['pwsh', '-c']\na:\n  true\n", "refused[shell]: the shell `pwsh`"),
         ("a: b\n  true\n", "refused[recipe]: there is no recipe `b`"),
     ],
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from planrun.convert.dagu.steps import StepReading, hand_on, skips_on
+import re
+
+from planrun.convert.dagu.defaults import with_defaults
+from planrun.convert.dagu.references import dag_name, mentions
+from planrun.convert.dagu.steps import StepReading, hand_on, keep_streams, skips_on
 from planrun.convert.dagu.subdags import Inlining
 from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
@@ -21,7 +25,9 @@ _KNOWN = frozenset((
     "maxcleanuptimesec", "histretentiondays", "mailon", "smtp", "errormail", "infomail", "waitmail",
     "logdir", "restartwaitsec", "skipifsuccessful", "dotenv", "type", "shell", "workingdir", "queue",
     "container", "secrets", "logoutput", "workerselector", "catchupwindow", "runconfig", "otel", "version",
-    "overlappolicy", "artifacts", "consts", "maxoutputsize",
+    "overlappolicy", "artifacts", "consts", "maxoutputsize", "defaults", "ssh", "s3", "redis", "kubernetes", "llm",
+    "harness", "harnesses", "registryauths", "shellargs", "profile", "webhook", "retrypolicy",
+    "tools", "queues",
 ))  # fmt: skip
 _NOT_KEPT = {
     "schedule": "a plan has no schedule: start it from cron, a timer or CI",
@@ -37,6 +43,10 @@ _NOT_KEPT = {
     "maxoutputsize": "an output has the limits of planrun",
     "queue": "see `planrun queue` for runs that wait for their turn",
     "workerselector": "the plan runs on this machine",
+    "tools": "these programs have to be installed",
+    "queues": "see `planrun queue` for runs that wait for their turn",
+    "registryauths": "the registry has to know this machine: run `docker login` before",
+    "retrypolicy": "a run is not repeated by itself; see `planrun resume`",
 }
 _HANDLERS = ("success", "failure", "cancel", "abort", "exit")
 
@@ -63,10 +73,13 @@ class Dag:
         self.keys = Keys(root, "a Dagu file", reader)
         self.plan = DraftPlan()
         self.variables = Variables(self.plan, reader)
-        self.reading = StepReading(reader, self.variables)
+        self.references = self.variables.references
+        self.references.dag_name = dag_name(self.keys.text("name"), reader.found.file)
+        self.reading = StepReading(reader, self.variables, self.keys)
         self.reading.inlining = Inlining(self, self._child)
-        self.named: dict[str, DraftStep] = {}
+        self.named = self.references.named
         self.members: dict[str, Keys] = {}
+        self.approvals: dict[str, list[DraftStep]] = {}  # questions that come after a step
         self.checks: dict[str, DraftStep] = {}
         self.beside: dict[int, int] = {}  # which group of steps that run at the same time a step belongs to
         self.others: Mapping[str, Node] = {}  # documents of the same file that steps can run
@@ -82,9 +95,15 @@ class Dag:
         """Return the plan."""
         self.keys.refuse_unknown(_KNOWN)
         self._head()
-        gate = self._gate()
-        pending = [(self._step(keys), keys) for keys in self._listed()]
+        first = self._init()
+        gate = self._check("run", self.keys)
+        pending = [(self._labelled(keys), keys) for keys in self._listed()]
+        for step, keys in pending:
+            self._step(step, keys)
         self._edges(pending, gate)
+        if first is not None:
+            self._begin(first)
+        self._streams()
         self._outputs()
         self._handlers()
         return self.plan
@@ -115,8 +134,7 @@ class Dag:
             self.variables.environment(keys.get("env"))
         except UntranslatableError as why:
             found.refuse(why.code, why.message, keys.place("env"))
-        if self.variables.env:
-            plan.keys["env"] = self.variables.env
+        plan.keys["env"] = {**self.variables.env, **plan.keys.get("env", {})}
         files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
         if files:
             plan.keys["env_file"] = files
@@ -173,9 +191,9 @@ class Dag:
             named = Node(MAPPING, {**node.value, "name": label}, node.line, node.col)
             named.keys = {**node.keys, "name": label}
             node = named
-        return Keys(node, "a step", self.reader)
+        return Keys(with_defaults(node, self.keys.get("defaults"), self.reader), "a step", self.reader)
 
-    def _step(self, keys: Keys) -> DraftStep:
+    def _labelled(self, keys: Keys) -> DraftStep:
         label = keys.text("id") or keys.text("name") or f"step-{len(self.members) + 1}"
         step = DraftStep(self.plan.name(label))
         for name in (keys.text("id"), keys.text("name")):
@@ -184,22 +202,55 @@ class Dag:
         title = " ".join(keys.text("name").split())
         if title and title != step.id and title.isprintable():
             step.keys["title"] = title[:200]
+        self.members[step.id] = keys
+        return step
+
+    def _step(self, step: DraftStep, keys: Keys) -> None:
         try:
             self.reading.fill(step, keys)
         except UntranslatableError as why:
             step.make_abstract(
-                self.found.refuse(why.code, f"{why.message} (step {label})", keys.node, step.id)
+                self.found.refuse(why.code, f"{why.message} (step {step.id})", keys.node, step.id)
             )
         if self.secrets and "run" in step.keys:
-            step.keys["secrets"] = list(self.secrets)
+            step.keys["secrets"] = [*step.keys.get("secrets", []), *self.secrets]
         if self._container() and "run" in step.keys:
             step.keys.setdefault("container", self._container())
-        self.members[step.id] = keys
-        return step
+        elif (node := self.keys.get("container")) is not None and "container" not in step.keys:
+            self.reading.enter(step, self.reading.running_container(node))
+        self._approval(step, keys)
+
+    def _approval(self, step: DraftStep, keys: Keys) -> None:
+        """Make the questions that come after a step; its dependents wait for them."""
+        node = keys.get("approval")
+        if node is None:
+            return
+        own = Keys(node, "`approval`", self.reader)
+        own.refuse_unknown({"prompt", "input", "required", "rewindto"})
+        if own.has("rewindto"):
+            note = self.found.refuse("approval", "an approval that repeats earlier steps", node, step.id)
+            step.notes.append(note)
+        try:
+            question = self.references.template(own.text("prompt")) or f"May {step.id} count as done?"
+        except UntranslatableError as why:
+            step.notes.append(self.found.refuse(why.code, why.message, node, step.id))
+            return
+        asks = [DraftStep(self.plan.name(f"{step.id}.approval"), ask={"question": question})]
+        for name in self.reader.texts(own.get("input"), "`input`"):
+            ask = {"question": f"{question} {name}?", "type": "string"}
+            asks.append(DraftStep(self.plan.name(f"{step.id}.{name}"), ask=ask))
+            self.references.hand_on(name, f"{step_path(asks[-1].id, 'outputs')}.answer")
+        if len(asks) > 1:
+            self.found.differs(
+                "approval", "each input of an approval has to be given; none is optional", node
+            )
+        for before, each in zip([step, *asks], asks, strict=False):
+            each.wait(before.id)
+        self.approvals[step.id] = asks
 
     def _container(self) -> dict[str, object]:
         node = self.keys.get("container")
-        if node is None:
+        if node is None or self.reading.running_container(node):
             return {}
         try:
             return self.reading.container(node)
@@ -207,19 +258,37 @@ class Dag:
             self.found.refuse(why.code, why.message, node)
             return {}
 
-    def _gate(self) -> DraftStep | None:
-        """Return the step that finds out whether the whole file is to run."""
-        handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
-        if handlers.has("init"):
-            self.found.refuse(
-                "handler", "a handler that runs first; write it as the first step", handlers.place("init")
-            )
-        return self._check("run", self.keys)
+    def _init(self) -> DraftStep | None:
+        """Return the step of the handler that runs first."""
+        node = self.keys.below("handleron").get("init")
+        if node is None:
+            return None
+        step = DraftStep(self.plan.name("on-init"))
+        self._step(step, self._named(node, ""))
+        return step
+
+    def _begin(self, first: DraftStep) -> None:
+        """Let every step without dependencies wait for the handler that runs first."""
+        for step in self.plan.steps:
+            if not step.edges:
+                step.wait(first.id)
+        self.plan.steps.insert(0, first)
+
+    def _streams(self) -> None:
+        for step in self.plan.steps:
+            if step.id in self.references.streams:
+                try:
+                    keep_streams(step, self.references.streams[step.id])
+                except UntranslatableError as why:
+                    place = self.members[step.id].node if step.id in self.members else self.keys.node
+                    self.found.refuse(why.code, why.message, place, step.id)
 
     def _check(self, label: str, keys: Keys) -> DraftStep | None:
         node = keys.first("preconditions", "precondition")
+        self.references.needed = {}
         try:
-            commands = commands_of(node, self.reader)
+            commands = commands_of(node, self.references)
+            lines = [*self.references.built_in("\n".join(commands)), *self.variables.lines]
         except UntranslatableError as why:
             assert node is not None  # only preconditions that are there are refused
             note = self.found.refuse(why.code, f"{why.message} ({label})", node)
@@ -228,7 +297,10 @@ class Dag:
             return self.plan.add(step)
         if not commands:
             return None
-        return self.plan.add(check_step(self.plan.name(f"{label}.check"), commands, self.variables.lines))
+        step = check_step(self.plan.name(f"{label}.check"), commands, lines)
+        if self.references.needed:
+            step.keys["env"] = dict(self.references.needed)
+        return self.plan.add(step)
 
     def _edges(self, pending: list[tuple[DraftStep, Keys]], gate: DraftStep | None) -> None:
         has_edges = any(keys.has("depends") for _, keys in pending)
@@ -244,6 +316,7 @@ class Dag:
         last: list[DraftStep] = []
         group: int | None = None
         self._refuse_circles(pending)
+        routed = self._routed()
         for step, keys in pending:
             waited = self._waited(keys)
             own = self.beside.get(id(keys.node))
@@ -261,8 +334,12 @@ class Dag:
                 step.demand(met(check) if "run" in check.keys else "")
                 self.checks[step.id] = check
             may_skip = (
-                check is not None or gate is not None or any(other.id in self.skipped for other in waited)
+                check is not None
+                or gate is not None
+                or step.id in routed
+                or any(other.id in self.skipped for other in waited)
             )
+            self._choose(step, routed.get(step.id, []))
             if may_skip and not skips_on(keys):
                 self.skipped.add(step.id)
             self._place(step)
@@ -280,6 +357,25 @@ class Dag:
                 each.demand(step.condition)
         self.plan.steps += inside
         self.plan.add(step)
+        self.plan.steps += self.approvals.get(step.id, [])
+
+    def _routed(self) -> dict[str, list[tuple[str, str]]]:
+        """Return the steps that routers choose, by their ids."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for target, routes in self.reading.routes.items():
+            if target in self.named:
+                found.setdefault(self.named[target].id, []).extend(routes)
+            else:
+                self.found.refuse(
+                    "shape", f'there is no step "{target}" to route to', self.keys.place("steps")
+                )
+        return found
+
+    def _choose(self, step: DraftStep, routes: list[tuple[str, str]]) -> None:
+        """Let a step run where one of its routes is taken."""
+        for router, _ in routes:
+            step.wait(router, "completed" if router in self.skipped else "ok")
+        step.demand(" or ".join(f"{step_path(router, 'outputs')}.{output}" for router, output in routes))
 
     def _refuse_circles(self, pending: list[tuple[DraftStep, Keys]]) -> None:
         """Refuse steps that wait for each other."""
@@ -305,7 +401,8 @@ class Dag:
             step.demand(met(gate) if "run" in gate.keys else "")
         for other in waited:
             tolerated = other.keys.get("on_failure") == "continue"
-            step.wait(other.id, "completed" if other.id in self.skipped and not tolerated else "ok")
+            last = self.approvals[other.id][-1] if other.id in self.approvals else other
+            step.wait(last.id, "completed" if other.id in self.skipped and not tolerated else "ok")
 
     def _outputs(self) -> None:
         """Give every step the outputs of those that it waits for, through others too."""
@@ -317,11 +414,12 @@ class Dag:
                 if name not in behind and name in by_id:
                     behind[name] = by_id[name]
                     waiting += by_id[name].edges
-            hand_on(step, [other for other in self.plan.steps if other.id in behind])
+            hand_on(step, list(behind.values()), self.references.outputs)
 
     def _handlers(self) -> None:
         handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
         handlers.refuse_unknown({*_HANDLERS, "init", "wait"})
+        self.references.is_handler = True
         for kind in _HANDLERS:
             node = handlers.get(kind)
             if node is None:
@@ -329,6 +427,7 @@ class Dag:
             keys = self._named(node, "")
             step = DraftStep(self.plan.name(f"on-{kind}"))
             try:
+                self._check_handler(keys.node)
                 self.reading.fill(step, keys)
             except UntranslatableError as why:
                 step.make_abstract(
@@ -342,6 +441,12 @@ class Dag:
                 for other in self.plan.cleanup:
                     step.wait(other.id, "done")
             self.plan.cleanup.append(step)
+
+    def _check_handler(self, node: Node) -> None:
+        """Raise UntranslatableError for a handler that reads what steps hand on."""
+        for name in self.references.outputs:
+            if mentions(node, re.compile(rf"\$\{{?{re.escape(name)}\b")):
+                raise UntranslatableError("reference", f"`{name}`: a handler reads no outputs of steps")
 
     def _ended(self, kind: str) -> str:
         """Return the condition under which a handler runs."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from planrun.convert.dagu.references import References
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
@@ -58,6 +59,14 @@ class Keys:
         """Say whether a key has a value."""
         return name in self._members
 
+    def below(self, name: str) -> Keys:
+        """Return the members of a mapping under a key, none where it has no value."""
+        return Keys(self.get(name), f"`{name}`", self.reader)
+
+    def members(self) -> Iterator[tuple[str, Node]]:
+        """Yield the keys that have a value, as they are written."""
+        yield from self._members.values()
+
     def refuse_unknown(self, known: Container[str]) -> None:
         """Refuse every key that is not known."""
         for name, (written, _) in self._members.items():
@@ -102,8 +111,6 @@ def is_number(text: str) -> bool:
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _WORKED_OUT = re.compile(r"[`$]")
-# `${step.stdout}`, `${NAME.key}`, `${steps.a.outputs.b}`: what Dagu itself puts in.
-_INNER = re.compile(r"\$\{([A-Za-z_][\w-]*\.[^}]*)\}")
 
 
 class Variables:
@@ -115,9 +122,7 @@ class Variables:
         self.env: dict[str, str] = {}
         self.lines: list[str] = []
         self.count = 0
-        self.fixed: dict[str, str] = {}  # constants by their paths
-        self.outputs: set[str] = set()  # names of the outputs of steps
-        self.place = Node(MAPPING, {}, 1, 1)
+        self.references = References(plan, reader)
 
     def params(self, node: Node | None) -> None:
         """Declare the parameters of a file."""
@@ -152,64 +157,46 @@ class Variables:
             for inner, value in node.value.items():
                 self._const(f"{name}.{inner}", value)
         else:
-            self.fixed[name] = text_of(node)
-
-    def filled(self, text: str) -> str:
-        """Return a text for a shell in which what Dagu puts in is read by the shell.
-
-        `${params.X}`, `${env.X}`: a variable; `${consts.X}`: its text; `${NAME.key}` of an output that is JSON: jq.
-        Raises UntranslatableError for any other.
-        """
-
-        def read(match: re.Match[str]) -> str:
-            path = match[1]
-            root, _, rest = path.partition(".")
-            if path in self.fixed:
-                return self.fixed[path]
-            if root in ("params", "env") and _NAME.match(rest):
-                return f"${{{rest}}}"
-            if root in self.outputs and re.fullmatch(r"[\w.\[\]-]+", rest) and not rest.startswith("outputs"):
-                message = f"`${{{root}.…}}` is read by jq, which has to be there"
-                self.reader.found.differs("json", message, self.place)
-                words = re.findall(r"[\w-]+", rest)
-                keys = "".join(f"[{each}]" if each.isdecimal() else f'["{each}"]' for each in words)
-                return f"$(printf %s \"${{{root}}}\" | jq -r '.{keys}')"
-            raise UntranslatableError("reference", f"`${{{path}}}` is put in by Dagu")
-
-        return _INNER.sub(read, text)
+            self.references.fixed[name] = text_of(node)
 
     def environment(self, node: Node | None) -> None:
         """Read the variables at the top of a file."""
-        env, lines = split_environment(node, self.reader)
+        env, lines = split_environment(node, self.references)
         self.env |= env
         self.lines += lines
+        given = dict(pairs_of(node, "`env`", self.reader))
+        self.references.worked_out |= {
+            name: text_of(value) for name, value in given.items() if name not in env
+        }
 
 
-def split_environment(node: Node | None, reader: Reader) -> tuple[dict[str, str], list[str]]:
+def split_environment(node: Node | None, references: References) -> tuple[dict[str, str], list[str]]:
     """Return variables that are text, and lines for a shell that set those that it has to work out.
 
     From the first that is worked out on all are set by the shell, since later ones may read it.
     """
     env: dict[str, str] = {}
     lines: list[str] = []
+    reader = references.reader
     for name, value in pairs_of(node, "`env`", reader):
         if not _NAME.match(name):
             reader.found.refuse("env", f"`{name}` cannot be the name of a variable here", value)
             continue
         text = reader.text(value, f"the variable {name}")
-        check_references(text)
-        if _WORKED_OUT.search(text):
-            escaped = re.sub(r'(["\\])', r"\\\1", text)
-            lines.append(f'export {name}="{literal_text(escaped)}"')
+        if references.is_of_steps(text):
+            env[name] = references.template(text)
+        elif _WORKED_OUT.search(text):
+            lines += references.built_in(text)
+            lines.append(f'export {name}="{_in_quotes(references.words(text))}"')
         else:
             env[name] = literal_text(text)
     return env, lines
 
 
-def check_references(text: str) -> None:
-    """Raise UntranslatableError for what Dagu puts in by itself and no shell knows."""
-    if match := _INNER.search(text):
-        raise UntranslatableError("reference", f"`${{{match[1]}}}` is put in by Dagu")
+def _in_quotes(text: str) -> str:
+    """Return a text for double quotes; backquotes and `$(…)` in it are commands, with their own quotes."""
+    parts = re.split(r"(`[^`]*`|\$\([^)]*\))", text)
+    return "".join(part if at % 2 else re.sub(r'(["\\])', r"\\\1", part) for at, part in enumerate(parts))
 
 
 def _params(node: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
@@ -231,6 +218,23 @@ def _params(node: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
         else:
             for name, value in reader.mapping(item, "a parameter").items():
                 yield name, _default(value)
+
+
+def arguments_of(node: Node | None, reader: Reader) -> list[tuple[str, str]]:
+    """Return names, "" for none, and values of the parameters that a step gives to another DAG."""
+    if node is None:
+        return []
+    if node.kind == MAPPING:
+        return [(name, text_of(value)) for name, value in node.value.items()]
+    found: list[tuple[str, str]] = []
+    for item in reader.either(node, "`params`"):
+        if item.kind == MAPPING:
+            found += arguments_of(item, reader)
+            continue
+        for word in shlex.split(text_of(item)):
+            name, sign, value = word.partition("=")
+            found.append((name, value) if sign else ("", word))
+    return found
 
 
 def _default(node: Node) -> Node:
@@ -267,6 +271,11 @@ def secrets_of(node: Node | None, reader: Reader, plan: DraftPlan, lines: list[s
             found.append(key)
             lines.append(f'export {name}="${{{key}}}"')
             continue
+        if keys.text("provider") == "file" and _NAME.match(name) and key:
+            message = f"the secret {name} is read from a file by each script: it is not masked in the log"
+            reader.found.differs("secret", message, item)
+            lines.append(f'export {name}="$(cat "{key}")"')
+            continue
         if keys.text("provider") != "env" or not _NAME.match(name):
             reader.found.refuse("secret", f"the secret {name} is not the variable of this name", item)
             continue
@@ -275,47 +284,65 @@ def secrets_of(node: Node | None, reader: Reader, plan: DraftPlan, lines: list[s
     return found
 
 
-_KNOWN = frozenset(("condition", "command", "expected", "negate", "name", "test"))
+_KNOWN = frozenset(("condition", "command", "expected", "negate", "name", "test", "eval"))
 
 
-def commands_of(node: Node | None, reader: Reader) -> list[str]:
+def commands_of(node: Node | None, references: References) -> list[str]:
     """Return a command of the shell for each precondition; raises UntranslatableError."""
     if node is None:
         return []
+    reader = references.reader
     items = [node] if node.kind == MAPPING else reader.either(node, "`preconditions`")
-    return [_command(item, reader) for item in items]
+    return [_command(item, references) for item in items]
 
 
-def _command(item: Node, reader: Reader) -> str:
+def _command(item: Node, references: References) -> str:
     if item.kind != MAPPING:
         command, expected, negated = text_of(item), "", False
     else:
-        keys = Keys(item, "a precondition", reader)
+        keys = Keys(item, "a precondition", references.reader)
         keys.refuse_unknown(_KNOWN)
-        command, expected = keys.text("condition", "command"), keys.text("expected")
+        if keys.has("eval") and (keys.has("condition") or not keys.has("expected")):
+            raise UntranslatableError(
+                "precondition", "`eval` needs `expected` and has no `condition` beside it"
+            )
+        command, expected = keys.text("condition", "command", "eval"), keys.text("expected")
         negated = keys.text("negate").lower() == "true"
-    text = command_of(command, expected)
+    text = command_of(command, expected, references)
     return f"! {text}" if negated else text
 
 
-def command_of(command: str, expected: str) -> str:
+def command_of(command: str, expected: str, references: References) -> str:
     """Return a command of the shell that passes where a condition of Dagu holds; raises UntranslatableError."""
-    check_references(command)
     if expected:
-        command = _compared(command, expected)
-    elif command.startswith("`") and command.endswith("`"):
-        command = command[1:-1]
-    return f"{{ {literal_text(command.strip())}\n}}"
+        command = _compared(references.words(command), expected)
+    else:
+        if command.startswith("`") and command.endswith("`"):
+            command = command[1:-1]
+        command = references.script(command, "")
+    return f"{{ {command.strip()}\n}}"
 
 
 def _compared(command: str, expected: str) -> str:
     """Return a command that passes when a text is the expected one, or matches `re:…`."""
-    found = f'"{re.sub(chr(34), chr(92) + chr(34), command)}"'
+    found = f'"{_in_quotes(command)}"'
     if not expected.startswith("re:"):
         return f"[ {found} = {_quoted(expected)} ]"
-    if re.search(r"\\[^.\-/+*?()|^$\[\]{}]", expected):
-        raise UntranslatableError("precondition", f"`{expected}`: a pattern that grep reads otherwise")
-    return f"printf '%s\\n' {found} | grep -Eq -e {_quoted(expected[3:])}"
+    return f"printf '%s\\n' {found} | grep -Eq -e {_quoted(pattern_of(expected[3:], 'precondition'))}"
+
+
+def pattern_of(text: str, code: str) -> str:
+    """Return a pattern of Go as grep reads it with -E; raises UntranslatableError."""
+    for written, meant in (
+        ("\\d", "[0-9]"),
+        ("\\s", "[[:space:]]"),
+        ("\\S", "[^[:space:]]"),
+        ("\\w", "[0-9A-Za-z_]"),
+    ):
+        text = re.sub(rf"(?<![\\\[]){re.escape(written)}", lambda _, meant=meant: meant, text)  # type: ignore[misc]
+    if re.search(r"\\[^.\-/+*?()|^$\[\]{}]|\(\?|[*+?}]\?", text):
+        raise UntranslatableError(code, f"`{text}`: a pattern that grep reads otherwise")
+    return text
 
 
 def _quoted(text: str) -> str:

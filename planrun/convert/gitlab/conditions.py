@@ -44,11 +44,42 @@ _PORTABLE = re.compile(r"(?:[^\\(]|\\[./+*?()\[\]{}|^$-]|\((?!\?))*")
 CHECK = "conditions"
 
 
+# Without a commit to compare with, files count as changed, as for GitLab.
+_CHANGED = """\
+base="${CI_MERGE_REQUEST_DIFF_BASE_SHA:-${CI_COMMIT_BEFORE_SHA:-}}"
+case $base in *[!0]*) git cat-file -e "$base^{commit}" || base= ;; *) base= ;; esac
+changed() { [ -z "$base" ] || [ -n "$(git diff --name-only "$base" HEAD -- "$@")" ]; }"""
+
+
+def _unfolded(path: str) -> list[str]:
+    """Return the paths that one with `{a,b}` stands for."""
+    match = re.search(r"\{([^{}]*)\}", path)
+    if match is None or path.count("{") > 4:
+        return [path]
+    return [
+        each
+        for part in match[1].split(",")
+        for each in _unfolded(path[: match.start()] + part + path[match.end() :])
+    ]
+
+
+def exists(paths: list[str]) -> str:
+    """Return the expression that says whether one of some files is there; "" where a plan cannot say."""
+    found = [each.removeprefix("/") for path in paths for each in _unfolded(path)]
+    if not found or any(not path or re.search(r"[\[\]{}$\\]", path) for path in found):
+        return ""
+    tests = [f"default(hash_files({quoted(path)}), '') != ''" for path in found]
+    return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
+
+
 class Patterns:
     """Tests of patterns that no expression can do: a step does them, and its outputs say what it found."""
 
     def __init__(self) -> None:
         self.tests: dict[tuple[str, str, str], str] = {}
+        self.changes: dict[
+            tuple[str, ...], str
+        ] = {}  # paths, by the output that says whether they have changed
 
     def test(self, value: str, pattern: str, flags: str) -> str:
         """Return the expression that says whether a value matches; raises UntranslatableError."""
@@ -61,16 +92,34 @@ class Patterns:
         name = self.tests.setdefault((value, pattern, flags), f"c{len(self.tests) + 1}")
         return f"steps.{CHECK}.outputs.{name}"
 
+    def changed(self, paths: list[str]) -> str:
+        """Return the expression that says whether files have changed; "" for paths that git cannot read."""
+        found = tuple(each for path in paths for each in _unfolded(path))
+        if not found or any(not path or re.search(r"[\"'$`\\{}]", path) for path in found):
+            return ""
+        return f"steps.{CHECK}.outputs.{self.changes.setdefault(found, f'changed{len(self.changes) + 1}')}"
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether a step has to do tests."""
+        return bool(self.tests or self.changes)
+
     def step(self) -> DraftStep:
         """Return the step that does the tests."""
-        lines, env = [], {}
+        lines: list[str] = [_CHANGED] if self.changes else []
+        env: dict[str, str] = {}
+        for paths, name in self.changes.items():
+            words = " ".join(f"':(glob){path}'" for path in paths)
+            lines.append(
+                f'if changed {words}; then echo "{name}=true"; else echo "{name}=false"; fi >> "$PLANRUN_OUTPUT"'
+            )
         for (value, pattern, flags), name in self.tests.items():
             env[f"VALUE_{name}"], env[f"PATTERN_{name}"] = f"${{{{ {value} }}}}", literal_text(pattern)
             grep = f'printf "%s\\n" "$VALUE_{name}" | grep -Eq{flags} -e "$PATTERN_{name}"'
             lines.append(
                 f'if {grep}; then echo "{name}=true"; else echo "{name}=false"; fi >> "$PLANRUN_OUTPUT"'
             )
-        outputs = dict.fromkeys(self.tests.values(), "boolean")
+        outputs = dict.fromkeys([*self.changes.values(), *self.tests.values()], "boolean")
         return DraftStep(CHECK, run="\n".join(lines) + "\n", env=env, outputs=outputs)
 
 

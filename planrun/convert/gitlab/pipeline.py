@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 
-from planrun.convert.draft import DraftPlan, DraftStep, literal_text, slug, step_path
-from planrun.convert.gitlab.conditions import CHECK, Patterns, condition_of, ref_of, value_of
+from planrun.convert.draft import DraftPlan, DraftStep, literal_text, quoted, slug, step_path
+from planrun.convert.gitlab.conditions import CHECK, Patterns, condition_of, exists, ref_of, value_of
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.errors import InvalidInput
+from planrun.errors import InvalidInput, InvalidPlan
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.reader import Findings
+    from planrun.plan.problems import Problem
 
 _TOP = frozenset((
     "after_script", "before_script", "cache", "default", "image", "include", "services", "spec", "stages", "types",
@@ -32,11 +34,18 @@ _KNOWN = frozenset((
     "pages", "publish", "start_in",
 ))  # fmt: skip
 _STAGES = ["build", "test", "deploy"]
+_RELEASE = {
+    "tag_name": "tag-name", "tag_message": "tag-message", "name": "name", "description": "description", "ref": "ref",
+    "released_at": "released-at",
+}  # fmt: skip
+_LINK = {"filepath": "direct_asset_path", "type": "link_type"}
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = re.compile(r"(\d+)\s*(w|d|h|m|s)[a-z]*")
 _BASH = re.compile(r"\[\[|\bpipefail\b|<<<|\bsource\b|\bdeclare\b|\(\(|<\(|=\(")
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}\Z")
 REFERENCE = "!reference:"
+_DOUBLED = "E018"  # the code of a key that is there twice
+_INSTANCE = re.compile(r" \d+/\d+\Z|: \[.*\]\Z")  # of a job that runs several times, in its name
 _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
@@ -50,6 +59,12 @@ _ENVIRONMENT = (
     "the variables of GitLab's runner (CI_…) are those of the environment, empty outside of it; those of the file win; "
     "what looks like a credential is not inherited: see `secrets` and `inherit_env`"
 )
+_DOTENV = "later jobs read the file of a `dotenv` report in the workspace, if it is there, when they start"
+_READ_FILE = """\
+if [ -f "{0}" ]; then while IFS='=' read -r name value; do
+  case $name in [A-Za-z_]*) export "$name=$value" ;; esac
+done < "{0}"; fi
+"""
 _TOLD = {
     "tags": "`tags` choose no runner: the plan runs where planrun is started",
     "coverage": "coverage is not read from the output",
@@ -70,11 +85,20 @@ _EVERYWHERE = (
 )
 
 
-def prepared(data: bytes) -> bytes:
-    """Return the text of a GitLab CI file with its own tag, `!reference [a, b]`, as texts that YAML knows."""
-    return _REFERENCE.sub(
+def read_pipeline(data: bytes, found: Findings) -> tuple[Node | None, list[Problem], bool]:
+    """Return the tree of a GitLab CI file, what is wrong with it, and whether that is all of it.
+
+    `!reference [a, b]` becomes a text; of a key that is there twice the last value counts, as for GitLab.
+    """
+    data = _REFERENCE.sub(
         lambda match: b"'" + REFERENCE.encode() + match[1].replace(b"'", b"").replace(b'"', b"") + b"'", data
     )
+    root, problems, complete = read_tree(data, found.file, "file", keeps_last=True)
+    for problem in problems:
+        if problem.code == _DOUBLED:
+            place = Node(SCALAR, "", problem.line, problem.col)
+            found.differs("duplicate", f"{problem.message}: the last one counts, as for GitLab", place)
+    return root, [problem for problem in problems if problem.code != _DOUBLED], complete
 
 
 class Pipeline:
@@ -94,6 +118,7 @@ class Pipeline:
         self.looked_at = 0
         self.origin: dict[str, Findings] = {}  # of the file that each job stands in
         self.patterns = Patterns()
+        self.reports: dict[str, list[str]] = {}  # files with variables for later jobs
         self.plan.name(CHECK)
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
@@ -108,12 +133,16 @@ class Pipeline:
         chosen = self._chosen(jobs, wanted)
         made: dict[str, list[DraftStep]] = {}
         for name in chosen:
-            made[name] = [Job(self, name, jobs[name]).step()]
+            job = Job(self, name, jobs[name])
+            made[name] = [job.step()]
+            if files := job.reports():
+                self.reports[name] = [self.expanded(file, job.own) for file in files]
+                self.found.differs("dotenv", _DOTENV, self.jobs[name])
         Edges(self, {name: jobs[name] for name in chosen}, made).link()
-        if self.patterns.tests:
+        if self.patterns.has_tests:
             check = self.plan.add(self.patterns.step())
             for step in (each for steps in made.values() for each in steps):
-                if f"steps.{CHECK}." in step.condition:
+                if f"steps.{CHECK}." in step.condition or f"steps.{CHECK}." in str(step.keys.get("env", "")):
                     step.wait(check.id, "completed")
         order = {stage: at for at, stage in enumerate(self.stages)}
         for name in sorted(chosen, key=lambda name: order.get(self.stage(jobs[name]), 0)):
@@ -162,19 +191,31 @@ class Pipeline:
 
     def _include(self, node: Node, depth: int) -> None:
         local = text_of(node) if node.kind == SCALAR else text_of(node.get("local"))
-        if not local or "://" in local or "$" in local or "*" in local:
+        if node.kind == MAPPING and node.get("rules") is not None:
+            message = f"{local or 'a file'} is included whatever the `rules` of its `include` say"
+            self.found.differs("include", message, node)
+        if local and "*" in local and "://" not in local and "$" not in local:
+            for path in _matching(os.path.dirname(self.found.file), local.lstrip("/")):
+                self._include_file(path, node, depth)
+            return
+        if node.kind == MAPPING and text_of(node.get("template")).startswith("Workflows/"):
+            return  # it says which pipelines start, which a plan does not read
+        if not local or "://" in local or "$" in local:
             what = local or " ".join(f"{key}: {text_of(each)}" for key, each in node.value.items())
             self.found.refuse("include", f"`include` of what is elsewhere: {what[:200]}", node)
             return
-        path = os.path.join(os.path.dirname(self.found.file), local.lstrip("/"))
+        self._include_file(os.path.join(os.path.dirname(self.found.file), local.lstrip("/")), node, depth)
+
+    def _include_file(self, path: str, node: Node, depth: int) -> None:
         self.files += 1
         if self.files > MAX_FILES or depth > MAX_NESTING:
-            self.found.refuse("include", f"files include each other too deeply: {local}", node)
+            self.found.refuse("include", f"files include each other too deeply: {path}", node)
             return
         try:
-            root, problems, complete = read_tree(prepared(read_source(path, "file")), path, "file")
+            root, problems, complete = read_pipeline(read_source(path, "file"), self.found.of(path))
         except InvalidInput as error:
-            self.found.refuse("include", f"the included file cannot be read: {error}", node)
+            why = error.problems[0].text if isinstance(error, InvalidPlan) and error.problems else str(error)
+            self.found.refuse("include", f"the included file {path} cannot be read: {why}", node)
             return
         if root is None or problems or not complete or root.kind != MAPPING:
             self.found.refuse("include", f"the included file is no valid YAML: {path}", node)
@@ -194,14 +235,10 @@ class Pipeline:
             target: Node | None = None
             names = [each.strip().strip("'\"") for each in str(node.value).removeprefix(REFERENCE).split(",")]
             for at, name in enumerate(names):
-                members = (
-                    self.jobs
-                    if at == 0
-                    else target.value
-                    if target is not None and target.kind == MAPPING
-                    else {}
-                )
-                target = members.get(name)
+                if at == 0:
+                    target = self._job(name)
+                else:
+                    target = target.value.get(name) if target is not None and target.kind == MAPPING else None
             if target is None or depth > MAX_NESTING:
                 self.found.refuse("reference", f"`!reference [{', '.join(names)}]` names nothing here", node)
                 return Node(SCALAR, "", node.line, node.col)
@@ -219,6 +256,17 @@ class Pipeline:
             return made
         return node
 
+    def _job(self, name: str) -> Node | None:
+        """Return a job with the keys of those that it extends; `default` is what all jobs have."""
+        if name == "default":
+            return Node(MAPPING, self.usual, 1, 1)
+        node = self.jobs.get(name)
+        if node is None or node.get("extends") is None:
+            return node
+        whole = Node(MAPPING, self._whole(name, 1), node.line, node.col)
+        whole.keys = node.keys
+        return whole
+
     def _whole(self, name: str, depth: int = 0) -> dict[str, Node]:
         """Return the keys of a job with those that it extends."""
         node = self.jobs[name]
@@ -231,15 +279,13 @@ class Pipeline:
         _deepen(found, {key: value for key, value in node.value.items() if key != "extends"})
         if depth:
             return found
-        return {**self._inherited(found.get("inherit"), node), **found}
+        return {**self._inherited(found.get("inherit")), **found}
 
-    def _inherited(self, inherit: Node | None, job: Node) -> dict[str, Node]:
+    def _inherited(self, inherit: Node | None) -> dict[str, Node]:
         """Return the keys that a job has which do not stand in it."""
         usual = {key: value for key, value in self.usual.items() if key in _KNOWN}
         if inherit is None or inherit.kind != MAPPING:
             return usual
-        if truth_of(inherit.get("variables")) is not True and inherit.get("variables") is not None:
-            self.found.refuse("inherit", "a job that has not all variables of the file", job)
         wanted = inherit.get("default")
         if wanted is None or wanted.kind == SCALAR:
             return {} if truth_of(wanted) is False else usual
@@ -322,7 +368,7 @@ class Job:
         if step.id != self.name:
             step.keys["title"] = " ".join(self.name.split())[:200]
         for key in self.members:
-            if key in ("trigger", "release", "secrets", "run"):
+            if key in ("trigger", "secrets", "run", "release"):
                 continue
             if key not in _KNOWN:
                 self.found.refuse(f"key:{key}", f"{self.name}: unknown key `{key}`", self.place(key))
@@ -339,11 +385,15 @@ class Job:
         return self.node.key(key) if key in self.node.value else self.node
 
     def _fill(self, step: DraftStep) -> None:
-        for key in ("trigger", "release", "secrets", "run"):
+        if "trigger" in self.members:
+            self._variables(step)
+            step.keys["run"] = self._trigger(step)
+            return
+        for key in ("secrets", "run"):
             if key in self.members:
                 raise UntranslatableError(key, f"`{key}` has no equivalent")
         self._variables(step)
-        script = self._script()
+        script = self._unset() + self._delay() + self._tolerated(self._script() + self._release())
         step.keys["run"] = script
         self._container(step)
         self._told(step)
@@ -387,6 +437,93 @@ class Job:
             message = "`after_script` runs when the script of its step ends, and sees its variables"
             self.found.differs("after-script", message, self.place("after_script"))
         return "\n".join(lines) + "\n"
+
+    def _unset(self) -> str:
+        """Return the line that unsets the variables of the file that a job does not inherit."""
+        inherit = self.members.get("inherit")
+        wanted = inherit.get("variables") if inherit is not None and inherit.kind == MAPPING else None
+        if wanted is None or truth_of(wanted) is True:
+            return ""
+        kept = self.reader.texts(wanted, "`variables`") if wanted.kind == SEQUENCE else []
+        names = [name for name in self.pipeline.known if name not in kept and name not in self.own]
+        return f"unset {' '.join(names)}\n" if names else ""
+
+    def _delay(self) -> str:
+        """Return the line that waits before a job that starts later."""
+        if text_of(self.members.get("when")) != "delayed":
+            return ""
+        message = "the time before a job that starts later is a part of its step, and counts for its timeout"
+        self.found.differs("when", message, self.place("when"))
+        return f"sleep {_seconds(text_of(self.members.get('start_in')))}\n"
+
+    def _tolerated(self, script: str) -> str:
+        """Return a script that succeeds with the exit codes under `allow_failure`."""
+        allowed = self.members.get("allow_failure")
+        if allowed is None or allowed.kind != MAPPING:
+            return script
+        codes = self.reader.texts(allowed.get("exit_codes"), "`exit_codes`")
+        if not codes or not all(code.isdecimal() for code in codes):
+            raise UntranslatableError(
+                "allow-failure", "failures that count by something else than exit codes"
+            )
+        message = f"an exit code of {', '.join(codes)} counts as success; in GitLab it is a warning"
+        self.found.differs("allow-failure", message, self.place("allow_failure"))
+        lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?"]
+        return "\n".join([*lines, f"case $code in {'|'.join(codes)}) exit 0 ;; esac", "exit $code", ""])
+
+    def _trigger(self, step: DraftStep) -> str:
+        """Return the request that starts the pipeline of another project; raises UntranslatableError."""
+        node = self.members["trigger"]
+        members = {"project": node} if node.kind == SCALAR else self.reader.mapping(node, "`trigger`")
+        project, branch = text_of(members.get("project")), text_of(members.get("branch")) or "main"
+        others = [key for key in members if key not in ("project", "branch", "forward")]
+        if not project or others:
+            what = f"`{others[0]}`" if others else "a pipeline of this project"
+            raise UntranslatableError("trigger", f"a job that starts a pipeline, with {what}")
+        message = (
+            f"GitLab's API starts the pipeline of {project} on {branch}, by curl and the secret CI_JOB_TOKEN, and with "
+            "the variables of the job; nothing waits for it"
+        )
+        self.found.differs("trigger", message, self.place("trigger"))
+        self.plan.secret("CI_JOB_TOKEN")
+        self.plan.optional.add("CI_JOB_TOKEN")
+        step.keys["secrets"] = ["CI_JOB_TOKEN"]
+        given = [f'--form "variables[{name}]=${{{name}}}"' for name in self.own]
+        path = project if "$" in project else project.replace("/", "%2F")
+        lines = [
+            "curl --silent --show-error --fail-with-body --request POST",
+            '--form "token=${CI_JOB_TOKEN}"',
+            f"--form {_double(f'ref={branch}')}",
+            *given,
+            _double(f"${{CI_API_V4_URL}}/projects/{path}/trigger/pipeline"),
+        ]
+        return " \\\n  ".join(lines) + "\n"
+
+    def _release(self) -> str:
+        """Return the command that makes a release, as GitLab's runner does after the script."""
+        node = self.members.get("release")
+        if node is None:
+            return ""
+        members = self.reader.mapping(node, "`release`")
+        for key in members:
+            if key not in (*_RELEASE, "milestones", "assets"):
+                raise UntranslatableError("release", f"a release with `{key}`")
+        words = ["release-cli create"]
+        for key, option in _RELEASE.items():
+            if text := text_of(members.get(key)):
+                words.append(f"--{option} {_double(text)}")
+        milestones = self.reader.texts(members.get("milestones"), "`milestones`")
+        words += [f"--milestone {_double(text)}" for text in milestones]
+        assets = self.reader.mapping(members.get("assets"), "`assets`")
+        for link in self.reader.items(assets.get("links"), "`links`"):
+            members = self.reader.mapping(link, "a link")
+            given = {_LINK.get(key, key): text_of(value) for key, value in members.items()}
+            words.append(f"--assets-link {_double(json.dumps(given))}")
+        message = (
+            "the program release-cli makes the release, which has to be there, with the variables of GitLab"
+        )
+        self.found.differs("release", message, self.place("release"))
+        return f"{' '.join(words)}\n"
 
     def _image(self, node: Node | None) -> tuple[str, list[str]]:
         if node is None or is_nothing(node):
@@ -443,23 +580,22 @@ class Job:
         if artifacts:
             message = "artifacts are not uploaded: they stay in the workspace, and `produces` records them"
             self.found.differs("artifacts", message, self.place("artifacts"))
-            if self.reader.mapping(artifacts.get("reports"), "`reports`").get("dotenv") is not None:
-                raise UntranslatableError("dotenv", "a report with variables for later jobs")
         if fit and self.members.get("parallel") is None and self.plan.claim(step.id, fit):
             step.keys["produces"] = [{"path": fit, "when": "present"}]
         self._retry(step)
         span = text_of(self.members.get("timeout"))
         if span:
-            seconds = sum(int(number) * _UNITS[unit] for number, unit in _SPAN.findall(span))
-            if not seconds:
-                raise UntranslatableError("timeout", f"the time `{span}`")
-            step.keys["timeout"] = f"{seconds}s"
+            step.keys["timeout"] = f"{_seconds(span)}s"
         allowed = self.members.get("allow_failure")
-        if allowed is not None and allowed.kind == MAPPING:
-            raise UntranslatableError("allow-failure", "failures that count by exit code")
         if truth_of(allowed):
             step.keys["on_failure"] = "continue"
         self._parallel(step)
+
+    def reports(self) -> list[str]:
+        """Return the files with variables that later jobs get."""
+        artifacts = self.reader.mapping(self.members.get("artifacts"), "`artifacts`")
+        reports = self.reader.mapping(artifacts.get("reports"), "`reports`")
+        return self.reader.texts(reports.get("dotenv"), "`dotenv`")
 
     def _retry(self, step: DraftStep) -> None:
         node = self.members.get("retry")
@@ -531,6 +667,7 @@ class Edges:
         for name, job in self.jobs.items():
             when = self._when(job)
             before = self._before(name, job, is_waiting=when in ("always", "on_failure"))
+            self._hand_on(name, before)
             for step in self.made[name]:
                 for other in before:
                     for each in self.made[other]:
@@ -551,6 +688,29 @@ class Edges:
                     )
                     step.demand(failed or "false")
 
+    def _hand_on(self, name: str, before: list[str]) -> None:
+        """Let the script of a job read the variables that those before it have written."""
+        job = self.jobs[name]
+        sources = [other for other in before if other in self.pipeline.reports]
+        if job.get("needs") is None:
+            stages = self.pipeline.stages
+            own = stages.index(self.pipeline.stage(job)) if self.pipeline.stage(job) in stages else 0
+            earlier = set(stages[:own])
+            sources = [
+                other for other in self.pipeline.reports if self.pipeline.stage(self.jobs[other]) in earlier
+            ]
+        wanted = job.get("dependencies")
+        if wanted is not None:
+            names = self.reader.texts(wanted, "`dependencies`")
+            sources = [other for other in sources if other in names]
+        for node in self.reader.items(job.get("needs"), "`needs`"):
+            if node.kind == MAPPING and truth_of(node.get("artifacts")) is False:
+                sources = [other for other in sources if other != text_of(node.get("job"))]
+        files = [file for other in sources for file in self.pipeline.reports[other]]
+        for step in self.made[name] if files else ():
+            if "run" in step.keys:
+                step.keys["run"] = "".join(_READ_FILE.format(file) for file in files) + str(step.keys["run"])
+
     def _when(self, job: Mapping[str, Node]) -> str:
         return text_of(job.get("when")) or "on_success"
 
@@ -567,6 +727,7 @@ class Edges:
             found = []
             for node in self.reader.items(job["needs"], "`needs`"):
                 other = text_of(node) if node.kind == SCALAR else text_of(node.get("job"))
+                other = other if other in self.jobs else _INSTANCE.sub("", other)
                 if other in self.jobs and other != name:
                     found.append(other)
                 elif node.kind == SCALAR or not truth_of(node.get("optional")):
@@ -616,8 +777,6 @@ class Edges:
                     step.keys["on_failure"] = "continue"
             elif when == "never":
                 step.demand("false")
-            elif when == "delayed":
-                raise UntranslatableError("when", "a job that starts later")
         if step.condition:
             self.doubtful.add(name)
 
@@ -625,10 +784,15 @@ class Edges:
         text = "false"
         items = _flat(rules)
         tolerant = []
+        values = Values(
+            self.pipeline, step, [rule.get("variables") for rule in items if rule.kind == MAPPING]
+        )
         for rule in reversed(items):
             result, asked, is_tolerated = self._rule(name, rule, known, step)
             tolerant += [is_tolerated] if result != "false" else []
             text = _chosen(asked, result, text)
+            values.choose(asked, self.reader.mapping(rule.get("variables"), "`variables`"))
+        values.finish()
         if any(tolerant):
             step.keys["on_failure"] = "continue"
             if not all(tolerant):
@@ -642,7 +806,7 @@ class Edges:
         """Return what a rule says, under which condition, and whether a failure is tolerated."""
         members = self.reader.mapping(rule, "a rule")
         for key in members:
-            if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible"):
+            if key not in ("if", "when", "changes", "exists", "allow_failure", "interruptible", "variables"):
                 raise UntranslatableError("rules", f"a rule with `{key}`")
         when = text_of(members.get("when")) or "on_success"
         if when not in ("on_success", "never", "manual", "always"):
@@ -655,25 +819,44 @@ class Edges:
         if when == "always":
             self.found.differs("when", "`when: always` of a rule does not start a job after a failure", rule)
         asked = condition_of(text_of(members["if"]), known, self.pipeline.patterns) if "if" in members else ""
-        for key in ("changes", "exists"):
-            if key in members:
-                message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
-                step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+        tests = [asked] if asked else []
+        for key, read in (("changes", self.pipeline.patterns.changed), ("exists", exists)):
+            if key not in members:
+                continue
+            node = members[key]
+            paths = node.get("paths") if node.kind == MAPPING and len(node.value) == 1 else node
+            is_list = paths is not None and paths.kind != MAPPING
+            texts = self.reader.texts(paths, f"`{key}`") if is_list else []
+            found = read([self._path(each) for each in texts])
+            if found:
+                tests.append(found)
+                continue
+            message = f"`{key}` of {name} is not read: the rule is taken as if files had changed"
+            step.notes.append(self.found.todo("changes", message, rule.key(key), step.id))
+        asked = tests[0] if len(tests) == 1 else " and ".join(f"({each})" for each in tests)
         return result, asked, bool(truth_of(members.get("allow_failure")))
+
+    def _path(self, text: str) -> str:
+        """Return a path with the variables of the file; "" where only a run knows some."""
+        found = self.pipeline.expanded(text)
+        return "" if "${{" in found else found
 
     def _refs(self, node: Node | None, known: Mapping[str, str], step: DraftStep) -> str:
         if node is None or is_nothing(node):
             return ""
-        refs, variables = node, None
+        refs, variables, changed = node, None, ""
         if node.kind == MAPPING:
             for key in node.value:
                 if key not in ("refs", "variables", "changes"):
                     raise UntranslatableError("only", f"`only` with `{key}`")
-            if node.get("changes") is not None:
-                message = "`changes` is not read: it is taken as if files had changed"
-                step.notes.append(self.found.todo("changes", message, node, step.id))
+            if (changes := node.get("changes")) is not None:
+                paths = [self._path(each) for each in self.reader.texts(changes, "`changes`")]
+                changed = self.pipeline.patterns.changed(paths)
+                if not changed:
+                    message = "`changes` is not read: it is taken as if files had changed"
+                    step.notes.append(self.found.todo("changes", message, node, step.id))
             refs, variables = node.value.get("refs"), node.value.get("variables")
-        parts = []
+        parts = [changed] if changed else []
         for each, read in ((refs, ref_of), (variables, condition_of)):
             tests = (
                 [read(text, known, self.pipeline.patterns) for text in self.reader.texts(each, "`only`")]
@@ -683,6 +866,76 @@ class Edges:
             if tests:
                 parts.append(" or ".join(tests) if len(tests) == 1 else f"({' or '.join(tests)})")
         return " and ".join(parts)
+
+
+class Values:
+    """Variables that the rules of a job set: each gets the value of the rule that holds."""
+
+    def __init__(self, pipeline: Pipeline, step: DraftStep, given: list[Node | None]) -> None:
+        self.pipeline = pipeline
+        self.step = step
+        names = dict.fromkeys(
+            name for node in given if node is not None and node.kind == MAPPING for name in node.value
+        )
+        self.usual = {name: self._usual(name) for name in names}
+        self.chosen = dict(self.usual)
+
+    def _usual(self, name: str) -> str:
+        """Return the expression for a variable that no rule sets; raises UntranslatableError."""
+        text = self.step.keys.get("env", {}).get(name, self.pipeline.plan.keys.get("env", {}).get(name))
+        if text is None:
+            return f"default(env.{name}, '')"
+        return _expression(str(text))
+
+    def choose(self, asked: str, given: Mapping[str, Node]) -> None:
+        """Put a rule before those that come after it."""
+        for name, usual in self.usual.items():
+            value = usual
+            if name in given:
+                value = _expression(self.pipeline.expanded(text_of(given[name])))
+            self.chosen[name] = f"(({value}) if {asked} else {self.chosen[name]})" if asked else value
+
+    def finish(self) -> None:
+        """Give the step its variables."""
+        for name, value in self.chosen.items():
+            if not _NAME.match(name):
+                raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
+            self.step.keys["env"] = {**self.step.keys.get("env", {}), name: f"${{{{ {value} }}}}"}
+
+
+def _expression(template: str) -> str:
+    """Return a template as one expression."""
+    parts = re.split(r"(?<!\$)\$\{\{ (.*?) \}\}", template)
+    shown = [part if at % 2 else quoted(part.replace("$${{", "${{")) for at, part in enumerate(parts) if part]
+    return " ~ ".join(shown) if len(shown) > 1 else (shown or ["''"])[0]
+
+
+def _matching(folder: str, pattern: str) -> list[str]:
+    """Return the files that a pattern with `*` names, at most so many that too many can be told."""
+    found = []
+    rule = re.escape(pattern).replace(r"\*\*", "\0").replace(r"\*", "[^/]*").replace("\0", ".*")
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each not in (".git", "node_modules"))
+        for file in sorted(files):
+            path = os.path.relpath(os.path.join(place, file), folder)
+            if re.fullmatch(rule, path):
+                found.append(os.path.join(folder, path))
+        if len(found) > MAX_FILES:
+            break
+    return found
+
+
+def _seconds(span: str) -> int:
+    """Return the seconds of a time as `1h 30m`; raises UntranslatableError."""
+    seconds = sum(int(number) * _UNITS[unit] for number, unit in _SPAN.findall(span))
+    if not seconds:
+        raise UntranslatableError("timeout", f"the time `{span}`")
+    return seconds
+
+
+def _double(text: str) -> str:
+    """Return a word in double quotes in which the shell reads variables."""
+    return '"' + literal_text(re.sub(r'(["\\`])', r"\\\1", text)) + '"'
 
 
 def _is_local(path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import zlib
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from planrun.convert.draft import DraftPlan
     from planrun.convert.reader import Findings
+
+    Test = tuple[list[Piece], str, list[Piece]]  # two values and the sign that compares them
+
     from planrun.plan.yaml.node import Node
 
 _TOKEN = re.compile(
@@ -39,7 +43,6 @@ KNOWN: Mapping[str, str] = {
     "os": "linux",
     "os_family": "unix",
     "arch": "x86_64",
-    "num_cpus": "",
     "just_executable": "just",
     "just_pid": "",
 }
@@ -67,6 +70,22 @@ _WORK: Mapping[str, Callable[..., str]] = {
     "without_extension": lambda path: posixpath.splitext(path)[0],
     "join": posixpath.join,
     "clean": posixpath.normpath,
+}
+
+# Functions that a command of the shell does, with their arguments as words.
+_COMMANDS: Mapping[str, tuple[int, str]] = {
+    "path_exists": (1, "[ -e {0} ] && echo true || echo false"),
+    "datetime": (1, "date +{0}"),
+    "datetime_utc": (1, "date -u +{0}"),
+    "num_cpus": (0, "nproc"),
+    "which": (1, "command -v {0} || true"),
+    "require": (1, "command -v {0}"),
+    "sha256": (1, "printf %s {0} | sha256sum | cut -d' ' -f1"),
+    "sha256_file": (1, "sha256sum {0} | cut -d' ' -f1"),
+    "canonicalize": (1, "realpath -e {0}"),
+    "read": (1, "cat {0}"),
+    "home_directory": (0, 'printf %s "$HOME"'),
+    "uuid": (0, "cat /proc/sys/kernel/random/uuid"),
 }
 
 
@@ -104,7 +123,6 @@ class Evaluator:
         self.given: Mapping[str, list[Piece]] = {}
         self.folder = ""
         self._open: list[str] = []
-        self._count = 0
 
     def value(self, text: str, given: Mapping[str, list[Piece]] | None = None) -> list[Piece]:
         """Return what an expression results in."""
@@ -193,15 +211,37 @@ class Evaluator:
 
     def shell(self, command: list[Piece]) -> list[Piece]:
         """Return the output of a command, as a variable of the shell."""
-        self._count += 1
         lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
         self.found.differs(
             "backtick",
             "a command in backticks runs in each step that reads it, before its recipe",
             self.place,
         )
-        name = f"SHELL_{self._count}"
-        return [Read(name=name, lines=(*lines, f'{name}="$({script_of(command).strip()})" || exit'))]
+        script = script_of(command).strip()
+        name = _named("SHELL", script)
+        return [Read(name=name, lines=(*lines, f'{name}="$({script})" || exit'))]
+
+    def chosen(self, test: Test, yes: list[Piece], no: list[Piece]) -> list[Piece]:
+        """Return one of two values by a test of the shell, as a variable."""
+        first, sign, second = test
+        one, other = f'"{shell_text(first)}"', f'"{shell_text(second)}"'
+        if sign in ("=~", "!~"):
+            asked = f"printf '%s\\n' {one} | grep -Eq -e {other}"
+            self.found.differs("pattern", "a pattern is read by grep -E", self.place)
+        else:
+            asked = f"[ {one} = {other} ]"
+        asked = f"! {asked}" if sign[0] == "!" else asked
+        name = _named("IF", asked, shell_text(yes), shell_text(no))
+        lines = [
+            f"if {asked}; then",
+            *lines_of(yes),
+            f'{name}="{shell_text(yes)}"',
+            "else",
+            *lines_of(no),
+            f'{name}="{shell_text(no)}"',
+            "fi",
+        ]
+        return [Read(name=name, lines=(*lines_of(first), *lines_of(second), "\n".join(lines)))]
 
     def call(self, name: str, args: list[list[Piece]]) -> list[Piece]:
         """Return what a function results in."""
@@ -213,7 +253,12 @@ class Evaluator:
             if name in ("os", "arch", "os_family"):
                 self.found.differs("machine", f"`{name}()` is taken to be {KNOWN[name]}", self.place)
                 return [KNOWN[name]]
+            if name == "just_executable":
+                self.found.differs("just", "`just_executable()` is `just`, which has to be there", self.place)
+                return [KNOWN[name]]
             raise DynamicError(f"`{name}()` is known to just alone")
+        if (found := self._place(name, args)) is not None:
+            return found
         if name == "shell" and args:
             return self.shell(args[0])
         if name == "quote" and args:
@@ -221,6 +266,22 @@ class Evaluator:
         if name == "error":
             raise DynamicError("`error(…)` ends just")
         return self._worked(name, args)
+
+    def _place(self, name: str, args: list[list[Piece]]) -> list[Piece] | None:
+        """Return what a function of this machine results in; None for any other function."""
+        count, command = _COMMANDS.get(name, (-1, ""))
+        if count == len(args):
+            words = [f'"{shell_text(each)}"' for each in args]
+            script = command.format(*words)
+            variable = _named("SHELL", script)
+            lines = [line for each in args for line in lines_of(each)]
+            return [Read(name=variable, lines=(*lines, f'{variable}="$({script})" || exit'))]
+        if name == "justfile" and not args:
+            return [Read(name="PLANRUN_WORKSPACE"), f"/{posixpath.basename(self.found.file)}"]
+        if name == "absolute_path" and len(args) == 1:
+            path = posixpath.normpath(plain(args[0], "`absolute_path`"))
+            return [path] if path.startswith("/") else [Read(name="PLANRUN_WORKSPACE"), f"/{path}"]
+        return None
 
     def _worked(self, name: str, args: list[list[Piece]]) -> list[Piece]:
         """Return what a function of texts results in."""
@@ -243,6 +304,11 @@ class Evaluator:
         otherwise = args[1]
         lines = lines_of(otherwise)
         return [Read(name=name, lines=(*lines, f'{name}="${{{name}-{shell_text(otherwise)}}}"'))]
+
+
+def _named(kind: str, *texts: str) -> str:
+    """Return the name of a variable of the shell: the same for the same texts."""
+    return f"{kind}_{zlib.crc32(chr(0).join(texts).encode('utf-8', 'surrogatepass')):08x}"
 
 
 def _quoted(pieces: list[Piece]) -> list[Piece]:
@@ -338,6 +404,8 @@ class _Parser:
         second = self.sum()
         if sign not in ("==", "!=", "=~", "!~"):
             raise UntranslatableError("expression", f"`if` compares by `{sign}`")
+        if any(isinstance(piece, Read) for piece in (*first, *second)):
+            return self.by_shell((first, sign, second))
         one, other = plain(first, "`if`"), plain(second, "`if`")
         holds = (
             (one == other) is (sign == "==")
@@ -357,6 +425,20 @@ class _Parser:
             no = self._body(skips=holds)
             self.take("}")
         return yes if holds else no
+
+    def by_shell(self, test: Test) -> list[Piece]:
+        """Return the value of an `if` that only a run can decide."""
+        self.take("{")
+        yes = self.either()
+        self.take("}")
+        self.take("else")
+        if self.look() == ("name", "if"):
+            self.take()
+            return self.own.chosen(test, yes, self.choice())
+        self.take("{")
+        no = self.either()
+        self.take("}")
+        return self.own.chosen(test, yes, no)
 
     def _body(self, *, skips: bool) -> list[Piece]:
         if not skips:

@@ -33,6 +33,7 @@ from planrun.plan.yaml.node import SCALAR, Node
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
+    from typing import Any
 
     from planrun.convert.reader import Findings
 
@@ -45,9 +46,10 @@ _LISTS = re.compile(
 )
 _ATTRIBUTES = frozenset((
     "private", "group", "doc", "linux", "unix", "no-cd", "working-directory", "no-exit-message", "default",
-    "positional-arguments", "script", "parallel",
+    "positional-arguments", "script", "parallel", "confirm", "metadata", "extension", "no-quiet", "dragonfly",
 ))  # fmt: skip
 MAX_FILES = 50
+MAX_DEPTH = 10  # of modules in modules
 
 
 class Parameter(Record):
@@ -89,6 +91,10 @@ class Justfile:
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
         self.exported: dict[str, Node] = {}
+        self.modules: dict[str, Justfile] = {}
+        self.prefix = ""  # of the names of a module's recipes
+        self.folder = ""  # of a module
+        self.own: dict[str, Any] = {}  # shell and environment of a module
         self.files = 0
         self.file = found.file
         self.here = found  # the findings of the file that is read, or in which a recipe stands
@@ -150,7 +156,7 @@ class Justfile:
         elif word in ("import", "import?") and rest[:1] in "'\"":
             self._import(rest, file, is_optional=word == "import?")
         elif word in ("mod", "mod?"):
-            self.here.refuse("mod", f"the module {rest}: its recipes are not read", self.place)
+            self._module(rest, file, is_optional=word == "mod?")
         elif word == "unexport":
             raise UntranslatableError("unexport", f"`unexport {rest}`")
         elif match := _SET.match(line):
@@ -161,6 +167,41 @@ class Justfile:
             self._recipe(match, body, attributes, comment)
         else:
             raise UntranslatableError("shape", f"neither a variable nor a recipe: {line[:80]}")
+
+    def _module(self, rest: str, file: str, *, is_optional: bool) -> None:
+        """Read a module: its recipes are called by its name, and run in its folder."""
+        match = re.fullmatch(r"([A-Za-z_][\w-]*)(?:\s+(.+))?", rest)
+        if match is None:
+            raise UntranslatableError("mod", f"the module {rest}")
+        folder, name = os.path.dirname(file), match[1]
+        given = plain(self.evaluator.value(match[2]), "the file of a module") if match[2] else ""
+        path = _module_file(folder, name, os.path.expanduser(given))
+        self.files += 1
+        if path is None or self.files > MAX_FILES or self.prefix.count("::") > MAX_DEPTH:
+            if is_optional and path is None:
+                return
+            raise UntranslatableError("mod", f"the module {name} is not there, or there are too many")
+        module = Justfile(self.found)
+        module.plan, module.files = self.plan, self.files
+        module.evaluator = Evaluator(self.plan, self.found, self.place)
+        module.prefix = f"{self.prefix}{name}::"
+        module.folder = os.path.relpath(os.path.dirname(path) or ".", os.path.dirname(self.found.file) or ".")
+        module.read(read_source(path, "file").decode("utf-8", "replace"), path)
+        self.files = module.files
+        self.modules[name] = module
+        self._enter(file)
+
+    def _surround(self) -> None:
+        """Work out the shell and the environment of a module, which its steps have for themselves."""
+        before, self.plan.keys = self.plan.keys, {}
+        try:
+            self.errexit = self._shell()
+            self.first = self._environment()
+            self.own = self.plan.keys
+        finally:
+            self.plan.keys = before
+        for module in self.modules.values():
+            module._surround()
 
     def _import(self, rest: str, file: str, *, is_optional: bool) -> None:
         name = plain(self.evaluator.value(rest), "an imported file")
@@ -222,10 +263,12 @@ class Justfile:
             self.found.differs(code, message, top)
         self.errexit = self._shell()
         self.first = self._environment()
+        for module in self.modules.values():
+            module._surround()
         order = Order(self.plan, self.found, self._find)
         names = list(wanted)
         for name in names:
-            if self.aliases.get(name, name) not in self.recipes:
+            if not self._has(name):
                 hint = did_you_mean(name, self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
                 self.found.refuse("shape", f'there is no recipe "{name}"; {hint}', top)
                 return self.plan
@@ -235,6 +278,12 @@ class Justfile:
         if not names:
             self._all(order)
         return self.plan
+
+    def _has(self, name: str) -> bool:
+        owner, sign, rest = name.partition("::")
+        if sign:
+            return owner in self.modules and self.modules[owner]._has(rest)
+        return self.aliases.get(name, name) in self.recipes
 
     def _default(self) -> list[str]:
         marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
@@ -253,12 +302,8 @@ class Justfile:
     def _all(self, order: Order) -> None:
         order.is_choice = True
         self.is_choice = True
-        ends = {}
-        for name, entry in self.recipes.items():
-            if name.startswith("_") or entry.attribute("private") is not None or self._lists(entry):
-                continue
-            if last := order.run([self._key(name, ())]):
-                ends[name] = last
+        ends: dict[str, list[str]] = {}
+        self._each(order, ends)
         if len(ends) > 1:
             tell(
                 self.found,
@@ -266,6 +311,17 @@ class Justfile:
                 "the default recipe only lists the others",
                 Node(SCALAR, "", 1, 1),
             )
+
+    def _each(self, order: Order, ends: dict[str, list[str]]) -> None:
+        """Convert each recipe that can be called, with those of modules."""
+        self.is_choice = True
+        for name, entry in self.recipes.items():
+            if name.startswith("_") or entry.attribute("private") is not None or self._lists(entry):
+                continue
+            if last := order.run([self._key(name, ())]):
+                ends[f"{self.prefix}{name}"] = last
+        for module in self.modules.values():
+            module._each(order, ends)
 
     def _lists(self, entry: Entry) -> bool:
         texts = [line.strip() for _, line in entry.body if line.strip()]
@@ -320,11 +376,15 @@ class Justfile:
         return lines
 
     def _key(self, name: str, args: Sequence[tuple[Piece, ...]]) -> tuple[str, Hashable]:
-        return self.aliases.get(name, name), tuple(args)
+        return f"{self.prefix}{self.aliases.get(name, name)}", tuple(args)
 
     def _find(self, key: tuple[str, Hashable]) -> Recipe:
         name, args = key
-        entry = self.recipes.get(name)
+        own = name.removeprefix(self.prefix)
+        owner, sign, _ = own.partition("::")
+        if sign and owner in self.modules:
+            return self.modules[owner]._find(key)
+        entry = self.recipes.get(own)
         if entry is None:
             raise UntranslatableError("recipe", f"there is no recipe `{name}`")
         assert isinstance(args, tuple)
@@ -379,8 +439,14 @@ class Justfile:
         others = [
             each.name for each in self.recipes.values() for one in each.params if one.name == parameter.name
         ]
-        clashes = len(others) > 1 or plain_name == "task" or parameter.name in self.evaluator.texts
-        return f"{re.sub(r'[^A-Za-z0-9_]', '_', entry.name)}_{plain_name}" if clashes else plain_name
+        clashes = (
+            bool(self.prefix)
+            or len(others) > 1
+            or plain_name == "task"
+            or parameter.name in self.evaluator.texts
+        )
+        owner = f"{self.prefix}{entry.name}".replace("::", "_")
+        return f"{re.sub(r'[^A-Za-z0-9_]', '_', owner)}_{plain_name}" if clashes else plain_name
 
     def _param(self, entry: Entry, parameter: Parameter, default: str) -> list[Piece]:
         name = self._param_name(entry, parameter)
@@ -420,14 +486,16 @@ class Justfile:
         return step
 
     def _fill(self, step: DraftStep, entry: Entry, checks: list[str]) -> None:
-        if entry.attribute("confirm") is not None:
-            raise UntranslatableError("confirm", "`[confirm]`: put a step with `ask:` before it")
+        self._confirmed(step, entry)
+        self._inside(step, entry)
         for name, _ in entry.attributes:
             if name not in _ATTRIBUTES and name not in _ELSEWHERE:
                 raise UntranslatableError("attribute", f"the attribute `[{name}]`")
         folder = entry.attribute("working-directory")
         if folder is not None:
-            step.keys["workdir"] = plain(self.evaluator.value(folder), "a folder")
+            step.keys["workdir"] = os.path.normpath(
+                os.path.join(self.folder or ".", plain(self.evaluator.value(folder), "a folder"))
+            )
         first = [*self.first]
         for name in checks:
             first.append(f'[ -n "${{CHECK_{name}}}" ] || {{ echo "give --param {name}=…" >&2; exit 1; }}')
@@ -452,6 +520,27 @@ class Justfile:
             self._whole(step, entry, first, start)
         else:
             step.keys["run"] = joined(self._first(first, lines), self._commands(lines), errexit=self.errexit)
+
+    def _confirmed(self, step: DraftStep, entry: Entry) -> None:
+        """Put a question before a recipe with `[confirm]`."""
+        text = entry.attribute("confirm")
+        if text is None:
+            return
+        question = plain(self.evaluator.value(text), "a question") if text else f"Run recipe `{entry.name}`?"
+        ask = DraftStep(self.plan.name(f"{step.id}.ask"), ask={"question": literal_text(question)})
+        self.plan.add(ask)
+        step.wait(ask.id)
+
+    def _inside(self, step: DraftStep, entry: Entry) -> None:
+        """Give a step of a module what the plan gives to others: its shell, variables and folder."""
+        if not self.prefix:
+            return
+        step.keys["shell"] = self.own["defaults"]["shell"]
+        for key in ("env", "env_file"):
+            if key in self.own:
+                step.keys[key] = self.own[key].copy()
+        if self.folder != "." and entry.attribute("no-cd") is None:
+            step.keys["workdir"] = self.folder
 
     def _whole(self, step: DraftStep, entry: Entry, first: list[str], start: str) -> None:
         """Give a step the script of a recipe that a program runs as a whole."""
@@ -504,6 +593,15 @@ class Justfile:
             body = text.lstrip()[signs.end() :]
             found.append(Command(text=script_of(self.evaluator.filled(body)), is_tolerated="-" in signs[0]))
         return found
+
+
+def _module_file(folder: str, name: str, given: str) -> str | None:
+    """Return the file of a module; None where there is none."""
+    places = [f"{name}.just", f"{name}/mod.just", f"{name}/justfile", f"{name}/.justfile", f"{name}/Justfile"]
+    if given:
+        places = [given, f"{given}/mod.just", f"{given}/justfile", f"{given}/.justfile", f"{given}/Justfile"]
+    paths = [os.path.join(folder, each) for each in places]
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def _is_open(text: str) -> bool:
@@ -579,8 +677,6 @@ def _needs(text: str) -> list[tuple[str, tuple[str, ...]]]:
                     )
                 args[-1] = f"{args[-1]} {joining[0].strip()} {more[1]}"
                 at = more.end()
-        if "::" in name:
-            raise UntranslatableError("mod", f"`{name}` is the recipe of a module")
         found.append((name, tuple(args)))
     return found
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
 _DIRECTIVE = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
-_DEFINED = re.compile(r"(?:override\s+)?define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
+_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
 _FROM_CALLER = frozenset(("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TERM"))
 _SPECIAL = frozenset((
@@ -309,7 +309,7 @@ class Makefile:
                 self._set(target, rule.but(variables=(*rule.variables, (own[1], own[2], own[3]))))
             return
         rest, semicolon, recipe = rest.partition(";")
-        parts = rest.split(":")
+        parts = _parts(rest)
         unfit = (
             self.doubt
             or ("it has a double colon" if is_double else "")
@@ -578,14 +578,18 @@ class Makefile:
         ):
             return []
         lines = [f"[ -e {word} ] && old= || old=yes"]
-        if rule.needs:
-            files = " ".join(map(shlex.quote, rule.needs))
-            lines += [
-                f"for file in {files}; do",
-                f'  [ -e "$file" ] || {{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}',
-                f'  [ ! "$file" -nt {word} ] || old=yes',
-                "done",
-            ]
+        made = [need for need in rule.needs if self._rule_of(need) is not None]
+        given = [need for need in rule.needs if need not in made]
+        missing = f'{{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}'
+        # A rule need not make its file: what waits for it is out of date then.
+        for needs, otherwise in ((given, missing), (made, "{ old=yes; continue; }")):
+            if needs:
+                lines += [
+                    f"for file in {' '.join(map(shlex.quote, needs))}; do",
+                    f'  [ -e "$file" ] || {otherwise}',
+                    f'  [ ! "$file" -nt {word} ] || old=yes',
+                    "done",
+                ]
         return [
             *lines,
             'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make',
@@ -613,6 +617,15 @@ def _colon(text: str) -> int:
         elif char == ":" and not depth:
             return at
     return -1
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text cut at its colons outside of brackets."""
+    found = []
+    while (at := _colon(text)) >= 0:
+        found.append(text[:at])
+        text = text[at + 1 :]
+    return [*found, text]
 
 
 def _compared(rest: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.draft import literal_text
+from planrun.convert.draft import literal_text, says_nothing
 from planrun.convert.reader import UntranslatableError
 from planrun.model.record import Record
 from planrun.plan.check.quoting import open_quotes
@@ -74,7 +74,7 @@ def script_of(pieces: Sequence[Piece]) -> str:
         frame = next(frames)
         if frame == "single":
             found += f"'\"${{{piece.name}}}\"'"
-        elif frame in ("command", "double", "brace", "member", "back"):
+        elif frame in ("command", "double", "brace", "member", "back", "comment"):
             found += f"${{{piece.name}}}"
         else:
             raise DynamicError(f"`{piece.name}`, which only a shell knows, stands {frame}")
@@ -108,6 +108,7 @@ class Command(Record):
 
 def joined(first: Sequence[str], commands: Sequence[Command], *, errexit: bool) -> str:
     """Return the script of a recipe: each line in a shell of its own, and the first failure ends it."""
+    commands = [command for command in commands if not says_nothing(command.text)]
     lines = list(first)
     if len(commands) == 1 and not commands[0].is_tolerated:
         return "\n".join([*lines, commands[0].text]) + "\n"

@@ -78,7 +78,8 @@ class Order:
             self._last = shared
             return
         is_part = self.is_choice and self._last and recipe.name != self._top
-        name = self.plan.name(f"{self._top}.{recipe.name}" if is_part else recipe.name)
+        preferred = f"{self._top}.{recipe.name}" if is_part else recipe.name
+        name = self.plan.name(preferred.replace("::", "."))
         step = recipe.make(name)
         if step is None:
             self.plan.give_back(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from planrun.convert.draft import says_nothing
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.convert.taskfile.templates import Reference, Value
 from planrun.convert.taskfile.values import arms_of, joined, outside, passed
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
     from planrun.convert.taskfile.values import Scope
     from planrun.plan.yaml.node import Node
 
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_DEFAULT = re.compile(
+    r"\$\{(\w+):-([\w.:-]*)\}"
+)  # a variable of the environment, or a text where it is not set
 MAX_ITEMS = 100  # of one loop
 _KNOWN = frozenset((
     "cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "set", "shopt", "if", "interactive",
+    "timeout",
 ))  # fmt: skip
 
 
@@ -75,7 +81,7 @@ class Commands:
         return found
 
     def _described(self, node: Node, *, is_tolerated: bool) -> Iterator[Entry | Call]:
-        list(self.reader.unknown(node.value, _KNOWN, node, "a command"))
+        self.reader.ignored(node.value, _KNOWN, node, "a command")
         if not runs_here(self.reader.texts(node.get("platforms"), "`platforms`")):
             self.scope.found.differs(
                 "other-machines", "commands for other systems than Linux are left out", node
@@ -158,12 +164,33 @@ class Commands:
             asked = joined(condition, scope, text_of(condition), in_script=True)
             lines += [line for line in asked.lines if line not in lines]
             only_if = asked.text
-        return Entry(text=found.text.rstrip("\n"), lines=tuple(lines), only_if=only_if)
+        text = found.text.rstrip("\n")
+        if node.kind == MAPPING and not is_nothing(node.get("timeout")):
+            text = self._limited(text, text_of(node.get("timeout")), lines)
+        return Entry(text=text, lines=tuple(lines), only_if=only_if)
+
+    def _limited(self, text: str, limit: str, lines: list[str]) -> str:
+        """Return a command that ends after a time; raises UntranslatableError."""
+        spans = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)", limit)
+        if "".join(map("".join, spans)) != limit or lines:
+            raise UntranslatableError(
+                "timeout", f"the time `{limit}` of a command, or variables of the shell in it"
+            )
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in spans)
+        quoted = "'" + text.replace("'", "'\\''") + "'"
+        return f"timeout --kill-after=5 {seconds:g} bash --norc -c {quoted}"
 
 
 def call_of(node: Node, scope: Scope, reader: Reader) -> Call:
     """Return the call that an entry of `cmds` or `deps` describes; raises UntranslatableError."""
-    name = outside(joined(node, scope.fixed(), text_of(node.get("task"))), "the name of a task")
+    found = joined(node, scope.fixed(), text_of(node.get("task")))
+    if found.is_shell and not found.lines and (text := _DEFAULT.sub(r"\2", found.text)) != found.text:
+        names = ", ".join(match[1] for match in _DEFAULT.finditer(found.text))
+        scope.found.differs(
+            "task", f"which task is called is decided now, as if {names} were not set: {text}", node
+        )
+        found = Value(text=text, is_shell="$" in text)
+    name = outside(found, "the name of a task")
     if "${{" in name:
         raise UntranslatableError("task", f"which task is called is not known before the run: {name}")
     given = {
@@ -234,7 +261,7 @@ def items_of(loop: Node, scope: Scope, reader: Reader) -> list[Scope]:
     if matrix is not None:
         return _combined(name, reader.mapping(matrix, "`matrix`"), scope, reader)
     source = text_of(loop.get("var"))
-    found = scope.value(Reference(name=source), loop)
+    found = scope.fixed().value(Reference(name=source), loop)
     if found.items is not None:
         return _scopes(name, list(found.items), scope)
     if found.is_shell or "${{" in found.text:
@@ -281,7 +308,7 @@ def script_of(entries: list[Entry], first: list[str]) -> str:
         return "\n".join([*lines, entries[0].text])
     waiting = 0
     for entry in entries:
-        body = f"(\n{entry.text}\n)"
+        body = "(\n:\n)" if says_nothing(entry.text) else f"(\n{entry.text}\n)"
         if entry.after:
             waiting += 1
             lines.append(f"deferred_{waiting}() {body}")

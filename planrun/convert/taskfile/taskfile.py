@@ -59,7 +59,7 @@ def gather(
 ) -> None:
     """Add the tasks of a file and of what it includes; `chain` are the files that lead to it."""
     reader = source.reader
-    list(reader.unknown(reader.mapping(root, "a Taskfile"), _KNOWN, root, "the Taskfile"))
+    reader.ignored(reader.mapping(root, "a Taskfile"), _KNOWN, root, "the Taskfile")
     version = text_of(root.get("version"))
     if not version.startswith("3"):
         message = f"version {version or 'unknown'} of the Taskfile; planrun knows 3"
@@ -81,7 +81,7 @@ def gather(
 def _include(name: str, node: Node, source: Source, gathered: Gathered, chain: tuple[str, ...]) -> None:
     reader, members = source.reader, node.value if node.kind == MAPPING else {}
     if node.kind == MAPPING:
-        list(reader.unknown(members, _OF_INCLUDE, node, f"the include {name}"))
+        reader.ignored(members, _OF_INCLUDE, node, f"the include {name}")
     prefix = source.prefix if truth_of(members.get("flatten")) else f"{source.prefix}{name}:"
     place = members.get("taskfile", node)
     try:
@@ -123,7 +123,7 @@ def _path(place: Node, source: Source, includer: str) -> str | None:
     """Return the file that an include names, None where there is none; raises UntranslatableError."""
     if place.kind != SCALAR:
         raise UntranslatableError("includes", "an include names a file")
-    text = outside(joined(place, source.top, text_of(place)), "the name of an included file")
+    text = outside(joined(place, source.top.fixed(), text_of(place)), "the name of an included file")
     if "://" in text or text.startswith("git@") or "${{" in text:
         raise UntranslatableError("includes", f"it is in a file that is fetched from elsewhere: {text}")
     path = os.path.join(os.path.dirname(includer), os.path.expanduser(text))
@@ -196,7 +196,9 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     source = Source(reader=reader, top=top, first=tuple(first))
     gathered = Gathered()
     gather(root, source, gathered, (found.file,))
-    emission = Emission(plan, gathered.tasks, gathered.aliases, gathered.lost)
+    emission = Emission(
+        plan, gathered.tasks, gathered.aliases, gathered.lost, os.path.dirname(found.file) or "."
+    )
     wanted = list(jobs) or _default(emission)
     if wanted:
         for name in wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 
@@ -69,7 +70,9 @@ class Emission:
         tasks: Mapping[str, Known],
         aliases: Mapping[str, str],
         lost: Mapping[str, str],
+        root: str = ".",
     ) -> None:
+        self.root = root  # the folder of the first file
         self.plan = plan
         self.tasks = tasks
         self.aliases = aliases
@@ -138,11 +141,18 @@ class Emission:
 
     def _missing(self, name: str, call: Call, entry: list[str], source: Source) -> list[str]:
         lost = next((why for prefix, why in self.lost.items() if name.startswith(prefix)), "")
-        code = "includes" if lost else "task"
-        why = lost or "there is none"
         step = DraftStep(self.plan.name(call.task.replace(":", ".")))
-        note = source.reader.found.refuse(code, f"the task {call.task}: {why}", call.place, step.id)
-        step.make_abstract(note)
+        found = source.reader.found
+        if lost:
+            step.make_abstract(found.refuse("includes", f"the task {call.task}: {lost}", call.place, step.id))
+        elif not self._open:
+            step.make_abstract(
+                found.refuse("task", f"the task {call.task}: there is none", call.place, step.id)
+            )
+        else:
+            message = f"the task {call.task} is not there: its step fails, as the call does in go-task"
+            step.notes.append(found.todo("task", message, call.place, step.id))
+            step.keys["run"] = f"echo {_shell_quoted(f'the task {call.task} is not there')} >&2; exit 200"
         for other in entry:
             step.wait(other)
         self.plan.add(step)
@@ -165,10 +175,12 @@ class Task:
         self.scope = known.source.top.inner(name, given, own)
         self.made: list[DraftStep] = []
         self.last: list[str] = []
+        self.folder = ""  # that it runs in, where the plan knows it
+        self.is_elsewhere = False  # whether only a shell knows the folder that it runs in
 
     def emit(self, step_name: str, entry: list[str]) -> list[str]:
         """Put the steps of the task into the plan; returns those that it ends with."""
-        list(self.reader.unknown(self.members, _KNOWN, self.node, f"the task {self.name}"))
+        self.reader.ignored(self.members, _KNOWN, self.node, f"the task {self.name}")
         self.last = list(entry)
         if not runs_here(self.reader.texts(self.members.get("platforms"), "`platforms`")):
             self.found.differs("other-machines", "tasks for other systems than Linux are left out", self.node)
@@ -233,7 +245,12 @@ class Task:
     def _asked(self, step_name: str) -> None:
         """Make a question of `prompt`, and parameters of `requires`."""
         for node in self.reader.either(self.members.get("prompt"), "`prompt`"):
-            text = outside(joined(node, self.scope, text_of(node)), "a question") or "Go on?"
+            found = joined(node, self.scope, text_of(node))
+            text = (
+                self._worked_out(step_name, found)
+                if found.lines
+                else outside(found, "a question") or "Go on?"
+            )
             self._add(DraftStep(self.plan.name(f"{step_name}.ask"), ask={"question": text}))
         wanted = self.reader.mapping(self.members.get("requires"), "`requires`").get("vars")
         missing: list[str] = []
@@ -255,6 +272,19 @@ class Task:
         if missing:  # a run of another task need not give them
             checks = [{"that": f"params.{name} != ''"} for name in missing]
             self._add(DraftStep(self.plan.name(f"{step_name}.requires"), validate=checks))
+
+    def _worked_out(self, step_name: str, found: Value) -> str:
+        """Make a step that works a text out, and return the expression that reads it."""
+        quoted = re.sub(r'(["\\`])', r"\\\1", found.text)
+        lines = [
+            *self.source.first,
+            *found.lines,
+            f'printf \'text<<END_OF_TEXT\\n%s\\nEND_OF_TEXT\\n\' "{quoted}" >> "$PLANRUN_OUTPUT"',
+        ]
+        step = self._scripted(f"{step_name}.text", "\n".join(lines) + "\n", is_named=False)
+        step.keys["outputs"] = {"text": "string"}
+        self._add(step)
+        return f"${{{{ default({step_path(step.id, 'outputs')}.text, '') }}}}"
 
     def _checked(self, step_name: str) -> None:
         """Make a step of what has to hold before the task."""
@@ -394,8 +424,7 @@ class Task:
         folder = self.members.get("dir")
         where = self.source.folder
         if folder is not None and not is_nothing(folder):
-            where = posixpath.join(where, outside(joined(folder, self.scope, text_of(folder)), "a folder"))
-            self.found.differs("dir", "a folder to run in has to be there: go-task makes it", folder)
+            where = self._inside(step, joined(folder, self.scope, text_of(folder)), where)
         if where:
             step.keys["workdir"] = where
         env = {}
@@ -415,9 +444,25 @@ class Task:
             )
         return step
 
+    def _inside(self, step: DraftStep, found: Value, where: str) -> str:
+        """Let a step run in a folder, which it makes where it is not there; returns the folder that it starts in."""
+        if found.is_shell and not found.text.startswith("${PLANRUN_WORKSPACE}"):
+            self.is_elsewhere = True
+            lines, path = list(found.lines), found.text
+        else:
+            path = outside(found, "a folder")
+            self.folder = posixpath.join(where, path)
+            if "${{" not in self.folder and os.path.isdir(os.path.join(self.emission.root, self.folder)):
+                return self.folder
+            lines = []
+        step.keys["run"] = "\n".join(
+            [*lines, f'mkdir -p "{path}" && cd "{path}" || exit', str(step.keys["run"])]
+        )
+        return where
+
     def _files(self, step: DraftStep) -> None:
         """Say what a step reads and makes, and that it need not run again."""
-        folder = str(step.keys.get("workdir", "")).removeprefix("./").rstrip("/")
+        folder = (self.folder or str(step.keys.get("workdir", ""))).removeprefix("./").rstrip("/")
         read = self._globs("sources", folder, step)
         made = self._globs("generates", folder, step)
         if made and self.plan.claim(step.id, made):
@@ -442,13 +487,17 @@ class Task:
         for node in self.reader.items(self.members.get(key), f"`{key}`"):
             excluded = node.get("exclude") if key == "sources" else None
             place = excluded if excluded is not None else node
-            text = (
-                outside(joined(place, self.scope, text_of(place)), "a file") if place.kind == SCALAR else ""
-            )
+            found_text = joined(place, self.scope, text_of(place)) if place.kind == SCALAR else Value(text="")
+            if found_text.is_shell:
+                message = f"`{key}` of {self.name} has `{text_of(place)}`, which only a shell knows: it is left to you"
+                step.notes.append(self.found.todo(key, message, node))
+                continue
+            text = outside(found_text, "a file")
             sign = "!" if key == "sources" and (excluded is not None or text.startswith("!")) else ""
             text = text.removeprefix(sign).removeprefix("./")
             path = f"{folder}/{text}" if folder else text
-            if not text or text.startswith(("!", "/", "~")) or ".." in path.split("/") or "${{" in path:
+            outside_of_it = self.is_elsewhere or text.startswith(("!", "/", "~")) or ".." in path.split("/")
+            if not text or outside_of_it or "${{" in path:
                 message = f"`{key}` of {self.name} has `{text}`, which is left to you"
                 step.notes.append(self.found.todo(key, message, node))
             else:

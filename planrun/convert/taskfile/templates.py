@@ -423,7 +423,9 @@ def _combined(name: str, args: Sequence[Known | Value]) -> Value | None:
 
 def _with_default(otherwise: Known | Value, value: Known | Value) -> Value | None:
     if not isinstance(value, Value):
-        return None if isinstance(otherwise, list) or value else _as_value(otherwise)
+        if isinstance(otherwise, list) or isinstance(value, list):
+            return None
+        return _as_value(value or otherwise)
     read, lines = in_shell(value), list[str]()
     if isinstance(otherwise, Value):
         other = in_shell(otherwise)

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from planrun.convert.draft import literal_text
-from planrun.convert.reader import UntranslatableError, data_of, text_of
+from planrun.convert.reader import UntranslatableError, data_of, text_of, truth_of
 from planrun.convert.taskfile.templates import (
     Branch,
     Call,
@@ -40,9 +40,12 @@ _PARTS = re.compile(r"\$\{[A-Za-z_]\w*(?::-)?\}|(?:(?!\$\{[A-Za-z_]\w*(?::-)?\})
 _SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]*\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _HERE = frozenset(("ROOT_DIR", "TASKFILE_DIR", "USER_WORKING_DIR"))
-_OWN = frozenset(("CHECKSUM", "TIMESTAMP", "TASK_VERSION", "MATCH", "ALIAS", "TASK_EXE"))
+_OWN = frozenset(("CHECKSUM", "TIMESTAMP", "TASK_VERSION", "MATCH"))
 # What a text must not hold that is put between double quotes of a shell.
 _UNQUOTABLE = re.compile(r"""["`\\]|\$(?!\{)""")
+
+
+_OF_CALLER = re.compile(r"\$\{([A-Za-z_]\w*):-([\w./:-]*)\}")
 
 
 class UnquotableError(UntranslatableError):
@@ -119,7 +122,12 @@ class Scope:
                 result = evaluate(Call(name="default", args=(otherwise, reference)), lambda _reference: found)
                 return result if isinstance(result, Value) else Value(text=literal_text(words_of(result)))
             return found if found.text else Value(text=literal_text(otherwise))
-        if name in _HERE or name in ("TASK", "CLI_ARGS") or name in _OWN or not _NAME.match(name):
+        if (
+            name in _HERE
+            or name in ("TASK", "ALIAS", "TASK_EXE", "CLI_ARGS")
+            or name in _OWN
+            or not _NAME.match(name)
+        ):
             return self._unknown(name, place)
         if self.is_fixed:
             return Value(text=literal_text(otherwise))
@@ -177,8 +185,11 @@ class Scope:
         return Value(text=f"${{{{ params.{name} }}}}")
 
     def _unknown(self, name: str, place: Node) -> Value:
-        if name == "TASK":
+        if name in ("TASK", "ALIAS"):
             return Value(text=literal_text(self.task))
+        if name == "TASK_EXE":
+            self.found.differs("task-exe", "`{{.TASK_EXE}}` is `task`: go-task has to be there", place)
+            return Value(text="task")
         if name in _HERE:
             folder = f"/{self.folder}" if name == "TASKFILE_DIR" and self.folder else ""
             return Value(text="${PLANRUN_WORKSPACE}" + folder, is_shell=True)
@@ -214,6 +225,11 @@ def value_of(name: str, node: Node, scope: Scope) -> Value:
     if reference is not None:
         return _shown(parse(text_of(reference)), node, scope)
     command = node.get("sh")
+    if truth_of(node.get("secret")):
+        message = f"the variable {name} is secret: its value is not masked in the log; see `secrets`"
+        scope.found.differs("secret", message, node)
+    if command is None and (value := node.get("value")) is not None:
+        return value_of(name, value, scope)
     if command is None:
         raise UntranslatableError("vars", f"{name} is made by `{', '.join(node.value)}`")
     script = joined(command, scope, text_of(command), in_script=True)
@@ -429,7 +445,7 @@ def _requoted(values: Sequence[Value | str]) -> list[Value | str]:
         frame = next(frames) if is_read else "command"
         if frame == "single":
             part = f"'\"{part}\"'"  # noqa: PLW2901 - the same part, in other quotes
-        elif frame not in ("command", "double", "brace", "member"):
+        elif frame not in ("command", "double", "brace", "member", "comment"):
             raise UntranslatableError("dynamic-vars", f"a value that only the shell knows stands {frame}")
         texts[at] += part
     return [
@@ -457,5 +473,13 @@ def outside(value: Value, what: str) -> str:
         if "${" not in rest.replace("${{", ""):
             return rest or "."
     if value.is_shell:
-        raise UntranslatableError("dynamic-vars", f"{what} is known to a shell alone")
+        template = _OF_CALLER.sub(_of_caller, value.text)
+        if value.lines or value.test or "$" in template.replace("${{", ""):
+            raise UntranslatableError("dynamic-vars", f"{what} is known to a shell alone")
+        return template
     return value.text
+
+
+def _of_caller(match: re.Match[str]) -> str:
+    """Return the expression for a variable of the caller's environment."""
+    return f"${{{{ default(env.{match[1]}, '{match[2]}') }}}}"

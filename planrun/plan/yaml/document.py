@@ -124,15 +124,18 @@ def parse(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
     return root if complete else None, problems
 
 
-def read_tree(data: bytes, file: str, noun: str = "plan") -> tuple[Node | None, list[Problem], bool]:
+def read_tree(
+    data: bytes, file: str, noun: str = "plan", *, keeps_last: bool = False
+) -> tuple[Node | None, list[Problem], bool]:
     """Read like `parse`, but give the tree as far as it was read, and whether that is all of it.
 
-    `noun`: what the file is, in messages.
+    `noun`: what the file is, in messages. `keeps_last`: of a key that is there twice the tree has the last value.
     """
     text, problems = decode(data, file)
     if text is None:
         return None, problems, False
     reading = _Reading(text, file, noun)
+    reading.keeps_last = keeps_last
     collecting = gc.isenabled()
     gc.disable()  # nothing read here is garbage; looking for some costs as much again as reading
     try:
@@ -150,6 +153,7 @@ class _Reading:
         self.text = text
         self.file = file
         self.noun = noun
+        self.keeps_last = False
         self.problems: list[Problem] = []
         self.anchors: dict[str, _Anchored] = {}
         self.root: Node | None = None
@@ -264,7 +268,10 @@ class _Reading:
                         key = intern(node.value)
                         if key in keys:
                             self._duplicate(keys[key], node)
-                            key = _DROPPED
+                            if self.keeps_last:
+                                keys[key] = node
+                            else:
+                                key = _DROPPED
                         else:
                             keys[key] = node
                             node.value = key  # one text for all steps
