@@ -123,6 +123,10 @@ class Job:
         self.anchor = ""
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
+        self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps
+        self.tokens: dict[
+            str, Mapping[str, str]
+        ] = {}  # secrets by outputs with tokens, by the ids of their steps
         self.exported: dict[str, str] = {}
         self.outputs: Mapping[str, Node] = {}
         self.asking: set[str] = set()  # steps that run whatever came before

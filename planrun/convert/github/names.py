@@ -306,6 +306,12 @@ class PlaceNames:
         if name in self.job.composites:
             return self._composite_output(self.job.composites[name], names[2])
         step = self.job.ids.get(name)
+        if step is None and name in self.job.silent:
+            message = f"`steps.{'.'.join(names)}`: {self.job.silent[name]} is left out, and writes no output"
+            raise UntranslatableError("action-output", message)
+        if step is None and names[2] in self.job.tokens.get(name, ()):
+            message = f"`steps.{'.'.join(names)}` is used where planrun inserts no secrets"
+            raise UntranslatableError("secret", message)
         if step is None and name in self.job.dropped:
             return const("false" if names[2] == "cache-hit" else "")
         if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):

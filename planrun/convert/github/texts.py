@@ -64,7 +64,7 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
             continue
         hole += 1
         if variable:
-            code, root = ("secret", "secrets") if secret_of(piece) else ("github-env", "env")
+            code, root = ("secret", "secrets") if secret_here(piece, names) else ("github-env", "env")
             if quotes[hole] not in ("command", "double", "brace", "member"):
                 raise UntranslatableError(
                     code, f"`{root}.{variable}` stands where the shell reads no variable"
@@ -95,6 +95,8 @@ def secret_of(piece: Piece) -> str:
 
 def secret_here(piece: Piece, names: PlaceNames) -> str:
     """Return the name in planrun of the secret that an expression reads and nothing else; "" for any other."""
+    if not isinstance(piece, str) and piece[0] == "path" and piece[1][0] == "steps" and len(piece[1]) == 4:
+        return names.job.tokens.get(piece[1][1].lower(), {}).get(piece[1][3], "")
     name = secret_of(piece)
     return names.workflow.secret_names.get(name, name)
 

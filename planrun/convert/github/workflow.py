@@ -8,6 +8,7 @@ from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.jobs import JobConversion, lock_name
 from planrun.convert.github.machines import leave_out
 from planrun.convert.github.names import PlaceNames
+from planrun.convert.github.scope import only_talks
 from planrun.convert.github.steps import SHELLS
 from planrun.convert.github.texts import cut, secret_of, template, with_preludes
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
@@ -42,6 +43,8 @@ def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
+    if only_talks(workflow):
+        return workflow.plan
     leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
         convert_job(workflow, workflow.jobs[name])

@@ -1,0 +1,267 @@
+"""GitHub actions that start one command, as data: what each input is of its command line."""
+
+from __future__ import annotations
+
+from planrun.convert.reader import UntranslatableError
+from planrun.model.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from planrun.convert.github.programs import Inputs
+
+
+class Command(Record):
+    """The command of an action, and what its inputs add to it, in this order.
+
+    `options`: an option and the input with its value. `flags`: an option and the input that turns it on. `words`: an
+    input whose words stand at the end, and the words without it. `variables`: a variable and the input with its value.
+    `lines`: the lines behind the command. `fixed`: the only value that an input may have. `ignored`: inputs that make no
+    difference here. `folder`: the input that names the folder.
+    """
+
+    start: str
+    needs: str
+    options: tuple[tuple[str, str], ...] = ()
+    flags: tuple[tuple[str, str], ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    lines: str = ""
+    fixed: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+    folder: str = ""
+
+    def script(self, inputs: Inputs) -> str:
+        """Return the script for what an action is given; raises UntranslatableError."""
+        for key, only in self.fixed:
+            if inputs.take(key, only).lower() != only:
+                raise UntranslatableError("", f"its input `{key}` may only be {only}")
+        for name, key in self.variables:
+            node = inputs.node(key)
+            if node is not None:
+                inputs.env[name] = node
+        text = self.start
+        for option, key in self.options:
+            text += inputs.value(key, f"{option}" if option.endswith("=") else f"{option} ")
+        for option, key in self.flags:
+            text += inputs.flag(key, option)
+        words = "".join(inputs.words(key, otherwise) for key, otherwise in self.words)
+        return f"{inputs.begin()}{text}{inputs.rest()}{words}{self.lines}"
+
+
+_OUTPUT = '"$GITHUB_OUTPUT"'
+COMMANDS: Mapping[str, Command] = {
+    "ansible/ansible-lint": Command(start="ansible-lint", needs="ansible-lint", words=(("args", ""),)),
+    "pypa/cibuildwheel": Command(
+        start="cibuildwheel",
+        needs="cibuildwheel",
+        options=(("--output-dir", "output-dir"), ("--only", "only"), ("--config-file", "config-file")),
+        words=(("package-dir", "."),),
+        ignored=("extras",),
+    ),
+    "j178/prek-action": Command(
+        start="prek run --show-diff-on-failure --color=always",
+        needs="prek",
+        words=(("extra-args", "--all-files"), ("extra_args", "")),
+        ignored=("prek-version", "install-only", "token"),
+    ),
+    "gitleaks/gitleaks-action": Command(start="gitleaks detect --redact --verbose", needs="gitleaks"),
+    "dprint/check": Command(
+        start="dprint check", needs="dprint", words=(("args", ""),), ignored=("dprint-version",)
+    ),
+    "johnnymorganz/stylua-action": Command(
+        start="stylua", needs="stylua", words=(("args", ""),), ignored=("token", "version")
+    ),
+    "lunarmodules/luacheck": Command(start="luacheck", needs="luacheck", words=(("args", "."),)),
+    "nebularg/actions-luacheck": Command(
+        start="luacheck", needs="luacheck", words=(("args", ""), ("files", "."))
+    ),
+    "obi1kenobi/cargo-semver-checks-action": Command(
+        start="cargo semver-checks",
+        needs="cargo-semver-checks",
+        options=(
+            ("--package", "package"),
+            ("--exclude", "exclude"),
+            ("--manifest-path", "manifest-path"),
+            ("--release-type", "release-type"),
+        ),
+        ignored=("rust-toolchain", "shared-key", "prefix-key", "github-token", "verbose"),
+    ),
+    "citation-file-format/cffconvert-github-action": Command(
+        start="cffconvert", needs="cffconvert", words=(("args", ""),)
+    ),
+    "cycjimmy/semantic-release-action": Command(
+        start="npx semantic-release",
+        needs="npx",
+        flags=(("--dry-run", "dry_run"),),
+        ignored=("semantic_version", "extra_plugins"),
+        folder="working_directory",
+    ),
+    "release-plz/action": Command(
+        start="release-plz",
+        needs="release-plz",
+        words=(("command", "release"),),
+        ignored=("version", "backend"),
+        options=(("--config", "config"), ("--manifest-path", "manifest_path")),
+    ),
+    "goto-bus-stop/standard-action": Command(
+        start="npx standard", needs="npx", words=(("files", ""),), ignored=("annotate",)
+    ),
+    "sonarsource/sonarqube-scan-action": Command(
+        start="sonar-scanner",
+        needs="sonar-scanner",
+        words=(("args", ""),),
+        folder="projectbasedir",
+        ignored=("scannerversion", "scannerbinariesurl"),
+    ),
+    "sonarsource/sonarcloud-github-action": Command(
+        start="sonar-scanner",
+        needs="sonar-scanner",
+        words=(("args", ""),),
+        folder="projectbasedir",
+    ),
+    "snyk/actions/node": Command(
+        start="snyk", needs="snyk", words=(("command", "test"), ("args", "")), ignored=("json",)
+    ),
+    "snyk/actions/python": Command(
+        start="snyk", needs="snyk", words=(("command", "test"), ("args", "")), ignored=("json",)
+    ),
+    "snyk/actions/golang": Command(
+        start="snyk", needs="snyk", words=(("command", "test"), ("args", "")), ignored=("json",)
+    ),
+    "snyk/actions/docker": Command(
+        start="snyk container",
+        needs="snyk",
+        words=(("command", "test"), ("image", ""), ("args", "")),
+        ignored=("json",),
+    ),
+    "cloudflare/wrangler-action": Command(
+        start="wrangler",
+        needs="wrangler",
+        words=(("command", "deploy"),),
+        folder="workingdirectory",
+        variables=(("CLOUDFLARE_API_TOKEN", "apitoken"), ("CLOUDFLARE_ACCOUNT_ID", "accountid")),
+        options=(("--env", "environment"),),
+        ignored=("wranglerversion", "packagemanager", "quiet", "githubtoken"),
+    ),
+    "coactions/setup-xvfb": Command(
+        start='xvfb-run --auto-servernum bash -c "$INPUT_RUN"',
+        needs="xvfb-run",
+        variables=(("INPUT_RUN", "run"),),
+        folder="working-directory",
+    ),
+    "gabrielbb/xvfb-action": Command(
+        start='xvfb-run --auto-servernum bash -c "$INPUT_RUN"',
+        needs="xvfb-run",
+        variables=(("INPUT_RUN", "run"),),
+        folder="working-directory",
+    ),
+    "codspeedhq/action": Command(
+        start="codspeed run",
+        needs="codspeed",
+        options=(("--mode", "mode"),),
+        variables=(("INPUT_RUN", "run"), ("CODSPEED_TOKEN", "token")),
+        lines=' -- bash -c "$INPUT_RUN"',
+        ignored=("runner-version", "instruments"),
+        folder="working-directory",
+    ),
+    "mathiasvr/command-output": Command(
+        start='text=$(bash -c "$INPUT_RUN")',
+        needs="bash",
+        variables=(("INPUT_RUN", "run"),),
+        lines=f"\nprintf 'stdout<<PLANRUN_END\\n%s\\nPLANRUN_END\\n' \"$text\" >> {_OUTPUT}",
+        ignored=("shell",),
+    ),
+    "juliangruber/read-file-action": Command(
+        start='test -f "$INPUT_PATH"',
+        needs="cat",
+        variables=(("INPUT_PATH", "path"),),
+        ignored=("trim",),
+        lines=f'\nprintf \'content<<PLANRUN_END\\n%s\\nPLANRUN_END\\n\' "$(cat "$INPUT_PATH")" >> {_OUTPUT}',
+    ),
+    "aszc/change-string-case-action": Command(
+        start=f"echo \"lowercase=$(printf '%s' \"$INPUT_STRING\" | tr '[:upper:]' '[:lower:]')\" >> {_OUTPUT}",
+        needs="tr",
+        variables=(("INPUT_STRING", "string"),),
+        lines=f"\necho \"uppercase=$(printf '%s' \"$INPUT_STRING\" | tr '[:lower:]' '[:upper:]')\" >> {_OUTPUT}",
+    ),
+    "martinbeentjes/npm-get-version-action": Command(
+        start="version=$(node -p \"require('./${INPUT_PATH:-.}/package.json').version\")",
+        lines=f'\necho "current-version=$version" >> {_OUTPUT}',
+        needs="node",
+        variables=(("INPUT_PATH", "path"),),
+    ),
+    "shogo82148/actions-goveralls": Command(
+        start="goveralls -service=github",
+        needs="goveralls",
+        options=(("-coverprofile=", "path-to-profile"), ("-flagname=", "flag-name")),
+        flags=(("-parallel", "parallel"),),
+        folder="working-directory",
+        variables=(("COVERALLS_TOKEN", "github-token"),),
+        ignored=("shallow",),
+    ),
+    "snapcore/action-build": Command(
+        start="snapcraft pack",
+        needs="snapcraft",
+        folder="path",
+        ignored=("snapcraft-channel", "snapcraft-args", "build-info"),
+        lines=f'\necho "snap=$PWD/$(ls -t *.snap | head -n 1)" >> {_OUTPUT}',
+    ),
+    "snapcore/action-publish": Command(
+        start="snapcraft upload",
+        needs="snapcraft",
+        options=(("--release", "release"),),
+        words=(("snap", ""),),
+        variables=(("SNAPCRAFT_STORE_CREDENTIALS", "store_login"),),
+    ),
+    "lycheeverse/lychee-action": Command(
+        start="mkdir -p lychee\nlychee --format markdown --output lychee/out.md",
+        needs="lychee",
+        words=(("args", "--verbose --no-progress ."),),
+        fixed=(("fail", "true"),),
+        ignored=("jobsummary", "token", "lycheeversion", "checkbox"),
+    ),
+    "bufbuild/buf-lint-action": Command(start="buf lint", needs="buf", words=(("input", ""),)),
+    "bufbuild/buf-breaking-action": Command(
+        start="buf breaking", needs="buf", options=(("--against", "against"),)
+    ),
+    "rickstaa/action-create-tag": Command(
+        start='git tag --annotate "$INPUT_TAG" --message "${INPUT_MESSAGE:-$INPUT_TAG}"',
+        needs="git",
+        variables=(("INPUT_TAG", "tag"), ("INPUT_MESSAGE", "message")),
+        lines='\ngit push origin "refs/tags/$INPUT_TAG"',
+    ),
+    "r-lib/actions/check-r-package": Command(
+        start='Rscript -e \'rcmdcheck::rcmdcheck(args = c("--no-manual", "--as-cran"), error_on = "warning")\'',
+        needs="Rscript",
+        ignored=("upload-snapshots", "upload-results"),
+        folder="working-directory",
+    ),
+    "aws-actions/amazon-ecr-login": Command(
+        start="account=$(aws sts get-caller-identity --query Account --output text)\n"
+        "registry=$account.dkr.ecr.${AWS_REGION:-$(aws configure get region)}.amazonaws.com\n"
+        'aws ecr get-login-password | docker login --username AWS --password-stdin "$registry"',
+        needs="aws and docker",
+        lines=f'\necho "registry=$registry" >> {_OUTPUT}',
+        ignored=("mask-password", "skip-logout"),
+    ),
+    "kenchan0130/actions-system-info": Command(
+        start=f'for value in "hostname=$(hostname)" "kernel-release=$(uname -r)" "kernel-version=$(uname -v)" \\\n'
+        "  \"platform=$(uname -s | tr '[:upper:]' '[:lower:]')\" \"cpu-core=$(getconf _NPROCESSORS_ONLN)\" \\\n"
+        "  \"cpu-model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)\" \\\n"
+        "  \"totalmem=$(($(sed -n 's/^MemTotal: *\\([0-9]*\\).*/\\1/p' /proc/meminfo) * 1024))\" \\\n"
+        '  "name=$(. /etc/os-release; echo "$NAME")" "release=$(. /etc/os-release; echo "$VERSION_ID")"; do\n'
+        f'  echo "$value" >> {_OUTPUT}\ndone',
+        needs="uname",
+    ),
+    "orhun/git-cliff-action": Command(
+        start="mkdir -p git-cliff\ngit cliff",
+        needs="git-cliff",
+        options=(("--config", "config"),),
+        words=(("args", "-v"),),
+        ignored=("github_token", "version"),
+        lines=' --output git-cliff/CHANGELOG.md\necho "changelog=git-cliff/CHANGELOG.md" >> "$GITHUB_OUTPUT"\n'
+        'printf \'content<<PLANRUN_END\\n%s\\nPLANRUN_END\\n\' "$(cat git-cliff/CHANGELOG.md)" >> "$GITHUB_OUTPUT"',
+    ),
+}
