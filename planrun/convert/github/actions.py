@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import DraftStep
+from planrun.convert.github.codeql import begin
 from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
 from planrun.convert.github.programs import is_program, program_of
 from planrun.convert.github.reporting import LEFT_OUT
@@ -163,6 +164,11 @@ class Actions:
             return self._green(uses, name)
         if action in PUBLISHERS:
             return publisher(self, action, node, name)
+        return self._replaced(action, node, name)
+
+    def _replaced(self, action: str, node: Node, name: str) -> DraftStep | None:
+        """Return what stands for an action that starts nothing, or its refusal."""
+        uses = node.value["uses"]
         handler = _HANDLERS.get(action)
         if handler is None and action in _CACHES:
             handler = Actions.cache
@@ -190,8 +196,10 @@ class Actions:
         if not is_program(action):
             return None
         given = self.workflow.reader.mapping(node.get("with"), "`with`")
+        if action == "actions/deploy-pages":
+            given = {**given, "folder": self._site(uses)}
         try:
-            program = program_of(action, given)
+            program = program_of(action, given, self.job)
         except UntranslatableError as why:
             self.unfit = why.message
             return None
@@ -206,6 +214,15 @@ class Actions:
         made = Node(MAPPING, members, node.line, node.col)
         made.keys = {name: node.keys.get(name, uses) for name in members}
         return made
+
+    def _site(self, uses: Node) -> Node:
+        """Return the folder of the site that a job uploaded before."""
+        message = (
+            "GitHub takes a site from actions/deploy-pages only in its own runs: the step pushes it to the branch "
+            "gh-pages; let GitHub Pages deploy from that branch"
+        )
+        self.comments.append(self.found.todo("pages", message, uses))
+        return Node(SCALAR, self.workflow.site, uses.line, uses.col)
 
     def _installed(self, action: str, uses: Node, name: str) -> DraftStep:
         """Return the check that the tools which an action installs are there."""
@@ -351,6 +368,17 @@ class Actions:
         message = f"nothing is deleted between runs here, so {paths} needs no cache; `cache-hit` is false"
         self.found.differs("cache", message, uses)
 
+    def site(self, uses: Node) -> None:
+        """Remember the folder that GitHub Pages is to show."""
+        self.workflow.site = text_of(self.inputs.get("path")) or "_site/"
+        message = f"the site is not uploaded: it stays in {self.workflow.site}"
+        self.found.differs("artifacts", message, uses)
+
+    def codeql(self, uses: Node) -> None:
+        """Remember what CodeQL is to look at; the analysis does the rest."""
+        if text_of(uses).partition("@")[0].endswith("/init"):
+            begin(self.job, self.inputs)
+
     def upload(self, uses: Node) -> None:
         """Say of the step before that it makes the files.
 
@@ -413,5 +441,8 @@ _HANDLERS: dict[str, Callable[[Actions, Node], None]] = {
     "actions/checkout": Actions.checkout,
     "taiki-e/checkout-action": Actions.checkout,
     "actions/upload-artifact": Actions.upload,
+    "actions/upload-pages-artifact": Actions.site,
+    "github/codeql-action/init": Actions.codeql,
+    "github/codeql-action/autobuild": Actions.codeql,
     "actions/download-artifact": Actions.download,
 }

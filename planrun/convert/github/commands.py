@@ -17,8 +17,8 @@ class Command(Record):
 
     `options`: an option and the input with its value. `flags`: an option and the input that turns it on. `words`: an
     input whose words stand at the end, and the words without it. `variables`: a variable and the input with its value.
-    `lines`: the lines behind the command. `fixed`: the only value that an input may have. `ignored`: inputs that make no
-    difference here. `folder`: the input that names the folder.
+    `lines`: the lines behind the command. `fixed`: the only value that an input may have. `ignored`: inputs that make
+    no difference here. `folder`: the input that names the folder.
     """
 
     start: str

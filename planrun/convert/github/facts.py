@@ -71,6 +71,7 @@ class Workflow:
         self.depth = 0  # how many workflows called each other up to this one
         self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
         self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
+        self.site = ""  # the folder that is uploaded for GitHub Pages
         self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
 
     @property
@@ -123,6 +124,8 @@ class Job:
         self.anchor = ""
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
+        self.codeql: dict[str, Node] | None = None  # what `github/codeql-action/init` is given
+        self.codeql_at = 0  # how many steps stand before it
         self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps
         self.tokens: dict[
             str, Mapping[str, str]

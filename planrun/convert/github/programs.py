@@ -8,7 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 
+from planrun.convert.github.codeql import analysis
 from planrun.convert.github.commands import COMMANDS
+from planrun.convert.github.images import metadata
+from planrun.convert.github.scripts import NEEDS as SCRIPT_NEEDS
+from planrun.convert.github.scripts import script as github_script
 from planrun.convert.reader import UntranslatableError, text_of
 from planrun.model.record import Record
 from planrun.plan.yaml.document import read_tree
@@ -17,6 +21,8 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from planrun.convert.github.facts import Job
 
 _WHOLE = re.compile(r"\s*\$\{\{[^}]*\}\}\s*")
 _LOOP = """\
@@ -43,8 +49,9 @@ class Program(Record):
 class Inputs:
     """What an action is given, taken piece by piece; what is left is not known."""
 
-    def __init__(self, action: str, given: Mapping[str, Node]) -> None:
+    def __init__(self, action: str, given: Mapping[str, Node], job: Job | None = None) -> None:
         self.action = action
+        self.job = job
         self._given = {name.lower(): node for name, node in given.items() if text_of(node)}
         self.env: dict[str, Node] = {}
         self.unused: list[str] = []  # inputs that were given, and make no difference here
@@ -544,7 +551,10 @@ def _asset(inputs: Inputs) -> str:
     )
     if is_pattern:
         inputs.env["INPUT_FILES"] = Node(SCALAR, file, 1, 1)
-        return f'{text}shopt -s nullglob globstar\nIFS=\'\n\'\nset -- $INPUT_FILES\ngh release upload "$tag" --clobber "$@"'
+        return (
+            f"{text}shopt -s nullglob globstar\nIFS='\n'\nset -- $INPUT_FILES\n"
+            'gh release upload "$tag" --clobber "$@"'
+        )
     if not name:
         return f'{text}gh release upload "$tag" --clobber {inputs.word(file, "file")}'
     return (
@@ -669,7 +679,8 @@ def _slack(inputs: Inputs) -> str:
     if payload is None or not text_of(payload).lstrip().startswith("{"):
         raise UntranslatableError("", "its message is no JSON in `payload`")
     inputs.env["INPUT_PAYLOAD"] = payload
-    send = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json' --data \"$INPUT_PAYLOAD\""
+    send = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json' --data"
+    send += ' "$INPUT_PAYLOAD"'
     tolerant = " || true" if strict == "false" else ""
     if method and token is not None:
         inputs.env["SLACK_BOT_TOKEN"] = token
@@ -775,6 +786,12 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     "nick-fields/retry": (_retry, "bash", "", ()),
     "nick-invision/retry": (_retry, "bash", "", ()),
     "github/codeql-action/upload-sarif": (_sarif, "gh", "", ()),
+    "docker/metadata-action": (metadata, "git", "", ()),
+    "actions/github-script": (github_script, SCRIPT_NEEDS, "", ()),
+    "github/codeql-action/analyze": (
+        lambda inputs: analysis(inputs, _upload('"$sarif"', "")), "codeql and gh", "", (),
+    ),
+    "actions/deploy-pages": (_pages_branch, "git", "", ("artifact_name", "timeout", "error_count", "preview", "token")),
     "docker/bake-action": (_bake, "docker with buildx", "workdir", ()),
     "svenstaro/upload-release-action": (_asset, "gh", "", ()),
     "actions/create-release": (_created_release, "gh", "", ()),
@@ -875,7 +892,7 @@ def is_program(action: str) -> bool:
     return action in TOOLS or action in COMMANDS
 
 
-def program_of(action: str, given: Mapping[str, Node]) -> Program | None:
+def program_of(action: str, given: Mapping[str, Node], job: Job) -> Program | None:
     """Return the script of an action; None for one that is not known.
 
     Raises UntranslatableError for inputs that it has no words for.
@@ -887,7 +904,7 @@ def program_of(action: str, given: Mapping[str, Node]) -> Program | None:
     if known is None:
         return None
     make, needed, folder, ignored = known
-    inputs = Inputs(action, given)
+    inputs = Inputs(action, given, job)
     where = inputs.node(folder) if folder else None
     if inputs.take("install-only").lower() == "true":
         raise UntranslatableError("", "it only installs the program here")

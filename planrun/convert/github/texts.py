@@ -165,7 +165,8 @@ class Variables:
 SHELLS = frozenset(("bash", "sh", "dash", "ash", "ksh", "zsh"))
 # `echo "name=value" >> "$GITHUB_OUTPUT"`, and the block form `echo "name<<EOF"`.
 _NAMED = re.compile(
-    r"""(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<)"""
+    r"""(?:(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?|\bsetOutput\(\s*["'`])"""
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<|["'`],)"""
 )
 _HANDED = re.compile(
     r"""^(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
