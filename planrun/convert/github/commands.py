@@ -247,12 +247,20 @@ COMMANDS: Mapping[str, Command] = {
         ignored=("mask-password", "skip-logout"),
     ),
     "kenchan0130/actions-system-info": Command(
-        start=f'for value in "hostname=$(hostname)" "kernel-release=$(uname -r)" "kernel-version=$(uname -v)" \\\n'
-        "  \"platform=$(uname -s | tr '[:upper:]' '[:lower:]')\" \"cpu-core=$(getconf _NPROCESSORS_ONLN)\" \\\n"
-        "  \"cpu-model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)\" \\\n"
-        "  \"totalmem=$(($(sed -n 's/^MemTotal: *\\([0-9]*\\).*/\\1/p' /proc/meminfo) * 1024))\" \\\n"
-        '  "name=$(. /etc/os-release; echo "$NAME")" "release=$(. /etc/os-release; echo "$VERSION_ID")"; do\n'
-        f'  echo "$value" >> {_OUTPUT}\ndone',
+        start="".join(
+            f'echo "{name}=$({command})" >> {_OUTPUT}\n'
+            for name, command in (
+                ("hostname", "hostname"),
+                ("kernel-release", "uname -r"),
+                ("kernel-version", "uname -v"),
+                ("platform", "uname -s | tr '[:upper:]' '[:lower:]'"),
+                ("cpu-core", "getconf _NPROCESSORS_ONLN"),
+                ("cpu-model", "sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1"),
+                ("totalmem", "awk '/^MemTotal/ {print $2 * 1024}' /proc/meminfo"),
+                ("name", "sed -n 's/^NAME=//p' /etc/os-release | tr -d '\"'"),
+                ("release", "sed -n 's/^VERSION_ID=//p' /etc/os-release | tr -d '\"'"),
+            )
+        ).rstrip("\n"),
         needs="uname",
     ),
     "orhun/git-cliff-action": Command(

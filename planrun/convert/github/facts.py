@@ -38,6 +38,8 @@ class Matrix:
     def read(self, names: tuple[str, ...]) -> Spelled:
         """Return what `matrix.a` or `matrix.a.b` reads."""
         name = "_".join(axis_name(each) for each in names)
+        if name not in self.kinds and self.instances:
+            return Spelled(text="''", value="", is_known=True)  # nothing, as GitHub reads it
         if name not in self.kinds:
             raise UntranslatableError("matrix", f"`matrix.{'.'.join(names)}` is not in the matrix")
         if name in self.always:
@@ -110,6 +112,7 @@ class Job:
         self.label = name  # with those of the calling jobs before it
         self.node = node
         self.row: dict[str, Any] | None = None  # the instance of its matrix for which names are read
+        self.row_at = 0  # its position
         self.called: list[Workflow] = []
         self.scope: Composite | None = None  # the action whose steps are being converted
         self.composites: dict[str, Composite] = {}  # actions of steps, by the ids of the steps that use them

@@ -27,7 +27,10 @@ add() {  # a tag, and whether `latest` stands for it, too
   case " $all " in *" $tag "*) ;; *) all="$all $tag" ;; esac
 }
 """
-_IS_VERSION = "case $ref in refs/tags/*) printf '%s' \"$number\" | grep -Eq '^[0-9]+\\.[0-9]+\\.[0-9]+([-+].*)?$' && {body};; esac"
+_IS_VERSION = (
+    "case $ref in refs/tags/*) printf '%s' \"$number\" | "
+    "grep -Eq '^[0-9]+\\.[0-9]+\\.[0-9]+([-+].*)?$' && {body};; esac"
+)
 _PARTS = {
     "{{version}}": "${number%%+*}",
     "{{raw}}": "$name",

@@ -43,6 +43,10 @@ _RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _RESULTS = ("success", "failure", "cancelled", "skipped")
 _UNFIT = re.compile(r"[^A-Za-z0-9_]")
+# Last names of values of an event that are true or false.
+_TRUTHS = frozenset(
+    ("draft", "merged", "prerelease", "fork", "private", "locked", "deleted", "created", "forced")
+)
 MAX_NESTING = 10  # variables that are put together from others
 
 
@@ -102,10 +106,39 @@ class PlaceNames:
         for one, other in ((first, second), (second, first)):
             if sign not in ("==", "!=") or one[0] != "path" or other[0] != "const":
                 continue
-            found = self._result(one[1], str(other[1]))
+            found = self._result(one[1], str(other[1])) or self._special(one[1], other[1])
             if found is not None:
                 return found if sign == "==" else negated(found)
         return None
+
+    def _special(self, names: tuple[str, ...], value: object) -> Spelled | None:
+        """Return how an input of an event, which is text, or a secret is compared with a text; None for any other."""
+        if names[:3] == ("github", "event", "inputs") and str(value) in ("true", "false"):
+            given = self.inputs(names[3:])
+            if given.kind == "boolean":
+                return given if value == "true" else negated(given)
+        secret = self._secret_behind(names)
+        if secret and value == "":
+            message = f"whether there is a secret {secret} is the parameter has_{secret}"
+            self.workflow.found.todo("secret-there", message, self.node)
+            self.workflow.param(f"has_{secret}", {"type": "boolean", "default": False})
+            return negated(Spelled(text=f"params.has_{secret}", kind="boolean"))
+        return None
+
+    def _secret_behind(self, names: tuple[str, ...]) -> str:
+        """Return the name of the secret that a path reads, itself or as a variable; "" for any other."""
+        if names[0] == "env" and len(names) == 2:
+            level = next((each for each in self.env if names[1] in each), None)
+            try:
+                pieces = pieces_of(text_of(level[names[1]])) if level is not None else []
+            except NotAnExpressionError:
+                return ""
+            if len(pieces) != 1 or isinstance(pieces[0], str) or pieces[0][0] != "path":
+                return ""
+            names = pieces[0][1]
+        if names[0] != "secrets" or len(names) != 2:
+            return ""
+        return self.workflow.secret_names.get(names[1], names[1])
 
     def _result(self, names: tuple[str, ...], word: str) -> Spelled | None:
         if len(names) != 3:
@@ -159,7 +192,8 @@ class PlaceNames:
         if name == "event" and len(names) == 3 and names[1] == "inputs":
             return self.inputs(names[2:])
         if name == "event" and len(names) > 1:
-            return self._given("_".join(names), f"github.{'.'.join(names)}")
+            kind = "boolean" if names[-1] in _TRUTHS else "string"
+            return self._given("_".join(names), f"github.{'.'.join(names)}", kind)
         if name == "token":
             raise UntranslatableError("secret", "`github.token` is used where planrun inserts no secrets")
         return self._given(f"github_{'_'.join(names)}", f"github.{'.'.join(names)}")
@@ -169,7 +203,8 @@ class PlaceNames:
         self.workflow.found.todo(
             "param", f"`{there}` is not known here; give it as `--param {param}=…`", self.node
         )
-        self.workflow.param(param, {"type": kind, "default": [] if kind == "array" else ""})
+        default: object = [] if kind == "array" else False if kind == "boolean" else ""
+        self.workflow.param(param, {"type": kind, "default": default})
         return Spelled(text=f"params.{param}", kind="list" if kind == "array" else kind)
 
     def whole(self, root: str) -> Spelled:
@@ -213,9 +248,15 @@ class PlaceNames:
             )
         if name in self.job.exported:
             return Spelled(text=self.job.exported[name])
-        for level in self.env:
+        for at, level in enumerate(self.env):
             if name in level:
-                return self._variable(name, text_of(level[name]))
+                if not _OUTPUT.match(name) and "${{" not in text_of(level[name]):
+                    return const(text_of(level[name]))
+                inner, self.env = self.env, self.env[at + 1 :] if _reads(level[name], name) else self.env
+                try:
+                    return self._variable(name, text_of(level[name]))
+                finally:
+                    self.env = inner
         return Spelled(text=f"default(env.{name}, '')") if _OUTPUT.match(name) else const("")
 
     def _variable(self, name: str, text: str) -> Spelled:
@@ -248,6 +289,17 @@ class PlaceNames:
                 "matrix", f"`matrix.{'.'.join(names)}`: the job has no matrix that was kept"
             )
         return self.job.matrix.read(names)
+
+    def strategy(self, names: tuple[str, ...]) -> Spelled:
+        """Return what is known of the matrix as a whole."""
+        matrix = self.job.matrix
+        if names == ("job-total",) and (matrix is None or matrix.instances):
+            return const(len(matrix.instances) if matrix is not None else 1)
+        if names == ("job-index",) and matrix is None and self.job.row is None:
+            return const(0)
+        if names == ("job-index",) and self.job.row is not None:
+            return const(self.job.row_at)
+        raise UntranslatableError("expression", f"`strategy.{'.'.join(names)}`")
 
     def runner(self, names: tuple[str, ...]) -> Spelled:
         """Return what the runner is: a machine with Linux."""
@@ -378,6 +430,7 @@ _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
     "runner": PlaceNames.runner,
     "secrets": PlaceNames.secret,
     "steps": PlaceNames.steps,
+    "strategy": PlaceNames.strategy,
     "vars": PlaceNames.vars,
 }
 
@@ -391,6 +444,11 @@ def inside(job: Job, action: Composite) -> Iterator[None]:
         yield
     finally:
         job.scope, job.ids, job.dropped, job.composites = before
+
+
+def _reads(node: Node, name: str) -> bool:
+    """Say whether the value of a variable reads the variable of the same name of an outer level."""
+    return re.search(rf"\$\{{\{{[^}}]*\benv\.{re.escape(name)}\b", text_of(node)) is not None
 
 
 def given_value(node: Node | None, kind: str, names: PlaceNames) -> Spelled:

@@ -174,7 +174,7 @@ def _compare(tree: Tree, names: Names) -> Spelled:
     if left.is_known and not right.is_known:
         left, right, sign = right, left, _FLIPPED[sign]
     right = _fitted(right, left)
-    if "any" in (left.kind, right.kind) and (left.is_known or right.is_known) and sign in ("==", "!="):
+    if "any" in (left.kind, right.kind) and (left.is_known or right.is_known):
         names.note(
             "json-type",
             "a value of JSON has to have the type of what it is compared with, else the step fails",
@@ -256,6 +256,11 @@ def _call(tree: Tree, names: Names) -> Spelled:
 
 def _contains(arguments: tuple[Tree, ...], names: Names) -> Spelled:
     where, what = (spell(each, names) for each in arguments)
+    if where.kind == "any" and where.text.startswith("fromjson("):
+        names.note("json-type", "a value of JSON has to be a list of texts where `contains` looks into it")
+        return Spelled(
+            text=f"{what.within(COMPARE + 1)} in {where.within(ATOM)}", kind="boolean", level=COMPARE
+        )
     if where.kind == "list":
         names.note(
             "capitals",

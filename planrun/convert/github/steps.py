@@ -23,6 +23,7 @@ from planrun.convert.github.texts import (
     renamed_outputs,
     script,
     template,
+    without_set_output,
     written_outputs,
 )
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
@@ -239,6 +240,7 @@ class StepMaking:
 
     def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
         """Give a step its script and surroundings; raises UntranslatableError."""
+        text = without_set_output(text)
         check_commands(text)
         text, step.renamed = renamed_outputs(text)
         shell = self._shell(node)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.github.grammar import NotAnExpressionError, condition_of
+from planrun.convert.github.grammar import NotAnExpressionError, condition_of, is_always_true
 from planrun.convert.github.names import cut_text
 from planrun.convert.github.spelling import spell, truth
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of
@@ -163,6 +163,9 @@ class Variables:
 
 
 SHELLS = frozenset(("bash", "sh", "dash", "ash", "ksh", "zsh"))
+SET_OUTPUT = re.compile(
+    r"""\becho\s+(["']?)::set-output name=([A-Za-z_][\w-]*)::([^\n"'|;&]*?)\1[ \t]*$""", re.MULTILINE
+)
 # `echo "name=value" >> "$GITHUB_OUTPUT"`, and the block form `echo "name<<EOF"`.
 _NAMED = re.compile(
     r"""(?:(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?|\bsetOutput\(\s*["'`])"""
@@ -225,6 +228,16 @@ _BACKGROUND = re.compile(
 PYTHON_PRELUDE = 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_OUTPUT"]'
 
 
+def without_set_output(script: str) -> str:
+    """Return a script that writes to a file what it told GitHub by `echo "::set-output name=a::b"`."""
+
+    def write(match: re.Match[str]) -> str:
+        mark = match[1]
+        return f'echo {mark}{match[2]}={match[3]}{mark} >> "$GITHUB_OUTPUT"'
+
+    return SET_OUTPUT.sub(write, script) if "::set-output" in script else script
+
+
 def renamed_outputs(script: str) -> tuple[str, set[str]]:
     """Return a script that writes outputs with dashes in their names under names that a plan has, and those names."""
     if "GITHUB_OUTPUT" not in script:
@@ -276,7 +289,7 @@ def check_commands(script: str) -> None:
     """Raise UntranslatableError for what later steps would see of a script on GitHub, and do not see here."""
     if "::add-path::" in script:
         raise UntranslatableError("github-path", "later steps do not see what this script adds to the PATH")
-    if "::set-output" in script:
+    if "::set-output" in SET_OUTPUT.sub("", script):
         raise UntranslatableError("set-output", "`::set-output` is not read here; write to $GITHUB_OUTPUT")
     if "::set-env" in script or "::save-state" in script or "GITHUB_STATE" in script:
         raise UntranslatableError("github-state", "nothing reads what this script saves for later")
@@ -315,6 +328,8 @@ def condition(node: Node | None, names: PlaceNames) -> Condition:
         return Condition()
     try:
         tree = condition_of(text_of(node))
+        if is_always_true(text_of(node)):
+            names.note("always-true", "`if` has text beside `${{ … }}`, which GitHub takes for true")
     except NotAnExpressionError as error:
         raise UntranslatableError("condition", f"`if`: {error}") from None
     parts = _conditions_joined(tree)
