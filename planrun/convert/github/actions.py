@@ -180,6 +180,8 @@ class Actions:
             return None
         if action in LOGINS:
             return self._logged_in(action, uses, name)
+        if action == "aws-actions/configure-aws-credentials":
+            return self._aws(uses, name)
         if action.lower() in LEFT_OUT:
             self.found.differs("left-out", f"{action} is left out: {LEFT_OUT[action.lower()]}", uses)
             self.job.silent[text_of(node.get("id")).lower()] = action
@@ -264,6 +266,32 @@ class Actions:
         message = f"{action} gets no token here: give one as the secret {secrets}"
         self.comments.append(self.found.todo("token", message, node.value["uses"]))
         self.job.tokens[text_of(node.get("id")).lower()] = names
+
+    def _aws(self, uses: Node, name: str) -> DraftStep | None:
+        """Give the later steps of the job keys of AWS as variables, or check that a role is taken."""
+        inputs = dict(self.inputs)
+        given = {
+            variable: inputs.pop(key)
+            for key, variable in (
+                ("aws-region", "AWS_REGION"),
+                ("aws-access-key-id", "AWS_ACCESS_KEY_ID"),
+                ("aws-secret-access-key", "AWS_SECRET_ACCESS_KEY"),
+                ("aws-session-token", "AWS_SESSION_TOKEN"),
+            )
+            if key in inputs
+        }
+        if "AWS_REGION" in given:
+            given["AWS_DEFAULT_REGION"] = given["AWS_REGION"]
+        self.job.env = {**self.job.env, **given}
+        if "role-to-assume" not in inputs and "AWS_ACCESS_KEY_ID" in given:
+            self.found.differs("login", "the keys of AWS are variables of the later steps of the job", uses)
+            return None
+        message = (
+            f"the role of AWS {text_of(inputs.get('role-to-assume'))} is not taken here: log in to it before"
+        )
+        step = DraftStep(name, run="aws sts get-caller-identity > /dev/null")
+        step.notes.append(self.found.todo("login", message, uses, name))
+        return step
 
     def _logged_in(self, action: str, uses: Node, name: str) -> DraftStep:
         """Return the check that somebody is logged in at a service."""

@@ -73,6 +73,11 @@ class Workflow:
         self.depth = 0  # how many workflows called each other up to this one
         self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
         self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
+        self.machine = "Linux"  # the system that the plan is for
+        self.unfolded: frozenset[tuple[str, str]] = (
+            frozenset()
+        )  # jobs whose instances become steps of their own
+        self.troubled: set[tuple[str, str]] = set()  # jobs with a matrix of which something is refused
         self.site = ""  # the folder that is uploaded for GitHub Pages
         self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
 
@@ -113,6 +118,7 @@ class Job:
         self.node = node
         self.row: dict[str, Any] | None = None  # the instance of its matrix for which names are read
         self.row_at = 0  # its position
+        self.instances: list[Job] = []  # its instances, where they are converted one by one
         self.called: list[Workflow] = []
         self.scope: Composite | None = None  # the action whose steps are being converted
         self.composites: dict[str, Composite] = {}  # actions of steps, by the ids of the steps that use them
@@ -127,6 +133,7 @@ class Job:
         self.anchor = ""
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
+        self.sometimes: set[str] = set()  # steps that hand variables on which they need not write
         self.codeql: dict[str, Node] | None = None  # what `github/codeql-action/init` is given
         self.codeql_at = 0  # how many steps stand before it
         self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps

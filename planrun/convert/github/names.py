@@ -143,6 +143,8 @@ class PlaceNames:
     def _result(self, names: tuple[str, ...], word: str) -> Spelled | None:
         if len(names) != 3:
             return None
+        if names[0] == "needs" and names[2] == "result" and self._is_no_need(names[1]):
+            return FALSE
         if names[0] == "needs" and names[2] == "result":
             return job_ended(self._needed(names[1]), word)
         if names[0] == "steps" and names[2] in ("outcome", "conclusion"):
@@ -167,6 +169,14 @@ class PlaceNames:
         if word not in words or (is_tolerated and word == "failure"):
             return FALSE
         return Spelled(text=f"{status} {words[word]}", kind="boolean", level=JOIN - 1)
+
+    def _is_no_need(self, name: str) -> bool:
+        """Say whether a job of the workflow is none that the job needs itself: GitHub knows nothing of it there."""
+        job = self.workflow.jobs.get(name)
+        if job is None or job in self.job.needs or not self.job.needs:
+            return False
+        self.note("needs", f"`needs.{name}` is empty: {self.job.name} does not name it under `needs`")
+        return True
 
     def _needed(self, name: str) -> Job:
         job = self.workflow.jobs.get(name)
@@ -302,11 +312,13 @@ class PlaceNames:
         raise UntranslatableError("expression", f"`strategy.{'.'.join(names)}`")
 
     def runner(self, names: tuple[str, ...]) -> Spelled:
-        """Return what the runner is: a machine with Linux."""
+        """Return what the runner is: the machine that the plan is for."""
         name = names[0].lower()
         if name == "os":
-            self.note("runner-os", "`runner.os` is taken to be Linux")
-            return const("Linux")
+            self.note("runner-os", f"`runner.os` is taken to be {self.workflow.machine}")
+            return const(self.workflow.machine)
+        if name == "workspace":
+            return Spelled(text="default(env.RUNNER_WORKSPACE, '..')")
         otherwise = {"arch": "X64", "temp": "/tmp", "tool_cache": "/tmp", "name": "local", "debug": ""}  # noqa: S108
         if name not in otherwise:
             raise UntranslatableError("expression", f"`runner.{name}`")
@@ -314,13 +326,18 @@ class PlaceNames:
 
     def needs(self, names: tuple[str, ...]) -> Spelled:
         """Return an output or the result of a job that is needed."""
+        if self._is_no_need(names[0]):
+            return const("")
         job = self._needed(names[0])
         if len(names) == 2 and names[1] == "result":
             parts = [f"'{word}' if {job_ended(job, word).text} else " for word in _RESULTS[:2]]
             return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`needs.{'.'.join(names)}`")
+        if job.instances:
+            return self._of_instances(job, names[2])
         if job.matrix is not None:
+            self.workflow.troubled.add((self.workflow.found.file, job.name))
             raise UntranslatableError(
                 "matrix-outputs", f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
             )
@@ -332,6 +349,24 @@ class PlaceNames:
         return PlaceNames(self.workflow, job, node, (job.env, self.workflow.env))._variable(
             names[2], text_of(node)
         )
+
+    def _of_instances(self, job: Job, name: str) -> Spelled:
+        """Return an output of a job with a matrix: of the last of its instances that has one."""
+        self.note(
+            "matrix-outputs", "of a job with a matrix the output of the last instance in the file counts"
+        )
+        found = const("")
+        for each in job.instances:
+            node = each.outputs.get(name)
+            if node is None:
+                continue
+            inner = PlaceNames(self.workflow, each, node, (each.env, self.workflow.env))
+            own = inner._variable(name, text_of(node))
+            text = own.within(CHOICE + 1)
+            found = own if found.value == "" and found.is_known else Spelled(
+                text=f"{text} if {text} != '' else {found.within(CHOICE + 1)}", level=CHOICE
+            )  # fmt: skip
+        return found
 
     def _called_output(self, called: Workflow, name: str) -> Spelled:
         """Return an output of a workflow that is called."""

@@ -11,6 +11,7 @@ import re
 from planrun.convert.draft import DraftStep, slug, step_path
 from planrun.convert.github.actions import Actions
 from planrun.convert.github.facts import Composite
+from planrun.convert.github.matrix import known_truth
 from planrun.convert.github.names import PlaceNames, declare_outputs, given_value, inside
 from planrun.convert.github.texts import (
     Variables,
@@ -22,11 +23,12 @@ from planrun.convert.github.texts import (
     possible_names,
     renamed_outputs,
     script,
+    sometimes_exported,
     template,
     without_set_output,
     written_outputs,
 )
-from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of
 from planrun.errors import InvalidPlan
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -313,12 +315,23 @@ class StepMaking:
         if not self.job.is_whole and not self.job.is_contained and not sets_variables:
             self._add_path(step)
         elif not self.job.is_whole and not sets_path and always and exported is not None:
-            declare_outputs(step, exported)
-            self.job.handing[step.id] = exported
-            step.prelude.append("GITHUB_ENV")
+            self._export(step, exported)
+        elif not self.job.is_whole and not sets_path and (names := sometimes_exported(text)) is not None:
+            self._export(step, names)
+            self.job.sometimes.add(step.id)
+            message = (
+                "a variable that a script may write to $GITHUB_ENV, and did not, is empty in later steps"
+            )
+            self.found.differs("github-env", message, node)
         else:
             step.hands_on = True
             self.job.handed |= set(possible_names(text) if sets_variables else ())
+
+    def _export(self, step: DraftStep, names: list[str]) -> None:
+        """Make outputs of the variables that a script hands on, for the later steps."""
+        declare_outputs(step, names)
+        self.job.handing[step.id] = names
+        step.prelude.append("GITHUB_ENV")
 
     def _add_path(self, step: DraftStep) -> None:
         """Make an output of the folders that a script adds to the PATH, for the later steps."""
@@ -334,17 +347,18 @@ class StepMaking:
             step.keys["title"] = title[:200]
         self._time(step, node.get("timeout-minutes") or self.job.node.get("timeout-minutes"))
         lenient = node.get("continue-on-error")
-        if lenient is not None and truth_of(lenient) is None:
+        tolerant = known_truth(lenient, self.job, self.workflow)
+        if lenient is not None and tolerant is None:
             note = self.found.refuse(
                 "continue-on-error", "whether a failure counts is worked out when it runs", lenient
             )
             step.notes.append(note)
-        if truth_of(lenient):
+        if tolerant:
             step.keys["on_failure"] = "continue"
             self.job.tolerated.add(step.id)
         elif step.keys.get("on_failure") == "continue":
             self.job.tolerated.add(step.id)
-        elif truth_of(self.job.node.get("continue-on-error")):
+        elif known_truth(self.job.node.get("continue-on-error"), self.job, self.workflow):
             step.keys["on_failure"] = "skip"
             self.job.tolerated.add(step.id)
         own = step.condition
@@ -366,11 +380,17 @@ class StepMaking:
             )
 
 
-def note_exports(job: Job, step: DraftStep) -> None:
+def note_exports(workflow: Workflow, job: Job, step: DraftStep) -> None:
     """Let later steps of a job read what a step hands on."""
     for name in job.handing.pop(step.id, ()):
         if name == "PATH":
             before = job.exported.get("PATH", "env.PATH")
             job.exported["PATH"] = f"default({step_path(step.id, 'outputs')}.github_path, '') ~ {before}"
+        elif step.id in job.sometimes:
+            own = f"default({step_path(step.id, 'outputs')}.{name}, '')"
+            before = job.exported.get(name, "")
+            if not before and (name in job.env or name in workflow.env):
+                before = f"env.{name}"
+            job.exported[name] = f"{own} if {own} != '' else {before}" if before else own
         else:
             job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"

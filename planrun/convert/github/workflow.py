@@ -6,11 +6,11 @@ import re
 
 from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.jobs import JobConversion, lock_name
-from planrun.convert.github.machines import leave_out
+from planrun.convert.github.machines import choose, leave_out
 from planrun.convert.github.names import PlaceNames
 from planrun.convert.github.scope import only_talks
 from planrun.convert.github.steps import SHELLS
-from planrun.convert.github.texts import cut, secret_of, template, with_preludes
+from planrun.convert.github.texts import cut, secrets_of, template, with_preludes
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, Node
@@ -30,9 +30,19 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _TYPES = {"boolean": "boolean", "number": "number"}
 
 
-def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
-    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all."""
+def convert_workflow(
+    root: Node,
+    found: Findings,
+    jobs: Collection[str] = (),
+    unfolded: frozenset[tuple[str, str]] = frozenset(),
+) -> DraftPlan:
+    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all.
+
+    `unfolded` are jobs with a matrix, by file and name, whose instances become steps of their own.
+    """
     workflow = Workflow(root, found)
+    workflow.unfolded = unfolded
+    workflow.plan.troubled = workflow.troubled
     workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
     list(workflow.reader.unknown(members, _KNOWN, root, "the workflow"))
@@ -43,7 +53,7 @@ def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
-    if only_talks(workflow):
+    if only_talks(workflow) or not choose(workflow):
         return workflow.plan
     leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
@@ -148,7 +158,7 @@ def _environment(workflow: Workflow) -> None:
             workflow.found.refuse("env", f"`{name}` cannot be the name of a variable here", node)
             continue
         try:
-            if any(secret_of(piece) for piece in cut(text_of(node))):
+            if any(secrets_of(piece) for piece in cut(text_of(node))):
                 workflow.secret_env[name] = node
             else:
                 workflow.plan.keys.setdefault("env", {})[name] = template(text_of(node), names)
@@ -226,7 +236,9 @@ def _finish(workflow: Workflow) -> None:
         if not step.condition
         for name in step.keys.get("secrets", ())
     }
-    workflow.plan.optional |= {"GITHUB_TOKEN"}  # always there on GitHub, and most scripts work without it
+    workflow.plan.optional |= workflow.plan.maybe | {
+        "GITHUB_TOKEN"
+    }  # always there on GitHub, and most scripts work without it
     for step in workflow.plan.steps:
         if "run" not in step.keys:
             continue
