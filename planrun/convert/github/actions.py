@@ -138,6 +138,7 @@ class Actions:
         self.inputs: Mapping[str, Node] = {}
         self.condition = ""  # the `if` of the step
         self.comments: list[str] = []  # for the next step that is made
+        self.extra = ""  # the script of a step behind the one that was made last
         self.unfit = ""  # why the action that is known cannot be kept with its inputs
 
     @property
@@ -225,6 +226,25 @@ class Actions:
         )
         self.comments.append(self.found.todo("pages", message, uses))
         return Node(SCALAR, self.workflow.site, uses.line, uses.col)
+
+    def behind(self, node: Node) -> Node | None:
+        """Return a step with what the action of another runs beside; None for most."""
+        if not self.extra:
+            return None
+        script, self.extra = self.extra, ""
+        uses = node.value["uses"]
+        members = {"run": Node(SCALAR, script, uses.line, uses.col)}
+        members |= {
+            name: node.value[name] for name in ("if", "env", "continue-on-error") if name in node.value
+        }
+        for name in ("working-directory", "build-root-directory"):
+            if name in self.inputs:
+                members["working-directory"] = self.inputs[name]
+        title = " ".join(script.partition("\n")[0].split()[:2])
+        members["name"] = Node(SCALAR, title, uses.line, uses.col)
+        made = Node(MAPPING, members, node.line, node.col)
+        made.keys = {name: node.keys.get(name, uses) for name in members}
+        return made
 
     def _installed(self, action: str, uses: Node, name: str) -> DraftStep:
         """Return the check that the tools which an action installs are there."""
@@ -324,18 +344,21 @@ class Actions:
         programs = " and ".join(setup.programs)
         step = DraftStep(name)
         message = f"{action} is not run: {programs} must be there"
+        rest = f"; not used: {', '.join(setup.unused)}" if setup.unused else ""
+        self.extra = "\n".join(setup.commands)
+        if action == "astral-sh/setup-uv" and "python-version" in self.inputs:
+            self.job.env = {**self.job.env, "UV_PYTHON": self.inputs["python-version"]}
         if setup.left:
-            message = f"{action} is not run: {programs} must be there, in the version that it asks for ({setup.left})"
+            message = f"{message}, in the version that it asks for ({setup.left}){rest}"
             step.notes.append(self.found.todo("setup", message, uses, name))
         elif setup.is_python:
-            message = f"{action} is not run: a virtual environment is made of the Python that is there"
+            message = f"{action} is not run: a virtual environment is made of the Python that is there{rest}"
             self.found.differs("setup", message, uses)
         elif setup.script:
-            self.found.differs(
-                "setup", f"{action} is not run: the version of {programs} that is there is checked", uses
-            )
-        else:
+            message = f"{action} is not run: the version of {programs} that is there is checked{rest}"
             self.found.differs("setup", message, uses)
+        else:
+            self.found.differs("setup", f"{message}{rest}", uses)
         if setup.script:
             self._scripted(step, setup, node)
         else:

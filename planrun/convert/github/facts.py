@@ -34,6 +34,7 @@ class Matrix:
         self.kinds: dict[str, str] = {}
         self.always: set[str] = set()
         self.instances: list[Row] = []
+        self.is_unfolded = False  # whether its instances are converted one by one
 
     def read(self, names: tuple[str, ...]) -> Spelled:
         """Return what `matrix.a` or `matrix.a.b` reads."""

@@ -188,7 +188,7 @@ class JobConversion:
             self._given_up(own, refusal, f"runs-on: {machine_text(node.get('runs-on'))}")
             return
         refusal = refusal or note
-        if not refusal and job.matrix is not None and not job.matrix.keys:
+        if not refusal and job.matrix is not None and job.matrix.is_unfolded:
             self._unfold()
             return
         self._tolerated()

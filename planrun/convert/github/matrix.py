@@ -250,7 +250,7 @@ class _Reading:
         if self.loose and len(here) > MAX_UNFOLDED:
             raise UntranslatableError("matrix", f"more than {MAX_UNFOLDED} instances to convert one by one")
         if self.loose and here:
-            matrix.instances = here
+            matrix.instances, matrix.is_unfolded = here, True
             return
         if not here:
             message = f"every instance of the matrix is for another system than {self.workflow.machine}"

@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 
 # Programs, the input that names the version of the first, and the command that prints the one that is there.
 SETUPS: Mapping[str, tuple[str, str, str]] = {
+    "reviewdog/action-setup": ("reviewdog", "", ""),
+    "wasmerio/setup-wasmer": ("wasmer", "", ""),
+    "bytecodealliance/actions/wasmtime/setup": (
+        "wasmtime",
+        "version",
+        "wasmtime --version | cut -d ' ' -f 2",
+    ),
+    "aquasecurity/setup-trivy": ("trivy", "version", "trivy --version | sed -n '1s/.*: //p'"),
+    "anchore/scan-action/download-grype": ("grype", "", ""),
+    "ko-build/setup-ko": ("ko", "version", "ko version"),
+    "imjasonh/setup-crane": ("crane", "version", "crane version"),
+    "redhat-actions/oc-installer": ("oc", "", ""),
+    "gruntwork-io/setup-terragrunt": ("terragrunt", "version", "terragrunt --version | sed 's/.*v//'"),
+    "bencherdev/bencher": ("bencher", "", ""),
+    "licensee/setup-licensed": ("licensed", "", ""),
     "1password/install-cli-action": ("op", "version", "op --version"),
     "abatilo/actions-poetry": (
         "poetry",
@@ -206,6 +221,24 @@ SETUPS: Mapping[str, tuple[str, str, str]] = {
     "volta-cli/action": ("node npm", "node-version", "node --version"),
     "yezz123/setup-uv": ("uv", "", ""),
 }
+# Inputs of such actions that run something, too: the value for which they do, "" for any, and the command.
+EFFECTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "ruby/setup-ruby": (("bundler-cache", "true", "bundle install"),),
+    "pnpm/action-setup": (("run_install", "true", "pnpm install --recursive"),),
+    "gradle/gradle-build-action": (("arguments", "", "./gradlew {value}"),),
+    "gradle/actions/setup-gradle": (("arguments", "", "./gradlew {value}"),),
+    "crazy-max/ghaction-upx": (("files", "", "upx {value}"),),
+}
+# Commands of such actions, whatever they are given.
+ALWAYS: Mapping[str, str] = {
+    "jdx/mise-action": 'mise install\necho "$HOME/.local/share/mise/shims" >> "$GITHUB_PATH"',
+    "prefix-dev/setup-pixi": "pixi install",
+}
+# Inputs that make no difference here: how the program is fetched, and kept.
+_FETCHING = re.compile(
+    r".*(?:cache|token|distribution|latest|prerelease|profile|override|mirror|scope|suffix|architecture).*|package_json_file"
+    r"|rubygems|bundler|working-directory|update-environment|extended|channel|use-public-rspm|http-user-agent|ncpus"
+)
 # Actions that install the tools which an input names, and the programs of tools with other names.
 INSTALLERS = frozenset((
     "taiki-e/install-action", "baptiste0928/cargo-install", "dtolnay/install", "taiki-e/cache-cargo-install-action",
@@ -253,6 +286,9 @@ class Setup:
         is_certain = not asked or "${{" in asked or pattern.match(asked) is not None
         self.asked = asked if is_certain else ""
         self.left = "" if is_certain else f"{key}: {asked}"
+        self.commands = _commands(action, inputs)
+        known = {key, f"{key}-file", "version-file", *(name for name, _, _ in EFFECTS.get(action, ()))}
+        self.unused = [name for name in inputs if name not in known and not _FETCHING.fullmatch(name.lower())]
         for name in (f"{key}-file", "version-file"):
             if not asked and inputs.get(name):
                 self.left = f"{name}: {inputs[name]}"
@@ -263,3 +299,13 @@ class Setup:
             self.script = _CHECK_VERSION.format(command=command, program=self.programs[0])
         elif self.asked:
             self.left = f"{key}: {asked}"
+
+
+def _commands(action: str, inputs: Mapping[str, str]) -> list[str]:
+    """Return the commands that an action runs beside giving a program."""
+    found = [ALWAYS[action]] if action in ALWAYS else []
+    for name, wanted, command in EFFECTS.get(action, ()):
+        value = inputs.get(name, "").strip()
+        if value and (not wanted or value.lower() == wanted):
+            found.append(command.replace("{value}", value))
+    return found

@@ -145,6 +145,8 @@ class StepMaking:
             self.job.ids[own_id] = step
         self._common(step, node, names)
         yield step
+        if (behind := self.actions.behind(node)) is not None:
+            yield from self.make(behind, position)
 
     def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
         """Return content, path and facts of an action of this repository whose steps can stand in the job."""
