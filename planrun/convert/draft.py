@@ -38,6 +38,7 @@ class DraftStep:
         self.parts = [name]  # ids of the steps whose scripts it runs
         self.hands_on = False  # whether it writes to $GITHUB_ENV or $GITHUB_PATH for the parts behind it
         self.renamed: set[str] = set()  # names of its outputs with dashes, which are underscores in the plan
+        self.writes: set[str] | None = None  # its outputs, where nothing else can be one
         self.node: Node | None = None  # where it stands in the file that is converted
         self.origin: tuple[str, str] | None = (
             None  # file and name of the job with a matrix that it is a part of

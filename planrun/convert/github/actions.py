@@ -407,6 +407,9 @@ class Actions:
     def checkout(self, uses: Node) -> None:
         """Note that the workspace is used as it is."""
         self.found.differs("checkout", "nothing is checked out: the plan runs in the folder as it is", uses)
+        place = text_of(self.inputs.get("path")).removeprefix("./").strip("/")
+        if place and "repository" not in self.inputs:
+            self.job.places.append(place)
         for name in _PLACED:
             if name in self.inputs:
                 asked = f"{name}: {text_of(self.inputs[name])}"

@@ -137,6 +137,7 @@ class Job:
         self.sometimes: set[str] = set()  # steps that hand variables on which they need not write
         self.codeql: dict[str, Node] | None = None  # what `github/codeql-action/init` is given
         self.codeql_at = 0  # how many steps stand before it
+        self.places: list[str] = []  # folders into which this repository is checked out
         self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps
         self.tokens: dict[
             str, Mapping[str, str]

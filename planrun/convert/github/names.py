@@ -393,18 +393,16 @@ class PlaceNames:
         if name in self.job.composites:
             return self._composite_output(self.job.composites[name], names[2])
         step = self.job.ids.get(name)
-        if step is None and name in self.job.silent:
-            message = f"`steps.{'.'.join(names)}`: {self.job.silent[name]} is left out, and writes no output"
-            raise UntranslatableError("action-output", message)
-        if step is None and names[2] in self.job.tokens.get(name, ()):
-            message = f"`steps.{'.'.join(names)}` is used where planrun inserts no secrets"
-            raise UntranslatableError("secret", message)
-        if step is None and name in self.job.dropped:
-            return const("false" if names[2] == "cache-hit" else "")
+        if step is None and (missing := self._of_none(name, names[2])) is not None:
+            return missing
         if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
             declare_outputs(step, [names[2]])  # the author of the step has to write it
             return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
         if step is None or "run" not in step.keys:
+            raise UntranslatableError(
+                "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
+            )
+        if step.writes is not None and names[2] not in step.writes:
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
             )
@@ -413,6 +411,16 @@ class PlaceNames:
             raise UntranslatableError("output-name", f"an output of a plan cannot be called `{output}`")
         declare_outputs(step, [output])
         return Spelled(text=f"default({step_path(step.id, 'outputs')}.{output}, '')")
+
+    def _of_none(self, name: str, output: str) -> Spelled | None:
+        """Return an output of an action that becomes no step; None for one that is not known."""
+        shown = f"`steps.{name}.outputs.{output}`"
+        if name in self.job.silent:
+            message = f"{shown}: {self.job.silent[name]} is left out, and writes no output"
+            raise UntranslatableError("action-output", message)
+        if output in self.job.tokens.get(name, ()):
+            raise UntranslatableError("secret", f"{shown} is used where planrun inserts no secrets")
+        return const("false" if output == "cache-hit" else "") if name in self.job.dropped else None
 
     def _composite_output(self, action: Composite, name: str) -> Spelled:
         """Return an output of an action that is made of steps."""

@@ -573,8 +573,10 @@ def _created_release(inputs: Inputs) -> str:
     return (
         f"{inputs.begin()}{_tagged(inputs, inputs.take('tag_name'))}"
         f'gh release create "$tag"{options}{inputs.rest()}\n'
-        'gh release view "$tag" --json databaseId,uploadUrl,url \\\n'
-        '  --jq \'"id=\\(.databaseId)\\nupload_url=\\(.uploadUrl)\\nhtml_url=\\(.url)"\' >> "$GITHUB_OUTPUT"'
+        "for pair in id=databaseId upload_url=uploadUrl html_url=url; do\n"
+        '  value=$(gh release view "$tag" --json "${pair#*=}" --jq ".${pair#*=}")\n'
+        '  case $pair in\n    id=*) echo "id=$value" ;;\n    upload_url=*) echo "upload_url=$value" ;;\n'
+        '    *) echo "html_url=$value" ;;\n  esac >> "$GITHUB_OUTPUT"\ndone'
     )
 
 

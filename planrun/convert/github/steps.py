@@ -122,7 +122,12 @@ class StepMaking:
         env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
         if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
-            yield from self.make(scripted, position)
+            text = text_of(scripted.get("run"))
+            written = possible_names(text)
+            for made in self.make(scripted, position):
+                if "require('./" not in text and "import(" not in text:
+                    made.writes = {"result", *written, *(each.replace("-", "_") for each in written)}
+                yield made
             return
         if "uses" in members:
             action = self._composite(node, names)
@@ -150,7 +155,10 @@ class StepMaking:
 
     def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
         """Return content, path and facts of an action of this repository whose steps can stand in the job."""
-        folder = local_path(self.found.file, text_of(node.get("uses")))
+        uses = text_of(node.get("uses"))
+        for place in self.job.places:  # where a checkout puts this repository
+            uses = f"./{uses.removeprefix(f'./{place}/')}" if uses.startswith(f"./{place}/") else uses
+        folder = local_path(self.found.file, uses)
         path, root = read_action(folder) if folder else ("", None)
         runs = root.get("runs") if root is not None else None
         if (
