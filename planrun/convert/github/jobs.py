@@ -371,6 +371,7 @@ class JobConversion:
             message = f"the instances of {job.name} are steps of their own: all run, whichever fails"
             self.found.differs("fail-fast", message, self.node.key("strategy"))
         names = set()
+        is_alone = text_of(self.node.value["strategy"].get("max-parallel")) == "1"
         for at, row in enumerate(rows):
             each = Job(job.name, job.node)
             shown = slug(" ".join(str(value) for value in row.values() if not isinstance(value, list)))
@@ -379,6 +380,9 @@ class JobConversion:
             each.row, each.row_at, each.needs, each.is_open = row, at, job.needs, True
             JobConversion(self.workflow, each).run()
             each.is_converted = True
+            if is_alone and job.instances and each.made:
+                for tip in job.instances[-1].tips:
+                    each.made[0].wait(tip.id, "done")
             job.instances.append(each)
         adopt(job, job.instances)
         job.anchor = next((each.anchor for each in job.instances if each.anchor), "")

@@ -110,11 +110,23 @@ def _joined(tree: Tree, values: Values) -> list[Any]:
 
 
 def _same(left: Any, right: Any) -> bool:
+    """Say whether two values are equal, as GitHub compares: those of different types as numbers."""
     if isinstance(left, str) and isinstance(right, str):
         return left.lower() == right.lower()
-    if type(left) is not type(right):
+    if isinstance(left, (list, dict)) or isinstance(right, (list, dict)):
         raise UnknownError
-    return bool(left == right)
+    if type(left) is type(right):
+        return bool(left == right)
+    return _number(left) == _number(right)
+
+
+def _number(value: Any) -> float:
+    if value is None or value == "":
+        return 0
+    try:
+        return float(value)
+    except ValueError:
+        return float("nan")
 
 
 def _called(tree: Tree, values: Values) -> list[Any]:

@@ -256,14 +256,15 @@ def _sarif(inputs: Inputs) -> str:
 
 
 def _upload(file: str, category: str) -> str:
-    """Return the lines that give findings to GitHub."""
+    """Return the lines that give findings to GitHub, where there is a token for it."""
     tool = ',"category":"%s"' if category else ""
     return (
         f'file={file}\n[ ! -d "$file" ] || file=$(find "$file" -name "*.sarif" | head -n 1)\n'
+        'if [ -z "${GH_TOKEN:-}" ]; then echo "$file is not uploaded: there is no GH_TOKEN"; else\n'
         f'ref=$(git symbolic-ref -q HEAD || echo "$GITHUB_REF")\n'
         f'printf \'{{"commit_sha":"%s","ref":"%s","sarif":"%s"{tool}}}\' "$(git rev-parse HEAD)" "$ref" \\\n'
         f'  "$(gzip -c "$file" | base64 | tr -d "\\n")"{f" {category}" if category else ""} |\n'
-        '  gh api --method POST "repos/{owner}/{repo}/code-scanning/sarifs" --input -'
+        '  gh api --method POST "repos/{owner}/{repo}/code-scanning/sarifs" --input -\nfi'
     )
 
 

@@ -39,7 +39,7 @@ def script(inputs: Inputs) -> str:
         raise UntranslatableError("", "it has no script, or a result whose form is worked out")
     shown = "String(result)" if encoding == "string" else "JSON.stringify(result)"
     body = _SCRIPT.format(script=text, shown=shown)
-    head = ""
+    head = '[ -z "${GITHUB_OUTPUT:-}" ] || : >> "$GITHUB_OUTPUT"  # core.setOutput writes to a file that is there\n'
     if "core.summary" in text:
-        head = 'export GITHUB_STEP_SUMMARY="${GITHUB_STEP_SUMMARY:-/dev/null}"\n'
-    return f"{head}# core.setOutput writes to $GITHUB_OUTPUT\n{body}"
+        head += 'export GITHUB_STEP_SUMMARY="${GITHUB_STEP_SUMMARY:-/dev/null}"\n'
+    return f"{head}{body}"

@@ -173,7 +173,16 @@ class Variables:
         self.lines: list[str] = []
 
     def read(self, env: Mapping[str, Node], names: PlaceNames) -> None:
-        """Add the variables of a mapping; raises UntranslatableError."""
+        """Add the variables of a mapping, which may read those of outer levels; raises UntranslatableError."""
+        levels = names.env
+        at = next((at for at, level in enumerate(levels) if level is env), None)
+        names.env = levels if at is None else levels[at + 1 :]
+        try:
+            self._read(env, names)
+        finally:
+            names.env = levels
+
+    def _read(self, env: Mapping[str, Node], names: PlaceNames) -> None:
         for name, node in env.items():
             if not _NAME.match(name):
                 raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
