@@ -45,15 +45,17 @@ def convert_workflow(
     workflow.plan.troubled = workflow.troubled
     workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
+    nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
+    workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
+    if only_talks(workflow):
+        return workflow.plan
     list(workflow.reader.unknown(members, _KNOWN, root, "the workflow"))
     _head(workflow)
-    nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
     if not nodes:
         found.refuse("shape", "a workflow has `jobs`", root)
-    workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
-    if only_talks(workflow) or not choose(workflow):
+    if not choose(workflow):
         return workflow.plan
     leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
