@@ -196,9 +196,17 @@ class Actions:
         """
         uses = node.value["uses"]
         action = text_of(uses).strip().partition("@")[0].lower()
+        given = self.workflow.reader.mapping(node.get("with"), "`with`")
+        if action.startswith("docker:"):
+            names = " ".join(self.workflow.reader.mapping(node.get("env"), "`env`"))
+            image = Node(SCALAR, text_of(uses).strip().removeprefix("docker://"), uses.line, uses.col)
+            action = "docker:"
+            given = {**given, "image": image, "names": Node(SCALAR, names, uses.line, uses.col)}
         if not is_program(action):
             return None
-        given = self.workflow.reader.mapping(node.get("with"), "`with`")
+        if action == "actions/deploy-pages" and not self.workflow.site:
+            self.unfit = "which folder it deploys is not known here"
+            return None
         if action == "actions/deploy-pages":
             given = {**given, "folder": self._site(uses)}
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from planrun.convert.reader import UntranslatableError, text_of
 
 TYPE_CHECKING = False
@@ -16,13 +18,14 @@ if TYPE_CHECKING:
 _UNBUILT = frozenset((
     "python", "javascript", "javascript-typescript", "typescript", "ruby", "actions", "rust",
 ))  # fmt: skip
+_KEPT = frozenset(("run", "name", "working-directory", "shell"))
 _SUITES = ("security-extended", "security-and-quality", "security-experimental", "code-quality")
 _LOOP = """\
 folder=$(mktemp -d)
-for language in $(printf '%s' "$INPUT_LANGUAGES" | tr ',' ' '); do
+{build}for language in $(printf '%s' "$INPUT_LANGUAGES" | tr ',' ' '); do
   short=$(printf '%s' "$language" | sed 's/^c-//; s/-kotlin$//; s/^typescript$/javascript/; s/-typescript$//')
   sarif=$folder/$language.sarif
-  codeql database create "$folder/$language" --language "$language" --source-root {root}{create}
+  codeql database create "$folder/$language" --language "$language" --source-root {root}{create}{command}
   codeql database analyze "$folder/$language"{queries} --format sarif-latest --output "$sarif" \\
     --sarif-category "${{INPUT_CATEGORY:-/language:$language}}"
 {upload}done
@@ -44,8 +47,10 @@ def analysis(inputs: Inputs, upload: str) -> str:
     languages, mode = given.pop("languages", None), given.pop("build-mode", None)
     if languages is None:
         raise UntranslatableError("", "`init` finds the languages by itself")
-    _check_build(job, text_of(languages), text_of(mode))
+    build = _build(job, text_of(languages), text_of(mode))
     inputs.env["INPUT_LANGUAGES"] = languages
+    if build:
+        mode = None
     create = f" --build-mode {inputs.word(text_of(mode), 'build-mode')}" if mode is not None else ""
     config = text_of(given.pop("config-file", None))
     create += f" --codescanning-config {inputs.word(config, 'config-file')}" if config else ""
@@ -70,7 +75,8 @@ def analysis(inputs: Inputs, upload: str) -> str:
     inputs.drop("wait-for-processing", "token", "ram", "threads", "skip-queries", "matrix", "add-snippets")
     sent = inputs.take("upload", "always") in ("always", "true")
     rows = "".join(f"  {line}\n" for line in upload.split("\n")) if sent else ""
-    return _LOOP.format(root=root, create=create, queries=queries, upload=rows)
+    command = ' --command "bash -eo pipefail $folder/build.sh"' if build else ""
+    return _LOOP.format(build=build, root=root, create=create, command=command, queries=queries, upload=rows)
 
 
 def _query(inputs: Inputs, name: str) -> str:
@@ -80,15 +86,45 @@ def _query(inputs: Inputs, name: str) -> str:
     return f" {inputs.word(name, 'queries')}"
 
 
-def _check_build(job: Job, languages: str, mode: str) -> None:
-    """Refuse an analysis that watches the commands of a build; raises UntranslatableError."""
+def _build(job: Job, languages: str, mode: str) -> str:
+    """Return the lines that write the commands of a build, which the analysis watches, into a file; "" for none.
+
+    The steps that run them are taken out of the job. Raises UntranslatableError where they need more than a script.
+    """
     own = [step for step in job.made[job.codeql_at :] if "run" in step.keys and not step.is_raw]
     values = _values(job, languages)
     modes = _values(job, mode) if mode else {""}
-    if own and not (modes == {"none"} or values <= _UNBUILT):
-        raise UntranslatableError("", f"it watches the build by {own[0].id}")
     if "manual" in modes and not own:
         raise UntranslatableError("", "its build is not known here")
+    if not own or modes == {"none"} or values <= _UNBUILT:
+        return ""
+    text = ""
+    for step in own:
+        node = step.node
+        is_plain = node is not None and not set(node.value) - _KEPT and step.id in job.plain
+        if (
+            not is_plain
+            or node is None
+            or values & _UNBUILT
+            or len(modes) > 1
+            or "container" in job.node.value
+        ):
+            raise UntranslatableError("", f"it watches the build by {step.id}")
+        if text_of(node.get("shell")) not in ("", "bash"):
+            raise UntranslatableError("", f"it watches the build by {step.id}")
+        place = text_of(node.get("working-directory"))
+        text += (
+            f"(\n{f'cd -- {shlex.quote(place)}' if place else ':'}\n{text_of(node.get('run')).rstrip()}\n)\n"
+        )
+    if (
+        job.handed
+        or any(step.keys.get("outputs") for step in own)
+        or "PLANRUN_BUILD" in text
+        or "secrets." in text
+    ):
+        raise UntranslatableError("", f"it watches the build by {own[0].id}, which hands values on")
+    job.made = [step for step in job.made if step not in own]
+    return f"cat > \"$folder/build.sh\" <<'PLANRUN_BUILD'\n{text}PLANRUN_BUILD\n"
 
 
 def _values(job: Job, text: str) -> set[str]:

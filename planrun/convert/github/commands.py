@@ -427,4 +427,73 @@ COMMANDS: Mapping[str, Command] = {
         variables=(("INPUT_BRANCH", "branch"), ("GH_TOKEN", "github_token")),
         folder="directory",
     ),
+    "renovatebot/github-action": Command(
+        start="npx renovate",
+        needs="npx",
+        variables=(("RENOVATE_TOKEN", "token"), ("RENOVATE_CONFIG_FILE", "configurationfile")),
+        ignored=("renovate-version", "renovate-image"),
+    ),
+    "wagoid/commitlint-github-action": Command(
+        start='npx commitlint --from "$(git merge-base origin/HEAD HEAD)" --verbose',
+        needs="npx",
+        options=(("--config", "configfile"),),
+        fixed=(("failonerrors", "true"), ("failonwarnings", "false")),
+        ignored=("token", "helpurl"),
+    ),
+    "chromaui/action": Command(
+        start="npx chromatic",
+        needs="npx",
+        variables=(("CHROMATIC_PROJECT_TOKEN", "projecttoken"),),
+        options=(("--build-script-name", "buildscriptname"), ("--storybook-build-dir", "storybookbuilddir")),
+        flags=(("--exit-zero-on-changes", "exitzeroonchanges"), ("--only-changed", "onlychanged")),
+        ignored=("token",),
+        folder="workingdir",
+    ),
+    "justinbeckwith/linkinator-action": Command(
+        start="npx linkinator",
+        needs="npx",
+        options=(("--config", "config"), ("--skip", "linkstoskip"), ("--concurrency", "concurrency")),
+        flags=(("--recurse", "recurse"), ("--markdown", "markdown"), ("--retry", "retry")),
+        words=(("paths", "*.md"),),
+        ignored=("verbosity", "format"),
+    ),
+    "wjdp/htmltest-action": Command(
+        start="htmltest", needs="htmltest", options=(("--conf", "config"),), words=(("path", ""),)
+    ),
+    "cloudflare/pages-action": Command(
+        start="wrangler pages deploy",
+        needs="wrangler",
+        variables=(("CLOUDFLARE_API_TOKEN", "apitoken"), ("CLOUDFLARE_ACCOUNT_ID", "accountid")),
+        options=(("--project-name", "projectname"), ("--branch", "branch")),
+        words=(("directory", "."),),
+        folder="workingdirectory",
+        ignored=("githubtoken", "gittoken", "wranglerversion"),
+    ),
+    "rubygems/release-gem": Command(
+        start="bundle exec rake release", needs="bundle", ignored=("await-release", "setup-trusted-publisher")
+    ),
+    "asdf-vm/actions/install": Command(
+        start="asdf install", needs="asdf", ignored=("asdf_branch", "asdf_version", "before_install")
+    ),
+    "benc-uk/workflow-dispatch": Command(
+        start='gh workflow run "$INPUT_WORKFLOW"',
+        needs="gh",
+        variables=(("INPUT_WORKFLOW", "workflow"), ("GH_TOKEN", "token")),
+        options=(("--repo", "repo"), ("--ref", "ref")),
+    ),
+    "tsickert/discord-webhook": Command(
+        start="jq --null-input '{content: env.INPUT_TEXT}' |\n"
+        "  curl --fail-with-body --silent --show-error --header 'Content-Type: application/json' \\\n"
+        '  --data @- "$INPUT_URL"',
+        needs="curl and jq",
+        variables=(("INPUT_URL", "webhook-url"), ("INPUT_TEXT", "content")),
+        ignored=("username", "avatar-url"),
+    ),
+    "appleboy/telegram-action": Command(
+        start='curl --fail-with-body --silent --show-error --data "chat_id=$INPUT_TO" \\\n'
+        '  --data-urlencode "text=$INPUT_TEXT" "https://api.telegram.org/bot$INPUT_TOKEN/sendMessage"',
+        needs="curl",
+        variables=(("INPUT_TO", "to"), ("INPUT_TOKEN", "token"), ("INPUT_TEXT", "message")),
+        ignored=("disable_web_page_preview", "debug"),
+    ),
 }

@@ -126,6 +126,10 @@ class Inputs:
                 found += f" {option}{self.word(line, name)}"
         return found
 
+    def rest_names(self) -> list[str]:
+        """Return the names of the inputs that are left."""
+        return list(self._given)
+
     def rest(self) -> str:
         """Return what loops have collected as words."""
         return ' "$@"' if self.loops else ""
@@ -398,10 +402,19 @@ def _pages_branch(inputs: Inputs) -> str:
     cname = f'echo {inputs.word(name, "cname")} > "$tree/CNAME"\n' if name else ""
     if token is not None:
         inputs.env["GH_TOKEN"] = token
+    place = inputs.take("destination_dir") or inputs.take("target-folder")
+    into = f'"$tree"/{inputs.word(place, "destination_dir")}' if place else '"$tree"'
+    kept = inputs.take("keep_files", "false").lower()
+    if kept not in ("true", "false"):
+        raise UntranslatableError("", "whether it keeps files is worked out when it runs")
+    clean = (
+        f"find {into} -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {{}} +\n" if kept == "false" else ""
+    )
+    make = f"mkdir -p {into}\n" if place else ""
     return (
         f"git fetch --depth 1 origin {branch} || true\ntree=$(mktemp -d)\n"
         f'git worktree add --detach --force "$tree" $(git rev-parse -q --verify FETCH_HEAD || git rev-parse HEAD)\n'
-        f'find "$tree" -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {{}} +\ncp -R {folder}/. "$tree"\n{cname}'
+        f"{make}{clean}cp -R {folder}/. {into}\n{cname}"
         f'git -C "$tree" add -A -f\ngit -C "$tree" diff --cached --quiet || {{\n'
         f'  git -C "$tree" commit -m {inputs.word(message, "commit_message")}\n'
         f'  git -C "$tree" push origin HEAD:{branch}\n}}\ngit worktree remove --force "$tree"'
@@ -511,7 +524,76 @@ def _shellcheck(inputs: Inputs) -> str:
     inputs.drop("version", "check_together", "format")
     where = inputs.words("scandir", ".")
     level = inputs.value("severity", "--severity=")
-    return f"find{where} -type f \\( -name '*.sh' -o -name '*.bash' \\) -exec shellcheck{level} {{}} +"
+    ignored = f"{inputs.take('ignore_paths')} {inputs.take('ignore')} {inputs.take('ignore_names')}".split()
+    without = "".join(f" -not -path {shlex.quote(f'*{each}*')}" for each in ignored)
+    return (
+        f"find{where} -type f \\( -name '*.sh' -o -name '*.bash' \\){without} -exec shellcheck{level} {{}} +"
+    )
+
+
+def _image(inputs: Inputs) -> str:
+    """Run the image that a step names as GitHub does: in the workspace, with the inputs as variables."""
+    image, entry, args = inputs.take("image"), inputs.take("entrypoint"), inputs.words("args")
+    names = inputs.take("names").split()
+    options = f" --entrypoint {inputs.word(entry, 'entrypoint')}" if entry else ""
+    for name in inputs.rest_names():
+        variable = f"INPUT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
+        node = inputs.node(name)
+        assert node is not None  # it is one of those that are left
+        inputs.env[variable] = node
+        names.append(variable)
+    options += "".join(f" --env {name}" for name in names)
+    place = '--volume "$PWD":/github/workspace --workdir /github/workspace'
+    return f"docker run --rm {place}{options} {inputs.word(image, 'image')}{args}"
+
+
+def _artifact(inputs: Inputs) -> str:
+    """Fetch the files of another run; the last one that fits where nothing says which."""
+    _token(inputs, "github_token")
+    inputs.drop("search_artifacts", "allow_forks", "check_artifacts", "skip_unpack", "workflow_search")
+    run, repo = inputs.take("run_id"), inputs.value("repo", "--repo ")
+    options = ""
+    for name, option in (
+        ("workflow", "--workflow "),
+        ("branch", "--branch "),
+        ("commit", "--commit "),
+        ("event", "--event "),
+    ):
+        options += inputs.value(name, option)
+    wanted = inputs.take("workflow_conclusion", "success")
+    status = f" --status {inputs.word(wanted, 'workflow_conclusion')}" if wanted else ""
+    find = f"run=$(gh run list{repo}{options}{status} --limit 1 --json databaseId --jq '.[0].databaseId')\n"
+    head = f"run={inputs.word(run, 'run_id')}\n" if run else find
+    missing = inputs.take("if_no_artifact_found", "fail")
+    tolerant = "" if missing == "fail" else ' || echo "no artifact is found"'
+    name, path = inputs.value("name", "--name "), inputs.word(inputs.take("path", "."), "path")
+    return f'{head}gh run download "$run"{repo}{name} --dir {path}{tolerant}'
+
+
+def _npm_publish(inputs: Inputs) -> str:
+    """Publish a package whose version is not there yet."""
+    inputs.drop("provenance", "ignore-scripts")
+    token = inputs.node("token")
+    if token is None:
+        raise UntranslatableError("", "it has no token")
+    inputs.env["NODE_AUTH_TOKEN"] = token
+    package, strategy = inputs.take("package", "."), inputs.take("strategy", "all")
+    if strategy != "all" or package.endswith(".tgz"):
+        raise UntranslatableError("", "its strategy or its package has no equivalent here")
+    where = inputs.word(package.removesuffix("package.json") or ".", "package")
+    registry = inputs.take("registry", "https://registry.npmjs.org/")
+    option = f" --registry {inputs.word(registry, 'registry')}"
+    options = option + inputs.value("access", "--access ") + inputs.value("tag", "--tag ")
+    options += inputs.flag("dry-run", "--dry-run")
+    return (
+        f"{inputs.begin()}cd {where}\nname=$(node -p \"require('./package.json').name\")\n"
+        "version=$(node -p \"require('./package.json').version\")\n"
+        f'if [ "$(npm view "$name@$version" version{option} 2> /dev/null)" = "$version" ]; then\n'
+        '  echo "$name@$version is published already"\nelse\n'
+        f"  address={inputs.word(registry, 'registry')}\n"
+        f'  npm publish{options}{inputs.rest()} "--${{address#https:}}:_authToken=$NODE_AUTH_TOKEN"\nfi\n'
+        'echo "version=$version" >> "$GITHUB_OUTPUT"\necho "name=$name" >> "$GITHUB_OUTPUT"'
+    )
 
 
 def _bake(inputs: Inputs) -> str:
@@ -795,6 +877,9 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
         lambda inputs: analysis(inputs, _upload('"$sarif"', "")), "codeql and gh", "", (),
     ),
     "actions/deploy-pages": (_pages_branch, "git", "", ("artifact_name", "timeout", "error_count", "preview", "token")),
+    "docker:": (_image, "docker", "", ()),
+    "dawidd6/action-download-artifact": (_artifact, "gh", "", ()),
+    "js-devtools/npm-publish": (_npm_publish, "npm", "", ()),
     "docker/bake-action": (_bake, "docker with buildx", "workdir", ()),
     "svenstaro/upload-release-action": (_asset, "gh", "", ()),
     "actions/create-release": (_created_release, "gh", "", ()),

@@ -26,6 +26,11 @@ SETUPS: Mapping[str, tuple[str, str, str]] = {
     "imjasonh/setup-crane": ("crane", "version", "crane version"),
     "redhat-actions/oc-installer": ("oc", "", ""),
     "gruntwork-io/setup-terragrunt": ("terragrunt", "version", "terragrunt --version | sed 's/.*v//'"),
+    "updatecli/updatecli-action": (
+        "updatecli",
+        "version",
+        "updatecli version 2>&1 | sed -n 's/.*Version: *//p'",
+    ),
     "bencherdev/bencher": ("bencher", "", ""),
     "licensee/setup-licensed": ("licensed", "", ""),
     "1password/install-cli-action": ("op", "version", "op --version"),

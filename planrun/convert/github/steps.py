@@ -326,8 +326,8 @@ class StepMaking:
             self._add_path(step)
         elif not self.job.is_whole and not sets_path and always and exported is not None:
             self._export(step, exported)
-        elif not self.job.is_whole and not sets_path and (names := sometimes_exported(text)) is not None:
-            self._export(step, names)
+        elif not self.job.is_whole and not sets_path and (possible := sometimes_exported(text)) is not None:
+            self._export(step, possible)
             self.job.sometimes.add(step.id)
             message = (
                 "a variable that a script may write to $GITHUB_ENV, and did not, is empty in later steps"
