@@ -38,6 +38,9 @@ class DraftStep:
         self.parts = [name]  # ids of the steps whose scripts it runs
         self.hands_on = False  # whether it writes to $GITHUB_ENV or $GITHUB_PATH for the parts behind it
         self.renamed: set[str] = set()  # names of its outputs with dashes, which are underscores in the plan
+        self.offers: dict[
+            str, str
+        ] = {}  # lines of script by outputs that it can write, and does where one is read
         self.writes: set[str] | None = None  # its outputs, where nothing else can be one
         self.node: Node | None = None  # where it stands in the file that is converted
         self.origin: tuple[str, str] | None = (

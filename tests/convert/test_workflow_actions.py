@@ -209,7 +209,7 @@ def test_a_token_of_an_action_is_a_secret_of_the_plan(made: Made) -> None:
 
 
 def test_codeql_becomes_its_command_line(made: Made) -> None:
-    """A build that it would watch is refused."""
+    """It watches the commands of a build; steps with conditions are refused."""
     init = (
         HEAD
         + "      - {uses: github/codeql-action/init@v3, with: {languages: python, queries: security-extended}}\n"
@@ -218,7 +218,11 @@ def test_codeql_becomes_its_command_line(made: Made) -> None:
     (step,) = steps_of(made(init + end)).values()
     assert "codeql database create" in step["run"]
     assert "codeql-suites/$short-security-extended.qls" in step["run"]
-    traced = made(init.replace("python", "c-cpp") + "      - run: make\n" + end)
+    built = init.replace("python", "c-cpp") + "      - {run: make all, working-directory: src}\n"
+    (step,) = steps_of(made(built + end)).values()
+    assert "(\ncd -- src\nmake all\n)\n" in step["run"]
+    assert '--command "bash -eo pipefail $folder/build.sh"' in step["run"]
+    traced = made(built.replace("run: make", "if: github.actor == 'me', run: make") + end)
     assert "it watches the build by one.2" in said(traced, "refused")
 
 

@@ -12,7 +12,7 @@ from planrun.convert.github.codeql import begin
 from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
 from planrun.convert.github.programs import is_program, program_of
 from planrun.convert.github.reporting import LEFT_OUT
-from planrun.convert.github.setups import INSTALLERS, PROGRAMS, SETUPS, Setup
+from planrun.convert.github.setups import INSTALLERS, OFFERS, PROGRAMS, SETUPS, Setup
 from planrun.convert.github.spelling import either
 from planrun.convert.github.texts import Variables, template
 from planrun.convert.github.tokens import LOGINS, TOKENS
@@ -381,6 +381,7 @@ class Actions:
         before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
         step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
         step.keys["run"] = setup.script
+        step.offers = dict(OFFERS.get(setup.action, {}))
         step.is_raw = True
         if not setup.is_python:
             return

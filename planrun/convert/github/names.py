@@ -395,14 +395,20 @@ class PlaceNames:
         step = self.job.ids.get(name)
         if step is None and (missing := self._of_none(name, names[2])) is not None:
             return missing
-        if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
+        if step is None:
+            self.note("no-step", f"`steps.{'.'.join(names)}` is empty: no step before it has this id")
+            return const("")
+        return self._of_step(step, names)
+
+    def _of_step(self, step: DraftStep, names: tuple[str, ...]) -> Spelled:
+        """Return an output of a step of the plan."""
+        if set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
             declare_outputs(step, [names[2]])  # the author of the step has to write it
             return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
-        if step is None or "run" not in step.keys:
-            raise UntranslatableError(
-                "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
-            )
-        if step.writes is not None and names[2] not in step.writes:
+        if names[2] in step.offers:
+            step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{step.offers.pop(names[2])}\n"
+            step.renamed.add(names[2])
+        if "run" not in step.keys or (step.writes is not None and names[2] not in step.writes):
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
             )

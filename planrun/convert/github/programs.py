@@ -304,12 +304,14 @@ def _pull_request(inputs: Inputs) -> str:
         'if git diff --cached --quiet; then echo "no changes"; exit 0; fi\n'
         f'before=$(git rev-parse --abbrev-ref HEAD)\ngit switch -C "$branch"\ngit commit{commit} -m {message}\n'
         f'git push --force origin "$branch"\n'
-        f'gh pr view "$branch" > /dev/null 2>&1 ||\n'
-        f'  gh pr create --head "$branch"{options} --title {title}{text}\n'
+        "operation=updated\n"
+        f'gh pr view "$branch" > /dev/null 2>&1 || {{\n  operation=created\n'
+        f'  gh pr create --head "$branch"{options} --title {title}{text}\n}}\n'
         f'git switch "$before" || git switch --detach "$before"\n'
         'echo "pull-request-number=$(gh pr view "$branch" --json number --jq .number)" >> "$GITHUB_OUTPUT"\n'
         'echo "pull-request-url=$(gh pr view "$branch" --json url --jq .url)" >> "$GITHUB_OUTPUT"\n'
         'echo "pull-request-branch=$branch" >> "$GITHUB_OUTPUT"\n'
+        'echo "pull-request-operation=$operation" >> "$GITHUB_OUTPUT"\n'
         'echo "pull-request-head-sha=$(git rev-parse "$branch")" >> "$GITHUB_OUTPUT"'
     )
 

@@ -250,6 +250,17 @@ INSTALLERS = frozenset((
     "cargo-bins/cargo-binstall",
 ))  # fmt: skip
 PROGRAMS = {"nextest": "cargo-nextest", "protoc": "protoc", "mdbook": "mdbook"}
+# The lines that write what an action says of the program.
+OFFERS: Mapping[str, Mapping[str, str]] = {
+    "actions/setup-python": {
+        "python-path": 'echo "python_path=$VENV/bin/python" >> "$PLANRUN_OUTPUT"',
+        "python-version": 'echo "python_version=$("$VENV/bin/python" -c \'import platform; '
+        'print(platform.python_version())\')" >> "$PLANRUN_OUTPUT"',
+        "cache-hit": 'echo "cache_hit=false" >> "$PLANRUN_OUTPUT"',
+    },
+    "actions/setup-node": {"node-version": 'echo "node_version=$(node --version)" >> "$PLANRUN_OUTPUT"'},
+    "actions/setup-go": {"go-version": 'echo "go_version=$(go env GOVERSION)" >> "$PLANRUN_OUTPUT"'},
+}
 _SIMPLE = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)*\Z")
 _PYTHON = re.compile(r"(?:pypy-?)?\d+(?:\.\d+)*(?:\.x)?(?:t|-dev)?\Z")
 SETUP_PYTHON = """\
@@ -284,6 +295,7 @@ class Setup:
 
     def __init__(self, action: str, inputs: Mapping[str, str]) -> None:
         programs, key, command = SETUPS[action]
+        self.action = action
         self.programs = programs.split()
         self.is_python = action == "actions/setup-python"
         asked = " ".join(inputs.get(key, "").split())

@@ -10,7 +10,7 @@ import re
 
 from planrun.convert.draft import DraftStep, slug, step_path
 from planrun.convert.github.actions import Actions
-from planrun.convert.github.facts import Composite
+from planrun.convert.github.facts import Composite, axis_name
 from planrun.convert.github.matrix import known_truth
 from planrun.convert.github.names import PlaceNames, declare_outputs, given_value, inside
 from planrun.convert.github.texts import (
@@ -32,16 +32,15 @@ from planrun.convert.reader import UntranslatableError, data_of, is_nothing, tex
 from planrun.errors import InvalidPlan
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import MAPPING
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.github.spelling import Spelled
     from planrun.convert.reader import Findings
-    from planrun.plan.yaml.node import Node
 
 MAX_DEPTH = 10  # files that use each other, as GitHub has it
 _MARK = f"{os.sep}.github{os.sep}workflows{os.sep}"
@@ -119,7 +118,7 @@ class StepMaking:
         members = self.reader.mapping(node, "a step")
         list(self.reader.unknown(members, _KNOWN, node, "a step"))
         own_id = text_of(members.get("id")).lower()
-        env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
+        env = {**self.env, **self._env(members.get("env"))}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
         if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
             text = text_of(scripted.get("run"))
@@ -152,6 +151,20 @@ class StepMaking:
         yield step
         if (behind := self.actions.behind(node)) is not None:
             yield from self.make(behind, position)
+
+    def _env(self, node: Node | None) -> Mapping[str, Node]:
+        """Return the variables of a step: those of a mapping, or of one that its matrix holds."""
+        match = re.fullmatch(r"\s*\$\{\{\s*matrix\.([\w-]+)\s*\}\}\s*", text_of(node))
+        if node is None or match is None:
+            return self.reader.mapping(node, "`env`")
+        known = self.job.row if self.job.row is not None else self.job.matrix.kinds if self.job.matrix else {}
+        start = f"{axis_name(match[1])}_"
+        self.found.differs("env", f"a variable that `matrix.{match[1]}` does not have is empty", node)
+        return {
+            name.removeprefix(start): Node(SCALAR, f"${{{{ matrix.{name} }}}}", node.line, node.col)
+            for name in known
+            if name.startswith(start)
+        }
 
     def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
         """Return content, path and facts of an action of this repository whose steps can stand in the job."""

@@ -65,13 +65,13 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
         hole += 1
         if variable:
             own = secrets_here(piece, names)
-            if quotes[hole] not in ("command", "double", "brace", "member"):
+            if quotes[hole] not in ("command", "double", "brace", "member", "single"):
                 code, what = (
                     ("secret", f"secrets.{own[0]}") if own else ("github-env", f"env.{variable[2:-1]}")
                 )
                 raise UntranslatableError(code, f"`{what}` stands where the shell reads no variable")
             secrets += own
-            found = _joined(found, variable)
+            found = _joined(found, f"'\"{variable}\"'" if quotes[hole] == "single" else variable)
             continue
         spelled = spell(piece, names)
         if not spelled.is_known:
@@ -185,7 +185,8 @@ class Variables:
     def _read(self, env: Mapping[str, Node], names: PlaceNames) -> None:
         for name, node in env.items():
             if not _NAME.match(name):
-                raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
+                names.note("env", f"the variable `{name}` is read by expressions only: no shell can have it")
+                continue
             text = text_of(node)
             pieces = cut(text)
             found = [secret_text(piece, names) for piece in pieces]

@@ -157,7 +157,8 @@ def _environment(workflow: Workflow) -> None:
     names = PlaceNames(workflow, Job("", workflow.root), workflow.root)
     for name, node in env.items():
         if not _NAME.match(name):
-            workflow.found.refuse("env", f"`{name}` cannot be the name of a variable here", node)
+            message = f"the variable `{name}` is read by expressions only: no shell can have it"
+            workflow.found.differs("env", message, node)
             continue
         try:
             if any(secrets_of(piece) for piece in cut(text_of(node))):
