@@ -193,6 +193,7 @@ def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, roo
     text = _text(draft, found, root)
     if source == "github" and (unfolded := _origins(draft, found)):
         again = Findings(order.file, order.accepted)
+        again.files = found.files
         other = convert_workflow(root, again, order.jobs, unfolded)
         other_text = _text(other, again, root)
         if _refusals(again) < _refusals(found):

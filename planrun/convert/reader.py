@@ -68,11 +68,14 @@ class Findings:
         self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
         self._refusals = [0]
+        self.files: dict[
+            str, Node | None
+        ] = {}  # other files of the conversion that were read, by their paths
 
     def of(self, file: str) -> Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
         other = Findings(file, self.accepted)
-        other._found, other._refusals = self._found, self._refusals
+        other._found, other._refusals, other.files = self._found, self._refusals, self.files
         return other
 
     @property

@@ -321,7 +321,7 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
     Raises UntranslatableError for one that cannot be put in.
     """
     path = local_path(workflow.found.file, text_of(job.node.get("uses")))
-    root = read_local(path) if path else None
+    root = read_local(path, workflow.found) if path else None
     if root is None:
         return False
     if workflow.depth >= MAX_DEPTH:

@@ -61,8 +61,14 @@ def local_path(file: str, uses: str) -> str:
     return os.path.join(os.path.dirname(file), name[2:])
 
 
-def read_local(path: str) -> Node | None:
-    """Return the content of a local file; None when there is none, or no mapping in it."""
+def read_local(path: str, found: Findings) -> Node | None:
+    """Return the content of a local file, read once; None when there is none, or no mapping in it."""
+    if path not in found.files:
+        found.files[path] = _read_file(path)
+    return found.files[path]
+
+
+def _read_file(path: str) -> Node | None:
     try:
         root, problems, complete = read_tree(read_source(path, "file"), path, "file")
     except InvalidPlan:
@@ -70,11 +76,11 @@ def read_local(path: str) -> Node | None:
     return root if root is not None and not problems and complete and root.kind == MAPPING else None
 
 
-def read_action(folder: str) -> tuple[str, Node | None]:
+def read_action(folder: str, found: Findings) -> tuple[str, Node | None]:
     """Return path and content of the action in a folder; None when there is none."""
     for name in ("action.yml", "action.yaml"):
         path = os.path.join(folder, name)
-        root = read_local(path)
+        root = read_local(path, found)
         if root is not None:
             return path, root
     return "", None
@@ -172,7 +178,7 @@ class StepMaking:
         for place in self.job.places:  # where a checkout puts this repository
             uses = f"./{uses.removeprefix(f'./{place}/')}" if uses.startswith(f"./{place}/") else uses
         folder = local_path(self.found.file, uses)
-        path, root = read_action(folder) if folder else ("", None)
+        path, root = read_action(folder, self.found) if folder else ("", None)
         runs = root.get("runs") if root is not None else None
         if (
             root is None
