@@ -243,7 +243,6 @@ class Decision(Record):
     answer: Answer
     rule: str
     reason: str
-    by_level: bool = False  # its risk alone let it pass
 
 
 def decide(facts: Facts, layers: Layers) -> Decision:
@@ -283,7 +282,7 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     where = _level_place(policy, place, source)
     if LEVELS.index(facts.risk) <= LEVELS.index(level):
         reason = f"its risk is {facts.risk}, and {key} is {level}{where}"
-        return Decision(answer="allow", rule=rule_id, reason=reason, by_level=True)
+        return Decision(answer="allow", rule=rule_id, reason=reason)
     because = f" ({facts.reason})" if facts.reason else ""
     reason = f"its risk is {facts.risk}{because}, and {key} is {level}{where}"
     answer = "ask" if written or name != "ceiling" else "deny"

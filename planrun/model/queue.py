@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled", "blocked")
 FAULTS = ("failed", "cancelled", "blocked")
 """The ends of an entry that block later entries."""
 

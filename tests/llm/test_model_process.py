@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,17 @@ def test_a_stopped_call_is_counted() -> None:
     assert (answer.ending, answer.rule, answer.text) == ("stopped", "process:stopped", "")
     assert (entry.ended, answer.is_estimate, answer.attempts) == ("left", True, 1)
     assert answer.usage.total >= entry.due.total
+
+
+def test_a_library_that_cannot_be_loaded_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken installation ends the call with what Python says of it, and costs nothing."""
+    venv.create(tmp_path, with_pip=False, symlinks=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    with FakeMessages([]) as api, calling(api.url) as model:
+        answer = answer_to(model, question())
+        assert api.journal.asked == []
+    assert (answer.ending, answer.usage.total) == ("unavailable", 0)
+    assert "the anthropic package cannot be loaded: No module named 'anthropic'" in answer.message
 
 
 def test_a_call_is_stopped_before_it_was_made() -> None:

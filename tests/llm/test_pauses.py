@@ -8,8 +8,8 @@ import time
 import pytest
 
 from planrun.llm.process import BACKOFF
+from planrun.llm.worker.caller import JITTER, LONGEST, pause_before
 from planrun.llm.worker.outcomes import Outcome, wait_of
-from planrun.llm.worker.serve import JITTER, LONGEST, pause_before
 from planrun.model.planning import Llm
 
 LIMITED = Outcome(ending="limited", rule="type:rate_limit_error")

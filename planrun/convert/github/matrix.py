@@ -516,8 +516,3 @@ def _kind(values: list[Any]) -> str:
         for value in values
     }
     return kinds.pop() if len(kinds) == 1 else "any"
-
-
-def axis_error(error: NotAnExpressionError) -> UntranslatableError:
-    """Return the finding for a text in a matrix that is no expression."""
-    return UntranslatableError("expression", f"not an expression: {error}")

@@ -54,11 +54,6 @@ class Instances:
         self.max_parallel: Node | None = held.get("max_parallel")
 
     @property
-    def may_be_none(self) -> bool:
-        """Whether there may be no instance at all."""
-        return not self.made
-
-    @property
     def may_lack(self) -> bool:
         """Whether a certain instance may not have run although the group completed."""
         return self.made is None or reads_values(self.raw)

@@ -29,14 +29,6 @@ def _asks(operands: str, options: str = "", **more: object) -> Rule:
 _LIST = "-a -q -n=number -l -s -f=text --all --quiet --no-trunc --last=number --latest --size --filter=text --format=text --digests"
 
 
-def _no_template(use: Use) -> Finding | None:
-    """A format may show variables of containers, which hold secrets."""
-    for name, value in use.options:
-        if name in ("--format", "-f") and value and "env" in value.lower():
-            return high(f"{name}: shows variables of containers", "secrets")
-    return None
-
-
 _CONTAINER: dict[str, Rules] = {
     "ls": Rule("read-only", "", _LIST),
     "list": Rule("read-only", "", _LIST),
