@@ -76,7 +76,9 @@ def test_a_stopped_call_is_counted() -> None:
     assert answer.usage.total >= entry.due.total
 
 
-def test_a_library_that_cannot_be_loaded_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_cannot_be_loaded_is_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A broken installation ends the call with what Python says of it, and costs nothing."""
     venv.create(tmp_path, with_pip=False, symlinks=True)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))

@@ -827,7 +827,8 @@ def _zizmor(inputs: Inputs) -> str:
     if shown != "true":
         raise UntranslatableError("", "whether its findings go to GitHub is worked out")
     inputs.env["GH_TOKEN"] = Node(SCALAR, "${{ github.token }}", 1, 1)
-    return f"{text} --format=sarif{words} > zizmor.sarif\n{_upload('zizmor.sarif', 'zizmor')}"
+    head = '[ -n "${GH_TOKEN:-}" ] || unset GH_TOKEN\n'
+    return f"{head}{text} --format=sarif{words} > zizmor.sarif\n{_upload('zizmor.sarif', 'zizmor')}"
 
 
 def _r_dependencies(inputs: Inputs) -> str:
