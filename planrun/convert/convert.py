@@ -191,9 +191,14 @@ def convert(order: Order) -> Converted:
 
 def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, root: Node) -> Converted:
     """Return a draft as the text of a plan, with all findings."""
-    if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
-        found.refuse("shape", "the file has no command that a step could run", root)
-    text = "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
+    text = _text(draft, found, root)
+    if source == "github" and (unfolded := _origins(draft, found)):
+        again = Findings(order.file, order.accepted)
+        again.files = found.files
+        other = convert_workflow(root, again, order.jobs, unfolded)
+        other_text = _text(other, again, root)
+        if _refusals(again) < _refusals(found):
+            draft, found, text = other, again, other_text
     _check_accepted(order, found)
     return Converted(
         source=source,
@@ -201,6 +206,25 @@ def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, roo
         text=text,
         steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
+
+
+def _origins(draft: DraftPlan, found: Findings) -> frozenset[tuple[str, str]]:
+    """Return the jobs with a matrix of which something is refused: their instances may be converted one by one."""
+    wrong = {each.step for each in found.listed if each.code == "not-valid"}
+    return frozenset(
+        draft.troubled | {step.origin for step in draft.steps if step.id in wrong and step.origin is not None}
+    )
+
+
+def _refusals(found: Findings) -> int:
+    return sum(1 for each in found.listed if each.kind == "refused")
+
+
+def _text(draft: DraftPlan, found: Findings, root: Node) -> str:
+    """Return the text of a plan; "" where something is refused."""
+    if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
+        found.refuse("shape", "the file has no command that a step could run", root)
+    return "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
 
 
 def _of_documents(order: Order, parts: Sequence[bytes]) -> Converted:

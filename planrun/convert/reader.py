@@ -67,12 +67,21 @@ class Findings:
         self.file = file
         self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
+        self._refusals = [0]
+        self.files: dict[
+            str, Node | None
+        ] = {}  # other files of the conversion that were read, by their paths
 
     def of(self, file: str) -> Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
         other = Findings(file, self.accepted)
-        other._found = self._found
+        other._found, other._refusals, other.files = self._found, self._refusals, self.files
         return other
+
+    @property
+    def refusals(self) -> int:
+        """How often something was refused, in all files of the conversion, repeated ones included."""
+        return self._refusals[0]
 
     def differs(self, code: str, message: str, node: Node) -> None:
         """Note that something was converted and means something slightly else."""
@@ -85,6 +94,7 @@ class Findings:
 
     def refuse(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what cannot be kept; returns the text of the comment in case that it is accepted."""
+        self._refusals[0] += 1
         self._add("refused", code, message, node, step=step)
         return f"not kept: {message}"
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import DraftStep
+from planrun.convert.github.codeql import begin
 from planrun.convert.github.names import PlaceNames, declare_outputs, job_ended
-from planrun.convert.github.programs import LEFT_OUT, TOOLS, program_of
+from planrun.convert.github.programs import is_program, program_of
+from planrun.convert.github.reporting import LEFT_OUT
+from planrun.convert.github.setups import INSTALLERS, OFFERS, PROGRAMS, SETUPS, Setup
 from planrun.convert.github.spelling import either
 from planrun.convert.github.texts import Variables, template
+from planrun.convert.github.tokens import LOGINS, TOKENS
 from planrun.convert.reader import UntranslatableError, text_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
@@ -21,152 +25,6 @@ if TYPE_CHECKING:
 
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.reader import Findings
-
-# Actions that put programs on the PATH, and the programs.
-SETUPS: Mapping[str, tuple[str, ...]] = {
-    "actions/setup-python": ("python3",),
-    "actions/setup-node": ("node", "npm"),
-    "actions/setup-go": ("go",),
-    "actions/setup-java": ("java",),
-    "actions/setup-dotnet": ("dotnet",),
-    "actions/setup-ruby": ("ruby",),
-    "ruby/setup-ruby": ("ruby", "bundle"),
-    "astral-sh/setup-uv": ("uv",),
-    "hynek/setup-cached-uv": ("uv",),
-    "yezz123/setup-uv": ("uv",),
-    "pnpm/action-setup": ("pnpm",),
-    "oven-sh/setup-bun": ("bun",),
-    "denoland/setup-deno": ("deno",),
-    "dtolnay/rust-toolchain": ("cargo", "rustc"),
-    "actions-rs/toolchain": ("cargo", "rustc"),
-    "actions-rust-lang/setup-rust-toolchain": ("cargo", "rustc"),
-    "gradle/actions/setup-gradle": ("java",),
-    "gradle/gradle-build-action": ("java",),
-    "shivammathur/setup-php": ("php", "composer"),
-    "erlef/setup-beam": ("erl",),
-    "docker/setup-buildx-action": ("docker",),
-    "docker/setup-qemu-action": ("docker",),
-    "docker/setup-docker-action": ("docker",),
-    "azure/setup-helm": ("helm",),
-    "azure/setup-kubectl": ("kubectl",),
-    "hashicorp/setup-terraform": ("terraform",),
-    "arduino/setup-task": ("task",),
-    "go-task/setup-task": ("task",),
-    "extractions/setup-just": ("just",),
-    "snok/install-poetry": ("poetry",),
-    "abatilo/actions-poetry": ("poetry",),
-    "pdm-project/setup-pdm": ("pdm",),
-    "rui314/setup-mold": ("mold",),
-    "android-actions/setup-android": ("sdkmanager",),
-    "anchore/sbom-action/download-syft": ("syft",),
-    "bazel-contrib/setup-bazel": ("bazel",),
-    "bazelbuild/setup-bazelisk": ("bazel",),
-    "bufbuild/buf-setup-action": ("buf",),
-    "cachix/install-nix-action": ("nix",),
-    "crazy-max/ghaction-upx": ("upx",),
-    "dart-lang/setup-dart": ("dart",),
-    "determinatesystems/nix-installer-action": ("nix",),
-    "google-github-actions/setup-gcloud": ("gcloud",),
-    "goto-bus-stop/setup-zig": ("zig",),
-    "haskell-actions/setup": ("ghc", "cabal"),
-    "hendrikmuhs/ccache-action": ("ccache",),
-    "helm/chart-testing-action": ("ct",),
-    "julia-actions/setup-julia": ("julia",),
-    "jwlawson/actions-setup-cmake": ("cmake",),
-    "lukka/get-cmake": ("cmake", "ninja"),
-    "mlugg/setup-zig": ("zig",),
-    "moonrepo/setup-rust": ("cargo", "rustc"),
-    "mozilla-actions/sccache-action": ("sccache",),
-    "ocaml/setup-ocaml": ("opam",),
-    "opentofu/setup-opentofu": ("tofu",),
-    "r-lib/actions/setup-r": ("Rscript",),
-    "seanmiddleditch/gha-setup-ninja": ("ninja",),
-    "sigstore/cosign-installer": ("cosign",),
-    "stcarolas/setup-maven": ("mvn",),
-    "subosito/flutter-action": ("flutter", "dart"),
-    "swift-actions/setup-swift": ("swift",),
-    "terraform-linters/setup-tflint": ("tflint",),
-    "arduino/setup-protoc": ("protoc",),
-    "actions/setup-haskell": ("ghc", "cabal"),
-    "actions/setup-elixir": ("elixir",),
-}
-# The input that names the version, and the command that prints the one that is there.
-_VERSIONS: Mapping[str, tuple[str, str]] = {
-    "actions/setup-python": ("python-version", ""),
-    "actions/setup-node": ("node-version", "node --version"),
-    "actions/setup-go": ("go-version", "go env GOVERSION"),
-    "actions/setup-java": (
-        "java-version",
-        'java -version 2>&1 | sed -n \'s/.*version "\\([^"]*\\)".*/\\1/p\'',
-    ),
-    "actions/setup-dotnet": ("dotnet-version", "dotnet --version"),
-    "actions/setup-ruby": ("ruby-version", "ruby -e 'print RUBY_VERSION'"),
-    "ruby/setup-ruby": ("ruby-version", "ruby -e 'print RUBY_VERSION'"),
-    "shivammathur/setup-php": ("php-version", "php -r 'echo PHP_VERSION;'"),
-    "oven-sh/setup-bun": ("bun-version", "bun --version"),
-    "pnpm/action-setup": ("version", "pnpm --version"),
-    "dtolnay/rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
-    "actions-rs/toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
-    "actions-rust-lang/setup-rust-toolchain": ("toolchain", "rustc --version | cut -d ' ' -f 2"),
-}
-# Actions that install the tools which an input names, and the programs of tools with other names.
-INSTALLERS = frozenset((
-    "taiki-e/install-action", "baptiste0928/cargo-install", "dtolnay/install", "taiki-e/cache-cargo-install-action",
-    "cargo-bins/cargo-binstall",
-))  # fmt: skip
-_PROGRAMS = {"nextest": "cargo-nextest", "protoc": "protoc", "mdbook": "mdbook"}
-_SIMPLE = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)*\Z")
-_PYTHON = re.compile(r"(?:pypy-?)?\d+(?:\.\d+)*(?:\.x)?(?:t|-dev)?\Z")
-SETUP_PYTHON = """\
-want=${WANTED%-dev} want=${want%.x} found=
-case $want in
-  pypy*) number=${want#pypy} number=${number#-} names=pypy$number ;;
-  *t) number=${want%t} names=python$want ;;
-  *) number=$want names="python$want python3 python" ;;
-esac
-for name in $names; do
-  "$name" -c 'import sys; sys.exit(not ("%d.%d.%d." % sys.version_info[:3]).startswith(sys.argv[1]))' \\
-    "${number:+$number.}" 2> /dev/null && found=$name && break
-done
-if [ -n "$found" ]; then "$found" -m venv "$VENV"
-elif command -v uv > /dev/null; then uv venv --quiet --seed --python "$want" "$VENV"
-else echo "Python $want is not on the PATH, and there is no uv to fetch it" >&2; exit 1; fi
-"""
-_CHECK_VERSION = """\
-have=$({command}) have=${{have#v}} have=${{have#go}} want=${{WANTED#v}} want=${{want%%.x*}}
-case "$have." in
-  "$want".*) ;;
-  *) echo "{program} $want is needed, and $have is here" >&2; exit 1 ;;
-esac
-"""
-
-
-class Setup:
-    """What is to be done in place of an action: a script that reads the version from WANTED, or "" for a mere check.
-
-    `asked`: the version, "" for any. `left`: what it asks for and nothing compares.
-    """
-
-    def __init__(self, action: str, inputs: Mapping[str, str]) -> None:
-        self.programs = list(SETUPS[action])
-        self.is_python = action == "actions/setup-python"
-        key, command = _VERSIONS.get(action, ("", ""))
-        asked = " ".join(inputs.get(key, "").split())
-        pattern = _PYTHON if self.is_python else _SIMPLE
-        is_certain = not asked or "${{" in asked or pattern.match(asked) is not None
-        self.asked = asked if is_certain else ""
-        self.left = "" if is_certain else f"{key}: {asked}"
-        for name in (f"{key}-file", "version-file"):
-            if not asked and inputs.get(name):
-                self.left = f"{name}: {inputs[name]}"
-        self.script = ""
-        if self.is_python:
-            self.script = SETUP_PYTHON
-        elif self.asked and command:
-            self.script = _CHECK_VERSION.format(command=command, program=self.programs[0])
-        elif self.asked:
-            self.left = f"{key}: {asked}"
-
 
 _TOKEN = "CODECOV_TOKEN"  # noqa: S105 - the name of a variable
 _UPLOAD_COVERAGE = "upload_coverage"
@@ -280,6 +138,7 @@ class Actions:
         self.inputs: Mapping[str, Node] = {}
         self.condition = ""  # the `if` of the step
         self.comments: list[str] = []  # for the next step that is made
+        self.extra = ""  # the script of a step behind the one that was made last
         self.unfit = ""  # why the action that is known cannot be kept with its inputs
 
     @property
@@ -306,14 +165,27 @@ class Actions:
             return self._green(uses, name)
         if action in PUBLISHERS:
             return publisher(self, action, node, name)
+        return self._replaced(action, node, name)
+
+    def _replaced(self, action: str, node: Node, name: str) -> DraftStep | None:
+        """Return what stands for an action that starts nothing, or its refusal."""
+        uses = node.value["uses"]
         handler = _HANDLERS.get(action)
         if handler is None and action in _CACHES:
             handler = Actions.cache
         if handler is not None:
             handler(self, uses)
             return None
+        if action in TOKENS:
+            self._token(action, node)
+            return None
+        if action in LOGINS:
+            return self._logged_in(action, uses, name)
+        if action == "aws-actions/configure-aws-credentials":
+            return self._aws(uses, name)
         if action.lower() in LEFT_OUT:
             self.found.differs("left-out", f"{action} is left out: {LEFT_OUT[action.lower()]}", uses)
+            self.job.silent[text_of(node.get("id")).lower()] = action
             return None
         return self._refused(action, uses, name)
 
@@ -324,11 +196,21 @@ class Actions:
         """
         uses = node.value["uses"]
         action = text_of(uses).strip().partition("@")[0].lower()
-        if action not in TOOLS:
-            return None
         given = self.workflow.reader.mapping(node.get("with"), "`with`")
+        if action.startswith("docker:"):
+            names = " ".join(self.workflow.reader.mapping(node.get("env"), "`env`"))
+            image = Node(SCALAR, text_of(uses).strip().removeprefix("docker://"), uses.line, uses.col)
+            action = "docker:"
+            given = {**given, "image": image, "names": Node(SCALAR, names, uses.line, uses.col)}
+        if not is_program(action):
+            return None
+        if action == "actions/deploy-pages" and not self.workflow.site:
+            self.unfit = "which folder it deploys is not known here"
+            return None
+        if action == "actions/deploy-pages":
+            given = {**given, "folder": self._site(uses)}
         try:
-            program = program_of(action, given)
+            program = program_of(action, given, self.job)
         except UntranslatableError as why:
             self.unfit = why.message
             return None
@@ -340,6 +222,34 @@ class Actions:
         members |= {"run": script, "env": Node(MAPPING, {**own, **program.env}, node.line, node.col)}
         if program.folder is not None:
             members["working-directory"] = program.folder
+        made = Node(MAPPING, members, node.line, node.col)
+        made.keys = {name: node.keys.get(name, uses) for name in members}
+        return made
+
+    def _site(self, uses: Node) -> Node:
+        """Return the folder of the site that a job uploaded before."""
+        message = (
+            "GitHub takes a site from actions/deploy-pages only in its own runs: the step pushes it to the branch "
+            "gh-pages; let GitHub Pages deploy from that branch"
+        )
+        self.comments.append(self.found.todo("pages", message, uses))
+        return Node(SCALAR, self.workflow.site, uses.line, uses.col)
+
+    def behind(self, node: Node) -> Node | None:
+        """Return a step with what the action of another runs beside; None for most."""
+        if not self.extra:
+            return None
+        script, self.extra = self.extra, ""
+        uses = node.value["uses"]
+        members = {"run": Node(SCALAR, script, uses.line, uses.col)}
+        members |= {
+            name: node.value[name] for name in ("if", "env", "continue-on-error") if name in node.value
+        }
+        for name in ("working-directory", "build-root-directory"):
+            if name in self.inputs:
+                members["working-directory"] = self.inputs[name]
+        title = " ".join(script.partition("\n")[0].split()[:2])
+        members["name"] = Node(SCALAR, title, uses.line, uses.col)
         made = Node(MAPPING, members, node.line, node.col)
         made.keys = {name: node.keys.get(name, uses) for name in members}
         return made
@@ -358,7 +268,7 @@ class Actions:
             )
             step.make_abstract(note)
             return step
-        programs = [_PROGRAMS.get(each, each) for each in names]
+        programs = [PROGRAMS.get(each, each) for each in names]
         self.found.differs("setup", f"{action} is not run: {' and '.join(programs)} must be there", uses)
         self._check_programs(step, programs)
         return step
@@ -376,6 +286,49 @@ class Actions:
             step.keys["validate"] = [{"commands_on_path": programs}]
         if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
             step.keys["shell"] = "sh -e"
+
+    def _token(self, action: str, node: Node) -> None:
+        """Let a secret of the plan be read in place of the token that an action gets."""
+        names = TOKENS[action]
+        secrets = " and ".join(names.values())
+        message = f"{action} gets no token here: give one as the secret {secrets}"
+        self.comments.append(self.found.todo("token", message, node.value["uses"]))
+        self.job.tokens[text_of(node.get("id")).lower()] = names
+
+    def _aws(self, uses: Node, name: str) -> DraftStep | None:
+        """Give the later steps of the job keys of AWS as variables, or check that a role is taken."""
+        inputs = dict(self.inputs)
+        given = {
+            variable: inputs.pop(key)
+            for key, variable in (
+                ("aws-region", "AWS_REGION"),
+                ("aws-access-key-id", "AWS_ACCESS_KEY_ID"),
+                ("aws-secret-access-key", "AWS_SECRET_ACCESS_KEY"),
+                ("aws-session-token", "AWS_SESSION_TOKEN"),
+            )
+            if key in inputs
+        }
+        if "AWS_REGION" in given:
+            given["AWS_DEFAULT_REGION"] = given["AWS_REGION"]
+        self.job.env = {**self.job.env, **given}
+        if "role-to-assume" not in inputs and "AWS_ACCESS_KEY_ID" in given:
+            self.found.differs("login", "the keys of AWS are variables of the later steps of the job", uses)
+            return None
+        message = (
+            f"the role of AWS {text_of(inputs.get('role-to-assume'))} is not taken here: log in to it before"
+        )
+        step = DraftStep(name, run="aws sts get-caller-identity > /dev/null")
+        step.notes.append(self.found.todo("login", message, uses, name))
+        return step
+
+    def _logged_in(self, action: str, uses: Node, name: str) -> DraftStep:
+        """Return the check that somebody is logged in at a service."""
+        program, command = LOGINS[action]
+        message = (
+            f"{action} logs in nowhere here: {program} must be there and logged in, which the step checks"
+        )
+        self.found.differs("login", message, uses)
+        return DraftStep(name, run=command)
 
     def _refused(self, action: str, uses: Node, name: str) -> DraftStep:
         code, message = f"uses:{action}", f"the action {action} cannot run here"
@@ -399,18 +352,21 @@ class Actions:
         programs = " and ".join(setup.programs)
         step = DraftStep(name)
         message = f"{action} is not run: {programs} must be there"
+        rest = f"; not used: {', '.join(setup.unused)}" if setup.unused else ""
+        self.extra = "\n".join(setup.commands)
+        if action == "astral-sh/setup-uv" and "python-version" in self.inputs:
+            self.job.env = {**self.job.env, "UV_PYTHON": self.inputs["python-version"]}
         if setup.left:
-            message = f"{action} is not run: {programs} must be there, in the version that it asks for ({setup.left})"
+            message = f"{message}, in the version that it asks for ({setup.left}){rest}"
             step.notes.append(self.found.todo("setup", message, uses, name))
         elif setup.is_python:
-            message = f"{action} is not run: a virtual environment is made of the Python that is there"
+            message = f"{action} is not run: a virtual environment is made of the Python that is there{rest}"
             self.found.differs("setup", message, uses)
         elif setup.script:
-            self.found.differs(
-                "setup", f"{action} is not run: the version of {programs} that is there is checked", uses
-            )
-        else:
+            message = f"{action} is not run: the version of {programs} that is there is checked{rest}"
             self.found.differs("setup", message, uses)
+        else:
+            self.found.differs("setup", f"{message}{rest}", uses)
         if setup.script:
             self._scripted(step, setup, node)
         else:
@@ -425,6 +381,7 @@ class Actions:
         before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
         step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
         step.keys["run"] = setup.script
+        step.offers = dict(OFFERS.get(setup.action, {}))
         step.is_raw = True
         if not setup.is_python:
             return
@@ -459,6 +416,9 @@ class Actions:
     def checkout(self, uses: Node) -> None:
         """Note that the workspace is used as it is."""
         self.found.differs("checkout", "nothing is checked out: the plan runs in the folder as it is", uses)
+        place = text_of(self.inputs.get("path")).removeprefix("./").strip("/")
+        if place and "repository" not in self.inputs:
+            self.job.places.append(place)
         for name in _PLACED:
             if name in self.inputs:
                 asked = f"{name}: {text_of(self.inputs[name])}"
@@ -470,6 +430,17 @@ class Actions:
         paths = " ".join(text_of(self.inputs.get("path")).split()) or "what it keeps"
         message = f"nothing is deleted between runs here, so {paths} needs no cache; `cache-hit` is false"
         self.found.differs("cache", message, uses)
+
+    def site(self, uses: Node) -> None:
+        """Remember the folder that GitHub Pages is to show."""
+        self.workflow.site = text_of(self.inputs.get("path")) or "_site/"
+        message = f"the site is not uploaded: it stays in {self.workflow.site}"
+        self.found.differs("artifacts", message, uses)
+
+    def codeql(self, uses: Node) -> None:
+        """Remember what CodeQL is to look at; the analysis does the rest."""
+        if text_of(uses).partition("@")[0].endswith("/init"):
+            begin(self.job, self.inputs)
 
     def upload(self, uses: Node) -> None:
         """Say of the step before that it makes the files.
@@ -528,9 +499,13 @@ class Actions:
         )
 
 
-_SPELLINGS = {name.lower(): name for name in (*SETUPS, *PUBLISHERS, *_CACHES)}
+_SPELLINGS = {name.lower(): name for name in (*SETUPS, *PUBLISHERS, *_CACHES, *TOKENS)}
 _HANDLERS: dict[str, Callable[[Actions, Node], None]] = {
     "actions/checkout": Actions.checkout,
+    "taiki-e/checkout-action": Actions.checkout,
     "actions/upload-artifact": Actions.upload,
+    "actions/upload-pages-artifact": Actions.site,
+    "github/codeql-action/init": Actions.codeql,
+    "github/codeql-action/autobuild": Actions.codeql,
     "actions/download-artifact": Actions.download,
 }

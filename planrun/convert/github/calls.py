@@ -17,7 +17,7 @@ from __future__ import annotations
 from planrun.convert.draft import DraftStep, slug, step_path
 from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.machines import leave_out
-from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, texts_of
+from planrun.convert.github.matrix import is_other, machine_text, texts_of
 from planrun.convert.github.names import PlaceNames, given_value
 from planrun.convert.github.steps import MAX_DEPTH, local_path, read_local
 from planrun.convert.github.texts import HAND_ON, PRELUDES, SHELL_OPTIONS, cut, is_shell, secret_of
@@ -321,7 +321,7 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
     Raises UntranslatableError for one that cannot be put in.
     """
     path = local_path(workflow.found.file, text_of(job.node.get("uses")))
-    root = read_local(path) if path else None
+    root = read_local(path, workflow.found) if path else None
     if root is None:
         return False
     if workflow.depth >= MAX_DEPTH:
@@ -344,11 +344,13 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
         workflow.found.differs("other-machines", message, job.node.key("strategy"))
     job.row = None
     if not called:
-        raise UntranslatableError("runs-on", f"every instance of {job.name} is for another system than Linux")
+        raise UntranslatableError(
+            "runs-on", f"every instance of {job.name} is for another system than {workflow.machine}"
+        )
     entry = _entry(workflow, job, own)
     for child in called:
         _convert(child, entry, job)
-        _adopt(job, child)
+        adopt(job, list(child.jobs.values()))
     job.called = called
     if len(called) == 1:
         job.matrix = None  # with one instance its outputs are certain
@@ -358,7 +360,7 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
 def _is_elsewhere(child: Workflow) -> bool:
     """Say whether all jobs of a called workflow are for another system, by the inputs that are given."""
     options = [texts_of(machine_text(each.node.get("runs-on")), child.known) for each in child.jobs.values()]
-    return bool(options) and all(each and all(map(OTHER_MACHINE.match, each)) for each in options)
+    return bool(options) and all(each and all(is_other(one, child) for one in each) for each in options)
 
 
 class _Called:
@@ -375,6 +377,8 @@ class _Called:
         child.convert = self.caller.convert
         child.depth = self.caller.depth + 1
         child.usual_shell = self.caller.usual_shell
+        child.machine = self.caller.machine
+        child.unfolded, child.troubled = self.caller.unfolded, self.caller.troubled
         at = f"{self.job.label}." + (f"{slug(' '.join(map(str, row.values())))}." if row else "")
         child.secret_env = dict(child.reader.mapping(root.get("env"), "`env`"))
         run = child.reader.mapping(
@@ -445,9 +449,9 @@ def _convert(child: Workflow, entry: list[Job], caller: Job) -> None:
         child.found.refuse("shape", f"the workflow that {caller.name} calls has `jobs`", child.root)
 
 
-def _adopt(job: Job, child: Workflow) -> None:
-    """Let a job stand for all jobs of the workflow that it calls."""
-    for each in child.jobs.values():
+def adopt(job: Job, others: Sequence[Job]) -> None:
+    """Let a job stand for others: the jobs of the workflow that it calls, or its instances."""
+    for each in others:
         job.made += each.made
         job.tips += each.tips
         job.tolerated |= each.tolerated | ({each.anchor_gate} if each.anchor_gate else set())

@@ -34,10 +34,13 @@ class Matrix:
         self.kinds: dict[str, str] = {}
         self.always: set[str] = set()
         self.instances: list[Row] = []
+        self.is_unfolded = False  # whether its instances are converted one by one
 
     def read(self, names: tuple[str, ...]) -> Spelled:
         """Return what `matrix.a` or `matrix.a.b` reads."""
         name = "_".join(axis_name(each) for each in names)
+        if name not in self.kinds and self.instances:
+            return Spelled(text="''", value="", is_known=True)  # nothing, as GitHub reads it
         if name not in self.kinds:
             raise UntranslatableError("matrix", f"`matrix.{'.'.join(names)}` is not in the matrix")
         if name in self.always:
@@ -71,6 +74,12 @@ class Workflow:
         self.depth = 0  # how many workflows called each other up to this one
         self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
         self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
+        self.machine = "Linux"  # the system that the plan is for
+        self.unfolded: frozenset[tuple[str, str]] = (
+            frozenset()
+        )  # jobs whose instances become steps of their own
+        self.troubled: set[tuple[str, str]] = set()  # jobs with a matrix of which something is refused
+        self.site = ""  # the folder that is uploaded for GitHub Pages
         self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
 
     @property
@@ -109,6 +118,8 @@ class Job:
         self.label = name  # with those of the calling jobs before it
         self.node = node
         self.row: dict[str, Any] | None = None  # the instance of its matrix for which names are read
+        self.row_at = 0  # its position
+        self.instances: list[Job] = []  # its instances, where they are converted one by one
         self.called: list[Workflow] = []
         self.scope: Composite | None = None  # the action whose steps are being converted
         self.composites: dict[str, Composite] = {}  # actions of steps, by the ids of the steps that use them
@@ -123,6 +134,14 @@ class Job:
         self.anchor = ""
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
+        self.sometimes: set[str] = set()  # steps that hand variables on which they need not write
+        self.codeql: dict[str, Node] | None = None  # what `github/codeql-action/init` is given
+        self.codeql_at = 0  # how many steps stand before it
+        self.places: list[str] = []  # folders into which this repository is checked out
+        self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps
+        self.tokens: dict[
+            str, Mapping[str, str]
+        ] = {}  # secrets by outputs with tokens, by the ids of their steps
         self.exported: dict[str, str] = {}
         self.outputs: Mapping[str, Node] = {}
         self.asking: set[str] = set()  # steps that run whatever came before

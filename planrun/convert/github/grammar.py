@@ -210,7 +210,7 @@ def _end(text: str, at: int) -> int:
 def condition_of(text: str) -> Tree:
     """Return the tree of an `if`, whose braces may be left out; raises NotAnExpressionError.
 
-    With text beside the braces it is a text that is not empty, which GitHub takes for true.
+    With text beside the braces it is a text that is not empty, which GitHub takes for true; see `is_always_true`.
     """
     stripped = text.strip()
     if "${{" not in stripped:
@@ -218,4 +218,10 @@ def condition_of(text: str) -> Tree:
     found = pieces_of(stripped)
     if len(found) == 1 and not isinstance(found[0], str):
         return found[0]
-    raise NotAnExpressionError("text beside `${{ … }}` is always true")
+    return ("const", True)
+
+
+def is_always_true(text: str) -> bool:
+    """Say whether an `if` is a text that is never empty, because something stands beside `${{ … }}`."""
+    stripped = text.strip()
+    return "${{" in stripped and not (stripped.startswith("${{") and len(pieces_of(stripped)) == 1)

@@ -8,9 +8,17 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import ACTIONS, DraftStep, slug, step_path
-from planrun.convert.github.calls import call_workflow, link, merge_scripts
+from planrun.convert.github.calls import adopt, call_workflow, link, merge_scripts
+from planrun.convert.github.facts import Job
 from planrun.convert.github.grammar import NotAnExpressionError
-from planrun.convert.github.matrix import OTHER_MACHINE, machine_text, matrix_of, texts_of
+from planrun.convert.github.matrix import (
+    is_other,
+    known_truth,
+    machine_text,
+    matrix_of,
+    of_row,
+    texts_of,
+)
 from planrun.convert.github.names import PlaceNames, declare_outputs
 from planrun.convert.github.steps import StepMaking, note_exports
 from planrun.convert.github.texts import (
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.convert.github.facts import Job, Workflow
+    from planrun.convert.github.facts import Workflow
     from planrun.convert.github.names import PlaceNames
     from planrun.plan.yaml.node import Node
 
@@ -148,6 +156,17 @@ class JobConversion:
 
     def run(self) -> None:
         """Put the steps of the job into the plan."""
+        before = self.found.refusals
+        self._run()
+        if self.node.get("strategy") is None:
+            return
+        origin = (self.found.file, self.job.name)
+        for step in self.job.made:
+            step.origin = origin
+        if self.found.refusals > before:
+            self.workflow.troubled.add(origin)
+
+    def _run(self) -> None:
         job, node = self.job, self.node
         list(self.reader.unknown(self.reader.mapping(node, "a job"), _KNOWN, node, f"the job {job.name}"))
         job.env = self.reader.mapping(node.get("env"), "`env`")
@@ -169,13 +188,17 @@ class JobConversion:
             self._given_up(own, refusal, f"runs-on: {machine_text(node.get('runs-on'))}")
             return
         refusal = refusal or note
+        if not refusal and job.matrix is not None and job.matrix.is_unfolded:
+            self._unfold()
+            return
+        self._tolerated()
         job.is_contained = self._is_contained()
         job.is_whole = job.matrix is not None
         made = StepMaking(self.workflow, job)
         for position, item in enumerate(self.reader.items(node.get("steps"), "`steps`"), 1):
             for step in made.make(item, position):
                 job.made.append(step)
-                note_exports(job, step)
+                note_exports(self.workflow, job, step)
         self._finish(names, own, refusal, left=made.actions.comments)
 
     def _finish(self, names: PlaceNames, own: Condition, refusal: str, left: list[str]) -> None:
@@ -251,7 +274,7 @@ class JobConversion:
         step.make_abstract(note)
         step.keys["notes"] = notes
         self.job.made.append(step)
-        if truth_of(self.node.get("continue-on-error")):
+        if known_truth(self.node.get("continue-on-error"), self.job, self.workflow):
             step.keys["on_failure"] = "skip"
         self.job.plain.add(step.id)
         if "matrix." in own.text:
@@ -279,7 +302,7 @@ class JobConversion:
         if re.search(r"\$\{\{[^}]*\bmatrix\b", text):
             return ""  # the instances for another system are left out
         options = texts_of(text, self.workflow.known)
-        other = [each for each in options or () if OTHER_MACHINE.match(each)]
+        other = [each for each in options or () if is_other(each, self.workflow)]
         if options is None:
             self.notes.append(
                 self.found.todo("runs-on", f"the machine of {self.job.name} was worked out: {text}", node)
@@ -309,10 +332,15 @@ class JobConversion:
             self.found.differs(
                 "job-timeout", "the time of a job is that of each of its steps, not of all together", limit
             )
-        if truth_of(self.node.get("continue-on-error")):
+
+    def _tolerated(self) -> None:
+        """Report a job whose failure does not count."""
+        node = self.node.get("continue-on-error")
+        tolerant = known_truth(node, self.job, self.workflow)
+        if tolerant:
             message = "a job that may fail: what is left of it and what needs it is skipped when it does"
             self.found.differs("continue-on-error", message, self.node.key("continue-on-error"))
-        elif not is_nothing(self.node.get("continue-on-error")):
+        elif tolerant is None:
             message = f"whether a failure of {self.job.name} counts is worked out when it runs"
             note = self.found.refuse("continue-on-error", message, self.node.key("continue-on-error"))
             self.notes.append(note)
@@ -320,7 +348,7 @@ class JobConversion:
     def _matrix(self, names: PlaceNames) -> str:
         """Read the matrix; returns a comment when it is refused."""
         strategy = self.node.get("strategy")
-        if strategy is None or is_nothing(strategy):
+        if strategy is None or is_nothing(strategy) or self.job.row is not None:
             return ""
         self.reader.mapping(strategy, "`strategy`")
         try:
@@ -333,6 +361,31 @@ class JobConversion:
                 "expression", f"not an expression: {error} (matrix of {self.job.name})", strategy
             )
         return ""
+
+    def _unfold(self) -> None:
+        """Convert each instance of the matrix by itself: its steps have its values in place of names."""
+        job = self.job
+        assert job.matrix is not None  # asked before
+        rows, job.matrix = job.matrix.instances, None
+        if truth_of(self.node.value["strategy"].get("fail-fast")) is not False:
+            message = f"the instances of {job.name} are steps of their own: all run, whichever fails"
+            self.found.differs("fail-fast", message, self.node.key("strategy"))
+        names = set()
+        is_alone = text_of(self.node.value["strategy"].get("max-parallel")) == "1"
+        for at, row in enumerate(rows):
+            each = Job(job.name, job.node)
+            shown = slug(" ".join(str(value) for value in row.values() if not isinstance(value, list)))
+            each.label = f"{job.label}.{shown if shown and shown not in names else at + 1}"
+            names.add(shown)
+            each.row, each.row_at, each.needs, each.is_open = row, at, job.needs, True
+            JobConversion(self.workflow, each).run()
+            each.is_converted = True
+            if is_alone and job.instances and each.made:
+                for tip in job.instances[-1].tips:
+                    each.made[0].wait(tip.id, "done")
+            job.instances.append(each)
+        adopt(job, job.instances)
+        job.anchor = next((each.anchor for each in job.instances if each.anchor), "")
 
     def _instances(self) -> None:
         """Give the matrix to the steps that it concerns."""
@@ -434,11 +487,8 @@ class JobConversion:
             return False
         image = text_of(node.get("image") if node.kind == MAPPING else node)
         if self.job.matrix is None or not self.job.matrix.instances:
-            return texts_of(image, self.workflow.known) != {""}
-        options = [
-            texts_of(image, {("matrix", *(name,)): value for name, value in row.items()})
-            for row in self.job.matrix.instances
-        ]
+            return texts_of(image, {**self.workflow.known, **of_row(self.job.row or {})}) != {""}
+        options = [texts_of(image, of_row(row)) for row in self.job.matrix.instances]
         empty = [each == {""} for each in options]
         self.job.is_mixed = any(empty) and not all(empty)
         if self.job.is_mixed:

@@ -14,7 +14,7 @@ import re
 from planrun.convert.github.facts import Matrix, axis_name
 from planrun.convert.github.grammar import NotAnExpressionError, pieces_of
 from planrun.convert.github.spelling import Spelled, const, spell
-from planrun.convert.reader import UntranslatableError, data_of, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.llm.plantext import Quoted
 from planrun.model.groups import combine, describes, same, size, unnameable
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE
@@ -87,6 +87,9 @@ def _results(tree: Tree, values: Values) -> list[Any]:
 def _read(names: tuple[str, ...], values: Values) -> Any:
     if names in values:
         return values[names]
+    flat = (names[0], "_".join(map(axis_name, names[1:])))
+    if names[0] == "matrix" and flat in values:
+        return values[flat]
     if names[0] != "inputs" and any(path[0] == names[0] for path in values) and "*" not in names:
         return None
     raise UnknownError
@@ -107,11 +110,23 @@ def _joined(tree: Tree, values: Values) -> list[Any]:
 
 
 def _same(left: Any, right: Any) -> bool:
+    """Say whether two values are equal, as GitHub compares: those of different types as numbers."""
     if isinstance(left, str) and isinstance(right, str):
         return left.lower() == right.lower()
-    if type(left) is not type(right):
+    if isinstance(left, (list, dict)) or isinstance(right, (list, dict)):
         raise UnknownError
-    return bool(left == right)
+    if type(left) is type(right):
+        return bool(left == right)
+    return _number(left) == _number(right)
+
+
+def _number(value: Any) -> float:
+    if value is None or value == "":
+        return 0
+    try:
+        return float(value)
+    except ValueError:
+        return float("nan")
 
 
 def _called(tree: Tree, values: Values) -> list[Any]:
@@ -137,6 +152,31 @@ def _called(tree: Tree, values: Values) -> list[Any]:
     raise UnknownError
 
 
+def known_truth(node: Node | None, job: Job, workflow: Workflow) -> bool | None:
+    """Return whether a value is true in all instances of a job, or in none; None where that is not known."""
+    if node is None or is_nothing(node):
+        return False
+    if truth_of(node) is not None or "${{" not in text_of(node):
+        return truth_of(node)
+    rows: list[Row] = [{}]
+    if job.row is not None:
+        rows = [job.row]
+    elif job.matrix is not None:
+        rows = job.matrix.instances
+    found: set[str] = set()
+    for row in rows:
+        options = texts_of(text_of(node), {**workflow.known, **of_row(row)})
+        found |= options if options is not None else {"?"}
+    if not found or not found <= {"true", "false", ""}:
+        return None
+    return "true" in found if len(found) == 1 or "true" not in found else None
+
+
+def of_row(row: Row) -> dict[tuple[str, ...], Any]:
+    """Return the values of an instance by their paths."""
+    return {("matrix", name): value for name, value in row.items()}
+
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
@@ -147,10 +187,19 @@ if TYPE_CHECKING:
 
 
 MAX_INSTANCES = 256  # of one matrix: GitHub's own limit
+MAX_UNFOLDED = 30  # instances that are converted one by one
 MAX_COMPARED = 1_000_000  # combinations times entries, as the plan language has it
 RESERVED = ("include", "exclude", "max_parallel", "fail_fast")
-OTHER_MACHINE = re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b.*", re.IGNORECASE)
+_OTHERS = {
+    "Linux": re.compile(r"(?:.*[-_ ])?(?:windows|macos|mac|osx|win32|win64)\b.*", re.IGNORECASE),
+    "macOS": re.compile(r"(?:.*[-_ ])?(?:windows|ubuntu|linux|win32|win64)\b.*", re.IGNORECASE),
+}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def is_other(text: str, workflow: Workflow) -> bool:
+    """Say whether a machine has another system than the one that the plan is for."""
+    return _OTHERS[workflow.machine].match(text) is not None
 
 
 def matrix_of(workflow: Workflow, job: Job, strategy: Node, names: Names) -> Matrix | None:
@@ -170,6 +219,7 @@ class _Reading:
         self.strategy = strategy
         self.names = names
         self.gone: list[str] = []
+        self.loose = (workflow.found.file, job.name) in workflow.unfolded
 
     def read(self) -> Matrix | None:
         node = self.strategy.get("matrix")
@@ -209,10 +259,14 @@ class _Reading:
         if len(made) > MAX_INSTANCES:
             raise UntranslatableError("matrix", f"a matrix of more than {MAX_INSTANCES} instances")
         here = [_flat(values) for values in made if not self._is_elsewhere(values)]
+        if self.loose and len(here) > MAX_UNFOLDED:
+            raise UntranslatableError("matrix", f"more than {MAX_UNFOLDED} instances to convert one by one")
+        if self.loose and here:
+            matrix.instances, matrix.is_unfolded = here, True
+            return
         if not here:
-            raise UntranslatableError(
-                "runs-on", "every instance of the matrix is for another system than Linux"
-            )
+            message = f"every instance of the matrix is for another system than {self.workflow.machine}"
+            raise UntranslatableError("runs-on", message)
         matrix.keys = _shortest(here, axes, rows, without)
         matrix.always = set.intersection(*[set(values) for values in here])
         matrix.kinds = _kinds(here)
@@ -259,7 +313,7 @@ class _Reading:
                 continue
             values = axes.get(name, [])
             every = [*(values if isinstance(values, list) else []), *(row.get(name, "") for row in rows)]
-            if isinstance(values, str) or any(OTHER_MACHINE.match(str(each)) for each in every):
+            if isinstance(values, str) or any(is_other(str(each), self.workflow) for each in every):
                 message = f"the axis `{name}` chooses the machine, and the matrix is worked out when the workflow runs"
                 raise UntranslatableError("runs-on", message)
 
@@ -324,6 +378,8 @@ class _Reading:
         if isinstance(value, dict):
             return {self._name(key): self._known(each, key) for key, each in value.items()}
         if isinstance(value, list):
+            if self.loose:
+                return value
             raise UntranslatableError("matrix", f"`{name}` is a list in one instance")
         if isinstance(value, float):
             return Quoted(repr(value))
@@ -334,6 +390,8 @@ class _Reading:
         if node.kind == MAPPING:
             return {self._name(key): self._value(each, key) for key, each in node.value.items()}
         if node.kind == SEQUENCE:
+            if self.loose:
+                return [self._value(each, name) for each in node.value]
             raise UntranslatableError("matrix", f"`{name}` is a list in one instance")
         return self._scalar(node, name)
 
@@ -374,11 +432,13 @@ class _Reading:
         """Say whether an instance is for another system; raises UntranslatableError where that cannot be known."""
         text = machine_text(self.job.node.get("runs-on"))
         options = texts_of(text, {**self.workflow.known, **dict(_paths(values))})
-        other = [each for each in options or () if OTHER_MACHINE.match(each)]
+        other = [each for each in options or () if is_other(each, self.workflow)]
         if not other:
             return False
         if len(other) < len(options or ()):
-            raise UntranslatableError("runs-on", f"whether `{text}` is a machine with Linux is worked out")
+            raise UntranslatableError(
+                "runs-on", f"whether `{text}` is a machine with {self.workflow.machine} is worked out"
+            )
         self.gone.append(other[0])
         return True
 

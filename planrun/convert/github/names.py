@@ -43,6 +43,10 @@ _RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _RESULTS = ("success", "failure", "cancelled", "skipped")
 _UNFIT = re.compile(r"[^A-Za-z0-9_]")
+# Last names of values of an event that are true or false.
+_TRUTHS = frozenset(
+    ("draft", "merged", "prerelease", "fork", "private", "locked", "deleted", "created", "forced")
+)
 MAX_NESTING = 10  # variables that are put together from others
 
 
@@ -102,14 +106,45 @@ class PlaceNames:
         for one, other in ((first, second), (second, first)):
             if sign not in ("==", "!=") or one[0] != "path" or other[0] != "const":
                 continue
-            found = self._result(one[1], str(other[1]))
+            found = self._result(one[1], str(other[1])) or self._special(one[1], other[1])
             if found is not None:
                 return found if sign == "==" else negated(found)
         return None
 
+    def _special(self, names: tuple[str, ...], value: object) -> Spelled | None:
+        """Return how an input of an event, which is text, or a secret is compared with a text; None for any other."""
+        if names[:3] == ("github", "event", "inputs") and str(value) in ("true", "false"):
+            given = self.inputs(names[3:])
+            if given.kind == "boolean":
+                return given if value == "true" else negated(given)
+        secret = self._secret_behind(names)
+        if secret and value == "":
+            message = f"whether there is a secret {secret} is the parameter has_{secret}"
+            self.workflow.found.todo("secret-there", message, self.node)
+            self.workflow.param(f"has_{secret}", {"type": "boolean", "default": False})
+            return negated(Spelled(text=f"params.has_{secret}", kind="boolean"))
+        return None
+
+    def _secret_behind(self, names: tuple[str, ...]) -> str:
+        """Return the name of the secret that a path reads, itself or as a variable; "" for any other."""
+        if names[0] == "env" and len(names) == 2:
+            level = next((each for each in self.env if names[1] in each), None)
+            try:
+                pieces = pieces_of(text_of(level[names[1]])) if level is not None else []
+            except NotAnExpressionError:
+                return ""
+            if len(pieces) != 1 or isinstance(pieces[0], str) or pieces[0][0] != "path":
+                return ""
+            names = pieces[0][1]
+        if names[0] != "secrets" or len(names) != 2:
+            return ""
+        return self.workflow.secret_names.get(names[1], names[1])
+
     def _result(self, names: tuple[str, ...], word: str) -> Spelled | None:
         if len(names) != 3:
             return None
+        if names[0] == "needs" and names[2] == "result" and self._is_no_need(names[1]):
+            return FALSE
         if names[0] == "needs" and names[2] == "result":
             return job_ended(self._needed(names[1]), word)
         if names[0] == "steps" and names[2] in ("outcome", "conclusion"):
@@ -135,6 +170,14 @@ class PlaceNames:
             return FALSE
         return Spelled(text=f"{status} {words[word]}", kind="boolean", level=JOIN - 1)
 
+    def _is_no_need(self, name: str) -> bool:
+        """Say whether a job of the workflow is none that the job needs itself: GitHub knows nothing of it there."""
+        job = self.workflow.jobs.get(name)
+        if job is None or job in self.job.needs or not self.job.needs:
+            return False
+        self.note("needs", f"`needs.{name}` is empty: {self.job.name} does not name it under `needs`")
+        return True
+
     def _needed(self, name: str) -> Job:
         job = self.workflow.jobs.get(name)
         if job is None or job not in self.job.needs:
@@ -159,7 +202,8 @@ class PlaceNames:
         if name == "event" and len(names) == 3 and names[1] == "inputs":
             return self.inputs(names[2:])
         if name == "event" and len(names) > 1:
-            return self._given("_".join(names), f"github.{'.'.join(names)}")
+            kind = "boolean" if names[-1] in _TRUTHS else "string"
+            return self._given("_".join(names), f"github.{'.'.join(names)}", kind)
         if name == "token":
             raise UntranslatableError("secret", "`github.token` is used where planrun inserts no secrets")
         return self._given(f"github_{'_'.join(names)}", f"github.{'.'.join(names)}")
@@ -169,7 +213,8 @@ class PlaceNames:
         self.workflow.found.todo(
             "param", f"`{there}` is not known here; give it as `--param {param}=…`", self.node
         )
-        self.workflow.param(param, {"type": kind, "default": [] if kind == "array" else ""})
+        default: object = [] if kind == "array" else False if kind == "boolean" else ""
+        self.workflow.param(param, {"type": kind, "default": default})
         return Spelled(text=f"params.{param}", kind="list" if kind == "array" else kind)
 
     def whole(self, root: str) -> Spelled:
@@ -213,9 +258,15 @@ class PlaceNames:
             )
         if name in self.job.exported:
             return Spelled(text=self.job.exported[name])
-        for level in self.env:
+        for at, level in enumerate(self.env):
             if name in level:
-                return self._variable(name, text_of(level[name]))
+                if not _OUTPUT.match(name) and "${{" not in text_of(level[name]):
+                    return const(text_of(level[name]))
+                inner, self.env = self.env, self.env[at + 1 :] if _reads(level[name], name) else self.env
+                try:
+                    return self._variable(name, text_of(level[name]))
+                finally:
+                    self.env = inner
         return Spelled(text=f"default(env.{name}, '')") if _OUTPUT.match(name) else const("")
 
     def _variable(self, name: str, text: str) -> Spelled:
@@ -249,12 +300,25 @@ class PlaceNames:
             )
         return self.job.matrix.read(names)
 
+    def strategy(self, names: tuple[str, ...]) -> Spelled:
+        """Return what is known of the matrix as a whole."""
+        matrix = self.job.matrix
+        if names == ("job-total",) and (matrix is None or matrix.instances):
+            return const(len(matrix.instances) if matrix is not None else 1)
+        if names == ("job-index",) and matrix is None and self.job.row is None:
+            return const(0)
+        if names == ("job-index",) and self.job.row is not None:
+            return const(self.job.row_at)
+        raise UntranslatableError("expression", f"`strategy.{'.'.join(names)}`")
+
     def runner(self, names: tuple[str, ...]) -> Spelled:
-        """Return what the runner is: a machine with Linux."""
+        """Return what the runner is: the machine that the plan is for."""
         name = names[0].lower()
         if name == "os":
-            self.note("runner-os", "`runner.os` is taken to be Linux")
-            return const("Linux")
+            self.note("runner-os", f"`runner.os` is taken to be {self.workflow.machine}")
+            return const(self.workflow.machine)
+        if name == "workspace":
+            return Spelled(text="default(env.RUNNER_WORKSPACE, '..')")
         otherwise = {"arch": "X64", "temp": "/tmp", "tool_cache": "/tmp", "name": "local", "debug": ""}  # noqa: S108
         if name not in otherwise:
             raise UntranslatableError("expression", f"`runner.{name}`")
@@ -262,13 +326,18 @@ class PlaceNames:
 
     def needs(self, names: tuple[str, ...]) -> Spelled:
         """Return an output or the result of a job that is needed."""
+        if self._is_no_need(names[0]):
+            return const("")
         job = self._needed(names[0])
         if len(names) == 2 and names[1] == "result":
             parts = [f"'{word}' if {job_ended(job, word).text} else " for word in _RESULTS[:2]]
             return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`needs.{'.'.join(names)}`")
+        if job.instances:
+            return self._of_instances(job, names[2])
         if job.matrix is not None:
+            self.workflow.troubled.add((self.workflow.found.file, job.name))
             raise UntranslatableError(
                 "matrix-outputs", f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
             )
@@ -280,6 +349,24 @@ class PlaceNames:
         return PlaceNames(self.workflow, job, node, (job.env, self.workflow.env))._variable(
             names[2], text_of(node)
         )
+
+    def _of_instances(self, job: Job, name: str) -> Spelled:
+        """Return an output of a job with a matrix: of the last of its instances that has one."""
+        self.note(
+            "matrix-outputs", "of a job with a matrix the output of the last instance in the file counts"
+        )
+        found = const("")
+        for each in job.instances:
+            node = each.outputs.get(name)
+            if node is None:
+                continue
+            inner = PlaceNames(self.workflow, each, node, (each.env, self.workflow.env))
+            own = inner._variable(name, text_of(node))
+            text = own.within(CHOICE + 1)
+            found = own if found.value == "" and found.is_known else Spelled(
+                text=f"{text} if {text} != '' else {found.within(CHOICE + 1)}", level=CHOICE
+            )  # fmt: skip
+        return found
 
     def _called_output(self, called: Workflow, name: str) -> Spelled:
         """Return an output of a workflow that is called."""
@@ -306,12 +393,22 @@ class PlaceNames:
         if name in self.job.composites:
             return self._composite_output(self.job.composites[name], names[2])
         step = self.job.ids.get(name)
-        if step is None and name in self.job.dropped:
-            return const("false" if names[2] == "cache-hit" else "")
-        if step is not None and set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
+        if step is None and (missing := self._of_none(name, names[2])) is not None:
+            return missing
+        if step is None:
+            self.note("no-step", f"`steps.{'.'.join(names)}` is empty: no step before it has this id")
+            return const("")
+        return self._of_step(step, names)
+
+    def _of_step(self, step: DraftStep, names: tuple[str, ...]) -> Spelled:
+        """Return an output of a step of the plan."""
+        if set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
             declare_outputs(step, [names[2]])  # the author of the step has to write it
             return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
-        if step is None or "run" not in step.keys:
+        if names[2] in step.offers:
+            step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{step.offers.pop(names[2])}\n"
+            step.renamed.add(names[2])
+        if "run" not in step.keys or (step.writes is not None and names[2] not in step.writes):
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
             )
@@ -320,6 +417,16 @@ class PlaceNames:
             raise UntranslatableError("output-name", f"an output of a plan cannot be called `{output}`")
         declare_outputs(step, [output])
         return Spelled(text=f"default({step_path(step.id, 'outputs')}.{output}, '')")
+
+    def _of_none(self, name: str, output: str) -> Spelled | None:
+        """Return an output of an action that becomes no step; None for one that is not known."""
+        shown = f"`steps.{name}.outputs.{output}`"
+        if name in self.job.silent:
+            message = f"{shown}: {self.job.silent[name]} is left out, and writes no output"
+            raise UntranslatableError("action-output", message)
+        if output in self.job.tokens.get(name, ()):
+            raise UntranslatableError("secret", f"{shown} is used where planrun inserts no secrets")
+        return const("false" if output == "cache-hit" else "") if name in self.job.dropped else None
 
     def _composite_output(self, action: Composite, name: str) -> Spelled:
         """Return an output of an action that is made of steps."""
@@ -372,6 +479,7 @@ _READERS: dict[str, Callable[[PlaceNames, tuple[str, ...]], Spelled]] = {
     "runner": PlaceNames.runner,
     "secrets": PlaceNames.secret,
     "steps": PlaceNames.steps,
+    "strategy": PlaceNames.strategy,
     "vars": PlaceNames.vars,
 }
 
@@ -385,6 +493,11 @@ def inside(job: Job, action: Composite) -> Iterator[None]:
         yield
     finally:
         job.scope, job.ids, job.dropped, job.composites = before
+
+
+def _reads(node: Node, name: str) -> bool:
+    """Say whether the value of a variable reads the variable of the same name of an outer level."""
+    return re.search(rf"\$\{{\{{[^}}]*\benv\.{re.escape(name)}\b", text_of(node)) is not None
 
 
 def given_value(node: Node | None, kind: str, names: PlaceNames) -> Spelled:

@@ -173,8 +173,18 @@ def _compare(tree: Tree, names: Names) -> Spelled:
     left, right = spell(first, names), spell(second, names)
     if left.is_known and not right.is_known:
         left, right, sign = right, left, _FLIPPED[sign]
+    if (
+        left.kind == "boolean"
+        and right.is_known
+        and right.value in ("true", "false")
+        and right.kind == "string"
+    ):
+        message = f"`{left.text}` is true or false, and never equal to the text '{right.value}' on GitHub"
+        names.note("coercion", message)
+        if sign in ("==", "!="):
+            return const(sign == "!=")
     right = _fitted(right, left)
-    if "any" in (left.kind, right.kind) and (left.is_known or right.is_known) and sign in ("==", "!="):
+    if "any" in (left.kind, right.kind) and (left.is_known or right.is_known):
         names.note(
             "json-type",
             "a value of JSON has to have the type of what it is compared with, else the step fails",
@@ -203,11 +213,6 @@ def _fitted(literal: Spelled, other: Spelled) -> Spelled:
     """Return a literal in the type of what it is compared with, where GitHub's conversion gives the same."""
     if not literal.is_known or literal.kind == other.kind:
         return literal
-    if other.kind == "boolean" and literal.value in (
-        "true",
-        "false",
-    ):  # never equal there; what was meant is clear
-        raise UntranslatableError("coercion", f"`{other.text}` is true or false, and is compared with a text")
     if other.kind == "number" and literal.kind == "string":
         try:
             return const(float(literal.value))
@@ -256,6 +261,11 @@ def _call(tree: Tree, names: Names) -> Spelled:
 
 def _contains(arguments: tuple[Tree, ...], names: Names) -> Spelled:
     where, what = (spell(each, names) for each in arguments)
+    if where.kind == "any" and where.text.startswith("fromjson("):
+        names.note("json-type", "a value of JSON has to be a list of texts where `contains` looks into it")
+        return Spelled(
+            text=f"{what.within(COMPARE + 1)} in {where.within(ATOM)}", kind="boolean", level=COMPARE
+        )
     if where.kind == "list":
         names.note(
             "capitals",

@@ -10,7 +10,8 @@ import re
 
 from planrun.convert.draft import DraftStep, slug, step_path
 from planrun.convert.github.actions import Actions
-from planrun.convert.github.facts import Composite
+from planrun.convert.github.facts import Composite, axis_name
+from planrun.convert.github.matrix import known_truth
 from planrun.convert.github.names import PlaceNames, declare_outputs, given_value, inside
 from planrun.convert.github.texts import (
     Variables,
@@ -22,23 +23,24 @@ from planrun.convert.github.texts import (
     possible_names,
     renamed_outputs,
     script,
+    sometimes_exported,
     template,
+    without_set_output,
     written_outputs,
 )
-from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of
 from planrun.errors import InvalidPlan
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
-from planrun.plan.yaml.node import MAPPING
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.github.spelling import Spelled
     from planrun.convert.reader import Findings
-    from planrun.plan.yaml.node import Node
 
 MAX_DEPTH = 10  # files that use each other, as GitHub has it
 _MARK = f"{os.sep}.github{os.sep}workflows{os.sep}"
@@ -59,8 +61,14 @@ def local_path(file: str, uses: str) -> str:
     return os.path.join(os.path.dirname(file), name[2:])
 
 
-def read_local(path: str) -> Node | None:
-    """Return the content of a local file; None when there is none, or no mapping in it."""
+def read_local(path: str, found: Findings) -> Node | None:
+    """Return the content of a local file, read once; None when there is none, or no mapping in it."""
+    if path not in found.files:
+        found.files[path] = _read_file(path)
+    return found.files[path]
+
+
+def _read_file(path: str) -> Node | None:
     try:
         root, problems, complete = read_tree(read_source(path, "file"), path, "file")
     except InvalidPlan:
@@ -68,11 +76,11 @@ def read_local(path: str) -> Node | None:
     return root if root is not None and not problems and complete and root.kind == MAPPING else None
 
 
-def read_action(folder: str) -> tuple[str, Node | None]:
+def read_action(folder: str, found: Findings) -> tuple[str, Node | None]:
     """Return path and content of the action in a folder; None when there is none."""
     for name in ("action.yml", "action.yaml"):
         path = os.path.join(folder, name)
-        root = read_local(path)
+        root = read_local(path, found)
         if root is not None:
             return path, root
     return "", None
@@ -116,10 +124,15 @@ class StepMaking:
         members = self.reader.mapping(node, "a step")
         list(self.reader.unknown(members, _KNOWN, node, "a step"))
         own_id = text_of(members.get("id")).lower()
-        env = {**self.env, **self.reader.mapping(members.get("env"), "`env`")}
+        env = {**self.env, **self._env(members.get("env"))}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
         if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
-            yield from self.make(scripted, position)
+            text = text_of(scripted.get("run"))
+            written = possible_names(text)
+            for made in self.make(scripted, position):
+                if "require('./" not in text and "import(" not in text:
+                    made.writes = {"result", *written, *(each.replace("-", "_") for each in written)}
+                yield made
             return
         if "uses" in members:
             action = self._composite(node, names)
@@ -142,11 +155,30 @@ class StepMaking:
             self.job.ids[own_id] = step
         self._common(step, node, names)
         yield step
+        if (behind := self.actions.behind(node)) is not None:
+            yield from self.make(behind, position)
+
+    def _env(self, node: Node | None) -> Mapping[str, Node]:
+        """Return the variables of a step: those of a mapping, or of one that its matrix holds."""
+        match = re.fullmatch(r"\s*\$\{\{\s*matrix\.([\w-]+)\s*\}\}\s*", text_of(node))
+        if node is None or match is None:
+            return self.reader.mapping(node, "`env`")
+        known = self.job.row if self.job.row is not None else self.job.matrix.kinds if self.job.matrix else {}
+        start = f"{axis_name(match[1])}_"
+        self.found.differs("env", f"a variable that `matrix.{match[1]}` does not have is empty", node)
+        return {
+            name.removeprefix(start): Node(SCALAR, f"${{{{ matrix.{name} }}}}", node.line, node.col)
+            for name in known
+            if name.startswith(start)
+        }
 
     def _composite(self, node: Node, names: PlaceNames) -> tuple[Node, str, Composite] | None:
         """Return content, path and facts of an action of this repository whose steps can stand in the job."""
-        folder = local_path(self.found.file, text_of(node.get("uses")))
-        path, root = read_action(folder) if folder else ("", None)
+        uses = text_of(node.get("uses"))
+        for place in self.job.places:  # where a checkout puts this repository
+            uses = f"./{uses.removeprefix(f'./{place}/')}" if uses.startswith(f"./{place}/") else uses
+        folder = local_path(self.found.file, uses)
+        path, root = read_action(folder, self.found) if folder else ("", None)
         runs = root.get("runs") if root is not None else None
         if (
             root is None
@@ -239,6 +271,7 @@ class StepMaking:
 
     def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
         """Give a step its script and surroundings; raises UntranslatableError."""
+        text = without_set_output(text)
         check_commands(text)
         text, step.renamed = renamed_outputs(text)
         shell = self._shell(node)
@@ -311,12 +344,23 @@ class StepMaking:
         if not self.job.is_whole and not self.job.is_contained and not sets_variables:
             self._add_path(step)
         elif not self.job.is_whole and not sets_path and always and exported is not None:
-            declare_outputs(step, exported)
-            self.job.handing[step.id] = exported
-            step.prelude.append("GITHUB_ENV")
+            self._export(step, exported)
+        elif not self.job.is_whole and not sets_path and (possible := sometimes_exported(text)) is not None:
+            self._export(step, possible)
+            self.job.sometimes.add(step.id)
+            message = (
+                "a variable that a script may write to $GITHUB_ENV, and did not, is empty in later steps"
+            )
+            self.found.differs("github-env", message, node)
         else:
             step.hands_on = True
             self.job.handed |= set(possible_names(text) if sets_variables else ())
+
+    def _export(self, step: DraftStep, names: list[str]) -> None:
+        """Make outputs of the variables that a script hands on, for the later steps."""
+        declare_outputs(step, names)
+        self.job.handing[step.id] = names
+        step.prelude.append("GITHUB_ENV")
 
     def _add_path(self, step: DraftStep) -> None:
         """Make an output of the folders that a script adds to the PATH, for the later steps."""
@@ -332,17 +376,18 @@ class StepMaking:
             step.keys["title"] = title[:200]
         self._time(step, node.get("timeout-minutes") or self.job.node.get("timeout-minutes"))
         lenient = node.get("continue-on-error")
-        if lenient is not None and truth_of(lenient) is None:
+        tolerant = known_truth(lenient, self.job, self.workflow)
+        if lenient is not None and tolerant is None:
             note = self.found.refuse(
                 "continue-on-error", "whether a failure counts is worked out when it runs", lenient
             )
             step.notes.append(note)
-        if truth_of(lenient):
+        if tolerant:
             step.keys["on_failure"] = "continue"
             self.job.tolerated.add(step.id)
         elif step.keys.get("on_failure") == "continue":
             self.job.tolerated.add(step.id)
-        elif truth_of(self.job.node.get("continue-on-error")):
+        elif known_truth(self.job.node.get("continue-on-error"), self.job, self.workflow):
             step.keys["on_failure"] = "skip"
             self.job.tolerated.add(step.id)
         own = step.condition
@@ -364,11 +409,17 @@ class StepMaking:
             )
 
 
-def note_exports(job: Job, step: DraftStep) -> None:
+def note_exports(workflow: Workflow, job: Job, step: DraftStep) -> None:
     """Let later steps of a job read what a step hands on."""
     for name in job.handing.pop(step.id, ()):
         if name == "PATH":
             before = job.exported.get("PATH", "env.PATH")
             job.exported["PATH"] = f"default({step_path(step.id, 'outputs')}.github_path, '') ~ {before}"
+        elif step.id in job.sometimes:
+            own = f"default({step_path(step.id, 'outputs')}.{name}, '')"
+            before = job.exported.get(name, "")
+            if not before and (name in job.env or name in workflow.env):
+                before = f"env.{name}"
+            job.exported[name] = f"{own} if {own} != '' else {before}" if before else own
         else:
             job.exported[name] = f"default({step_path(step.id, 'outputs')}.{name}, '')"

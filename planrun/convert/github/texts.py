@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.github.grammar import NotAnExpressionError, condition_of
+from planrun.convert.github.grammar import NotAnExpressionError, condition_of, is_always_true
 from planrun.convert.github.names import cut_text
-from planrun.convert.github.spelling import spell, truth
+from planrun.convert.github.spelling import const, spell, truth
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of
 from planrun.plan.check.quoting import open_quotes
 
@@ -54,7 +54,7 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
     A secret becomes a variable of the shell, unless it stands where the shell would not read one.
     """
     pieces = cut(text)
-    variables = [secret_here(piece, names) or _variable_of(piece, names) for piece in pieces]
+    variables = [secret_text(piece, names) or _variable_of(piece, names) for piece in pieces]
     quotes = open_quotes(pieces) if any(variables) else []
     secrets: list[str] = []
     found, hole = "", -1
@@ -64,13 +64,14 @@ def script(text: str, names: PlaceNames) -> tuple[str, list[str]]:
             continue
         hole += 1
         if variable:
-            code, root = ("secret", "secrets") if secret_of(piece) else ("github-env", "env")
-            if quotes[hole] not in ("command", "double", "brace", "member"):
-                raise UntranslatableError(
-                    code, f"`{root}.{variable}` stands where the shell reads no variable"
+            own = secrets_here(piece, names)
+            if quotes[hole] not in ("command", "double", "brace", "member", "single"):
+                code, what = (
+                    ("secret", f"secrets.{own[0]}") if own else ("github-env", f"env.{variable[2:-1]}")
                 )
-            secrets += [variable] if code == "secret" else []
-            found = _joined(found, f"${{{variable}}}")
+                raise UntranslatableError(code, f"`{what}` stands where the shell reads no variable")
+            secrets += own
+            found = _joined(found, f"'\"{variable}\"'" if quotes[hole] == "single" else variable)
             continue
         spelled = spell(piece, names)
         if not spelled.is_known:
@@ -95,15 +96,54 @@ def secret_of(piece: Piece) -> str:
 
 def secret_here(piece: Piece, names: PlaceNames) -> str:
     """Return the name in planrun of the secret that an expression reads and nothing else; "" for any other."""
+    if not isinstance(piece, str) and piece[0] == "path" and piece[1][0] == "steps" and len(piece[1]) == 4:
+        return names.job.tokens.get(piece[1][1].lower(), {}).get(piece[1][3], "")
     name = secret_of(piece)
     return names.workflow.secret_names.get(name, name)
 
 
+def secrets_of(piece: Piece) -> list[str]:
+    """Return the names of the secrets of which an expression reads the first that is there, and nothing else."""
+    if not isinstance(piece, str) and piece[0] == "or":
+        first, second = secrets_of(piece[1]), secrets_of(piece[2])
+        return [*first, *second] if first and (second or piece[2][0] == "const") else []
+    name = secret_of(piece)
+    return [name] if name else []
+
+
+def secrets_here(piece: Piece, names: PlaceNames) -> list[str]:
+    """Return the same as names of secrets in planrun; those of a choice need not be there."""
+    single = secret_here(piece, names)
+    if single or isinstance(piece, str) or piece[0] != "or":
+        return [single] if single else []
+    first, second = secrets_here(piece[1], names), secrets_here(piece[2], names)
+    if not first or not (second or piece[2][0] == "const"):
+        return []
+    names.workflow.plan.maybe.update((*first, *second))
+    return [*first, *second]
+
+
+def secret_text(piece: Piece, names: PlaceNames) -> str:
+    """Return what a shell reads for an expression of secrets: `${A}`, or `${A:-${B}}`; "" for any other."""
+    own = secrets_here(piece, names)
+    if not own or isinstance(piece, str):
+        return ""
+    last = piece
+    while last[0] == "or":
+        last = last[2]
+    text = str(const(last[1]).value) if last[0] == "const" else ""
+    if not re.fullmatch(r"[\w./:@+=,-]*", text):
+        raise UntranslatableError("secret", "a secret with a default that is no plain word")
+    for name in reversed(own):
+        text = f"${{{name}:-{text}}}" if text else f"${{{name}}}"
+    return text
+
+
 def _variable_of(piece: Piece, names: PlaceNames) -> str:
-    """Return the name of a variable that an earlier part of the same script sets; "" for anything else."""
+    """Return `${NAME}` of a variable that an earlier part of the same script sets; "" for anything else."""
     if isinstance(piece, str) or piece[0] != "path" or piece[1][0] != "env" or len(piece[1]) != 2:
         return ""
-    return str(piece[1][1]) if piece[1][1] in names.job.handed else ""
+    return f"${{{piece[1][1]}}}" if piece[1][1] in names.job.handed else ""
 
 
 def _joined(before: str, shown: str) -> str:
@@ -133,41 +173,62 @@ class Variables:
         self.lines: list[str] = []
 
     def read(self, env: Mapping[str, Node], names: PlaceNames) -> None:
-        """Add the variables of a mapping; raises UntranslatableError."""
+        """Add the variables of a mapping, which may read those of outer levels; raises UntranslatableError."""
+        levels = names.env
+        at = next((at for at, level in enumerate(levels) if level is env), None)
+        names.env = levels if at is None else levels[at + 1 :]
+        try:
+            self._read(env, names)
+        finally:
+            names.env = levels
+
+    def _read(self, env: Mapping[str, Node], names: PlaceNames) -> None:
         for name, node in env.items():
             if not _NAME.match(name):
-                raise UntranslatableError("env", f"`{name}` cannot be the name of a variable here")
+                names.note("env", f"the variable `{name}` is read by expressions only: no shell can have it")
+                continue
             text = text_of(node)
             pieces = cut(text)
-            found = [secret_here(piece, names) for piece in pieces]
+            found = [secret_text(piece, names) for piece in pieces]
             if not any(found):
                 self.env[name] = template(text, names)
-            elif len(pieces) == 1 and found[0] == name:
+            elif len(pieces) == 1 and found[0] == f"${{{name}}}":
                 self.secrets.append(name)
             else:
-                self._put_together(name, pieces, found)
+                self._put_together(name, pieces, found, names)
 
-    def _put_together(self, name: str, pieces: Sequence[object], found: list[str]) -> None:
+    def _put_together(self, name: str, pieces: Sequence[Piece], found: list[str], names: PlaceNames) -> None:
         parts = []
-        for piece, secret in zip(pieces, found, strict=True):
-            if secret:
-                self.secrets.append(secret)
-                parts.append(f"${{{secret}}}")
+        for at, (piece, text) in enumerate(zip(pieces, found, strict=True), 1):
+            if text:
+                self.secrets += secrets_here(piece, names)
+                parts.append(text)
             elif isinstance(piece, str):
                 parts.append(re.sub(r'(["\\$`])', r"\\\1", piece))
             else:
-                raise UntranslatableError("secret", f"the variable {name} joins a secret with other values")
+                spelled = spell(piece, names)
+                shown = _shown(spelled.value) if spelled.is_known else f"${{{{ {spelled.text} }}}}"
+                self.env[f"{name}__{at}"] = shown
+                parts.append(f"${{{name}__{at}}}")
         self.lines.append(f'export {name}="{"".join(parts)}"')
 
 
 SHELLS = frozenset(("bash", "sh", "dash", "ash", "ksh", "zsh"))
+SET_OUTPUT = re.compile(
+    r"""\becho\s+(["']?)::set-output name=([A-Za-z_][\w-]*)::([^\n"'|;&]*?)\1[ \t]*$""", re.MULTILINE
+)
 # `echo "name=value" >> "$GITHUB_OUTPUT"`, and the block form `echo "name<<EOF"`.
 _NAMED = re.compile(
-    r"""(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<)"""
+    r"""(?:(?:echo|printf)\s+(?:-[a-zA-Z]+\s+|--\s+|'%s\\n'\s+)*["']?|\bsetOutput\(\s*["'`])"""
+    r"""([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<|["'`],)"""
 )
 _HANDED = re.compile(
     r"""^(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
     re.MULTILINE,
+)
+_HANDED_ANYWHERE = re.compile(
+    r"""\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)="""
+    r"""[^\n]*?(?:>>|\|\s*tee\s+(?:-a|--append))\s*["']?\$\{?GITHUB_ENV\b\}?["']?"""
 )
 _SCRIPTS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 PRELUDES = {
@@ -219,7 +280,25 @@ _BACKGROUND = re.compile(
     r"""|\bnohup\b|\bsetsid\b|\bpg_ctl\b.*\bstart\b""",
     re.MULTILINE,
 )
-PYTHON_PRELUDE = 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_OUTPUT"]'
+# The same for programs that are no shells.
+_OTHER_PRELUDES = {
+    "python": 'import os; os.environ["GITHUB_OUTPUT"] = os.environ["PLANRUN_OUTPUT"]',
+    "pwsh": "$env:GITHUB_OUTPUT = $env:PLANRUN_OUTPUT",
+    "powershell": "$env:GITHUB_OUTPUT = $env:PLANRUN_OUTPUT",
+    "node": "process.env.GITHUB_OUTPUT = process.env.PLANRUN_OUTPUT",
+    "Rscript": 'Sys.setenv(GITHUB_OUTPUT = Sys.getenv("PLANRUN_OUTPUT"))',
+    "nu": "$env.GITHUB_OUTPUT = $env.PLANRUN_OUTPUT",
+}
+
+
+def without_set_output(script: str) -> str:
+    """Return a script that writes to a file what it told GitHub by `echo "::set-output name=a::b"`."""
+
+    def write(match: re.Match[str]) -> str:
+        mark = match[1]
+        return f'echo {mark}{match[2]}={match[3]}{mark} >> "$GITHUB_OUTPUT"'
+
+    return SET_OUTPUT.sub(write, script) if "::set-output" in script else script
 
 
 def renamed_outputs(script: str) -> tuple[str, set[str]]:
@@ -257,6 +336,12 @@ def exported_names(script: str) -> list[str] | None:
     return list(dict.fromkeys(found))
 
 
+def sometimes_exported(script: str) -> list[str] | None:
+    """Return the names of variables that a script may hand on by GITHUB_ENV; None where the text shows not all."""
+    found = _HANDED_ANYWHERE.findall(script)
+    return list(dict.fromkeys(found)) if len(found) == len(re.findall(r"\bGITHUB_ENV\b", script)) else None
+
+
 def possible_names(script: str) -> list[str]:
     """Return the names of variables that a script seems to hand on."""
     return list(dict.fromkeys(_NAMED.findall(script)))
@@ -273,7 +358,7 @@ def check_commands(script: str) -> None:
     """Raise UntranslatableError for what later steps would see of a script on GitHub, and do not see here."""
     if "::add-path::" in script:
         raise UntranslatableError("github-path", "later steps do not see what this script adds to the PATH")
-    if "::set-output" in script:
+    if "::set-output" in SET_OUTPUT.sub("", script):
         raise UntranslatableError("set-output", "`::set-output` is not read here; write to $GITHUB_OUTPUT")
     if "::set-env" in script or "::save-state" in script or "GITHUB_STATE" in script:
         raise UntranslatableError("github-state", "nothing reads what this script saves for later")
@@ -293,8 +378,9 @@ def with_preludes(script: str, shell: str, wanted: Sequence[str]) -> str:
         if "GITHUB_PATH" in wanted:
             script = f"(\n{script.rstrip(chr(10))}\n)\nfolders=\n{PATH_OUTPUT}"
         return "\n".join([*lines, script])
-    if shell.startswith("python") and set(wanted) == {"GITHUB_OUTPUT"}:
-        return f"{PYTHON_PRELUDE}\n{script}"
+    program = re.sub(r"[\d.]+\Z", "", shell.split(" ", maxsplit=1)[0].rpartition("/")[2])
+    if program in _OTHER_PRELUDES and set(wanted) == {"GITHUB_OUTPUT"}:
+        return f"{_OTHER_PRELUDES[program]}\n{script}"
     raise UntranslatableError("shell", f"`{shell}` is no shell that could be told where values are handed on")
 
 
@@ -312,6 +398,8 @@ def condition(node: Node | None, names: PlaceNames) -> Condition:
         return Condition()
     try:
         tree = condition_of(text_of(node))
+        if is_always_true(text_of(node)):
+            names.note("always-true", "`if` has text beside `${{ … }}`, which GitHub takes for true")
     except NotAnExpressionError as error:
         raise UntranslatableError("condition", f"`if`: {error}") from None
     parts = _conditions_joined(tree)

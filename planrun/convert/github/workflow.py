@@ -6,10 +6,11 @@ import re
 
 from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.jobs import JobConversion, lock_name
-from planrun.convert.github.machines import leave_out
+from planrun.convert.github.machines import choose, leave_out
 from planrun.convert.github.names import PlaceNames
+from planrun.convert.github.scope import only_talks
 from planrun.convert.github.steps import SHELLS
-from planrun.convert.github.texts import cut, secret_of, template, with_preludes
+from planrun.convert.github.texts import cut, secrets_of, template, with_preludes
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, Node
@@ -29,19 +30,33 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _TYPES = {"boolean": "boolean", "number": "number"}
 
 
-def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
-    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all."""
+def convert_workflow(
+    root: Node,
+    found: Findings,
+    jobs: Collection[str] = (),
+    unfolded: frozenset[tuple[str, str]] = frozenset(),
+) -> DraftPlan:
+    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all.
+
+    `unfolded` are jobs with a matrix, by file and name, whose instances become steps of their own.
+    """
     workflow = Workflow(root, found)
+    workflow.unfolded = unfolded
+    workflow.plan.troubled = workflow.troubled
     workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
+    nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
+    workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
+    if only_talks(workflow):
+        return workflow.plan
     list(workflow.reader.unknown(members, _KNOWN, root, "the workflow"))
     _head(workflow)
-    nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
     if not nodes:
         found.refuse("shape", "a workflow has `jobs`", root)
-    workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
+    if not choose(workflow):
+        return workflow.plan
     leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
         convert_job(workflow, workflow.jobs[name])
@@ -142,10 +157,11 @@ def _environment(workflow: Workflow) -> None:
     names = PlaceNames(workflow, Job("", workflow.root), workflow.root)
     for name, node in env.items():
         if not _NAME.match(name):
-            workflow.found.refuse("env", f"`{name}` cannot be the name of a variable here", node)
+            message = f"the variable `{name}` is read by expressions only: no shell can have it"
+            workflow.found.differs("env", message, node)
             continue
         try:
-            if any(secret_of(piece) for piece in cut(text_of(node))):
+            if any(secrets_of(piece) for piece in cut(text_of(node))):
                 workflow.secret_env[name] = node
             else:
                 workflow.plan.keys.setdefault("env", {})[name] = template(text_of(node), names)
@@ -223,7 +239,9 @@ def _finish(workflow: Workflow) -> None:
         if not step.condition
         for name in step.keys.get("secrets", ())
     }
-    workflow.plan.optional |= {"GITHUB_TOKEN"}  # always there on GitHub, and most scripts work without it
+    workflow.plan.optional |= workflow.plan.maybe | {
+        "GITHUB_TOKEN"
+    }  # always there on GitHub, and most scripts work without it
     for step in workflow.plan.steps:
         if "run" not in step.keys:
             continue
