@@ -294,24 +294,24 @@ def judge(scene: Scene, code: int) -> list[str]:
             problems.append(f"{name} is not idempotent and ran {began[name]} times")
         if began[name] > started[name]:
             problems.append(f"{name} began {began[name]} times, and the ledger knows of {started[name]}")
-        problems += judge_end(
-            name, ends.get(name, {}), began[name], again=again, has_full_disk=scene.trial.harm in DISKS
-        )
+        problems += judge_end(name, ends.get(name, {}), began[name], again=again, harm=scene.trial.harm)
     if (scene.folder / ".planrun" / "cluster").exists():
         problems.append("something is left in .planrun/cluster")
     return problems
 
 
-def judge_end(name: str, end: dict[str, Any], began: int, *, again: bool, has_full_disk: bool) -> list[str]:
+def judge_end(name: str, end: dict[str, Any], began: int, *, again: bool, harm: str) -> list[str]:
     """Return what is wrong with the end of a step: it completes as without harm, or its attempt was lost for good.
 
-    On a full disk a step may also fail to start, to write its file, or to hand it over.
+    On a full disk a step may also fail to start, to write its file, or to hand it over. While planrun's is full the
+    run ends, and what fails then is not repeated, as in a run on one machine.
     """
     if end.get("status") == "completed":
         is_whole = began and end["outputs"] == {"value": name}
         return [] if is_whole else [f"{name} completed without its effect or its output"]
-    allowed = ("lost", "upstream", *(("spawn", "exit", "outputs", "records") if has_full_disk else ()))
-    if again or end.get("reason") not in allowed:
+    full = ("spawn", "exit", "outputs", "records") if harm in DISKS else ()
+    allowed = ("exit", "outputs") if again and harm == "full disk of planrun" else ()
+    if end.get("reason") not in (allowed if again else ("lost", "upstream", *full)):
         return [f"{name} ended as {end.get('status')}: {end.get('reason')}"]
     return []
 

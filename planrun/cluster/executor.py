@@ -150,7 +150,10 @@ class ClusterExecutor:
             tree, files = moving.begin(job)
         except OSError as error:
             message = f"the file {error.filename} cannot be sent to a worker: {error.strerror}"
-            self._end(self._remote[job.step], Outcome(status="failed", reason="spawn", message=message))
+            self._end(
+                self._remote[job.step],
+                Outcome(status="failed", reason="spawn", message=message, passing=True),
+            )
             return None
         if tree:
             self._client.hold(tree)

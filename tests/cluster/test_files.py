@@ -46,7 +46,8 @@ def fetched(contents: Contents, root: Path, entries: Mapping[str, Entry]) -> Non
     paths = {entry[0]: path for path, entry in entries.items()}
     while due := contents.due():
         for digest, _ in due:
-            contents.take(digest, (root / paths[digest]).read_bytes(), is_last=True)
+            data = (root / paths[digest]).read_bytes()
+            contents.take(digest, data, number=contents.number(digest), is_last=True)
 
 
 def prepared(lane: Lane, contents: Contents, root: Path, tree: Tree) -> None:
@@ -139,7 +140,7 @@ def test_a_lane_follows_the_tree(root: Path, contents: Contents, lane: Lane) -> 
     work = lane.prepare(tree.entries, {})
     assert next(work) is True  # it waits for a content
     assert [size for _, size in contents.due()] == [5]
-    contents.take(sha256(b"three").hexdigest(), b"three", is_last=True)
+    contents.take(sha256(b"three").hexdigest(), b"three", number=1, is_last=True)
     assert list(work) == []
     assert shape(Path(lane.root)) == shape(root)
 
@@ -153,6 +154,22 @@ def test_a_file_that_changes_while_it_is_sent_is_refused(root: Path, contents: C
         CannotPlace, match=r"run\.sh did not arrive on the worker: it changed while it was sent"
     ):
         prepared(lane, contents, root, tree)
+
+
+def test_pieces_of_an_earlier_request_are_dropped(contents: Contents) -> None:
+    """After a failure what is left of the first answer does not get into the second one."""
+    digest = sha256(b"onetwo").hexdigest()
+    contents.want([(digest, 6)])
+    contents.due()
+    contents.take(digest, b"one", number=1, is_last=False)
+    contents.fail(digest, "the disk is full")
+    assert contents.failure(digest)
+    contents.want([(digest, 6)])
+    contents.due()
+    contents.take(digest, b"two", number=1, is_last=True)
+    for piece, is_last in ((b"one", False), (b"two", True)):
+        contents.take(digest, piece, number=2, is_last=is_last)
+    assert contents.has(digest)
 
 
 def test_products_are_placed_only_where_they_are_declared(tmp_path: Path, root: Path) -> None:

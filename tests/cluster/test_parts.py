@@ -147,9 +147,10 @@ def conversation(
             answers.setdefault(next(iter(answer)), []).append(answer)
             if "opened" in answer:
                 process.stdin.write(b"".join(map(wire.line, more)))
-            for digest in answer.get("want", ()):
+            for digest, number in answer.get("want", ()):
                 data = base64.b64encode(content).decode()
-                process.stdin.write(wire.line({"content": digest, "data": data, "last": True}))
+                said = {"content": digest, "number": number, "data": data, "last": True}
+                process.stdin.write(wire.line(said))
             process.stdin.flush()
         process.stdin.close()
     return answers

