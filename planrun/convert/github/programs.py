@@ -598,6 +598,11 @@ def _npm_publish(inputs: Inputs) -> str:
     )
 
 
+def _codeql(inputs: Inputs) -> str:
+    _token(inputs, "token")
+    return analysis(inputs, _upload('"$sarif"', ""))
+
+
 def _bake(inputs: Inputs) -> str:
     inputs.drop("builder", "github-token", "source")
     text = "docker buildx bake" + inputs.each("files", "--file ", commas=True)
@@ -877,7 +882,7 @@ TOOLS: Mapping[str, tuple[Callable[[Inputs], str], str, str, tuple[str, ...]]] =
     "docker/metadata-action": (metadata, "git", "", ()),
     "actions/github-script": (github_script, SCRIPT_NEEDS, "", ()),
     "github/codeql-action/analyze": (
-        lambda inputs: analysis(inputs, _upload('"$sarif"', "")), "codeql and gh", "", (),
+        _codeql, "codeql and gh", "", (),
     ),
     "actions/deploy-pages": (_pages_branch, "git", "", ("artifact_name", "timeout", "error_count", "preview", "token")),
     "docker:": (_image, "docker", "", ()),

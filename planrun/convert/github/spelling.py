@@ -280,6 +280,11 @@ def _asked(function: str, where: Spelled, what: Spelled, names: Names) -> Spelle
         raise UntranslatableError(
             "coercion", f"`{function}` of something that is not certainly text: `{where.text}`"
         )
+    if where.is_known and what.is_known:
+        text, part = str(where.value).lower(), str(what.value).lower()
+        return const(
+            {"contains": part in text, "startswith": text.startswith(part)}.get(function, text.endswith(part))
+        )
     if not _has_no_case(what):
         names.note(
             "capitals",
