@@ -253,3 +253,14 @@ def test_what_only_dagu_knows_is_refused(made: Callable[..., Converted], text: s
     """By its name."""
     converted = made(text, source="dagu")
     assert code in [each.code for each in converted.findings if each.kind == "refused"]
+
+
+def test_words_that_no_shell_reads_have_the_variables_of_their_step(made: Callable[..., Converted]) -> None:
+    """Those of the step and of the file, by their texts; positions and files of variables are refused."""
+    text = "env: [{BASE: '${HOME}/b'}]\nparams: [{p: x}]\nsteps:\n  - {env: {T: '${params.p}'}, action: exec, with: {command: a, args: ['${T}', '$BASE']}}\n"
+    plan = made(text, source="dagu").text
+    assert 'exec: [a, "${{ params.p }}", "${{ default(env.HOME, \'\') }}/b"]' in plan
+    refused = made("steps:\n  - {action: exec, with: {command: a, args: ['$1']}}\n", source="dagu")
+    assert "path" in [each.code for each in refused.findings if each.kind == "refused"]
+    refused = made("dotenv: .env\nsteps:\n  - {working_dir: $WHERE, run: ls}\n", source="dagu")
+    assert "reference" in [each.code for each in refused.findings if each.kind == "refused"]

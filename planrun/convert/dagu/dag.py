@@ -138,6 +138,7 @@ class Dag:
         files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
         if files:
             plan.keys["env_file"] = files
+            self.references.has_files = True
             found.differs("dotenv", "a file of variables has to be there", keys.place("dotenv"))
         self.secrets = secrets_of(keys.get("secrets"), self.reader, plan, self.variables.lines)
 

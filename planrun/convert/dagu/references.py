@@ -37,6 +37,7 @@ BUILT_IN = {
     "DAG_RUN_WORK_DIR": f"{_WORK}/work",
     "DAG_RUN_ARTIFACTS_DIR": f"{_WORK}/artifacts",
 }
+_USUAL = ("HOME", "USER", "PATH", "PWD", "TMPDIR", "LANG")  # that no file of variables sets
 _FOLDERS = ("DAG_RUN_WORK_DIR", "DAG_RUN_ARTIFACTS_DIR")
 _MISSING = re.compile(
     r"\$\{?(DAG_PARAMS_JSON|DAGU_PARAMS_JSON|DAG_RUN_STEP_STDOUT_FILE|DAG_RUN_STEP_STDERR_FILE"
@@ -65,6 +66,8 @@ class References:
         self.fixed: dict[str, str] = {}  # constants by their paths
         self.outputs: dict[str, list[str]] = {}  # variables that steps hand on, as expressions
         self.worked_out: dict[str, str] = {}  # variables that a shell works out, with their texts
+        self.own: dict[str, str] = {}  # variables of the step that is being read, as templates
+        self.has_files = False  # whether files give variables to steps
         self.item = ""  # the expression of the item of an instance
         self.place = Node(MAPPING, {}, 1, 1)  # of the step that is being read
         self.named: dict[str, DraftStep] = {}  # by id and by name
@@ -118,7 +121,7 @@ class References:
 
     def template(self, text: str) -> str:
         """Return a text that no shell reads as a template; raises UntranslatableError."""
-        if "`" in text or "$(" in text:
+        if "`" in text or re.search(r"\$[(\d@*#]|\$\{[\d@*#]", text):
             raise UntranslatableError("path", f"a text that is worked out: {text}")
         found = ""
         for at, part in enumerate(re.split(r"\$(?:\{([A-Za-z_][\w.-]*(?:\[\d+\])?)\}|([A-Za-z_]\w*))", text)):
@@ -141,6 +144,8 @@ class References:
             name = rest if root in ("params", "env") and _NAME.match(rest) else path
             if not _NAME.match(name):
                 raise UntranslatableError("reference", f"`${{{path}}}` is put in by Dagu")
+            if name in self.own:
+                return self.own[name]
             if name in self.worked_out and name not in self.outputs:
                 return self.template(self._text_of(name))
             expression = self._named(name)
@@ -167,6 +172,10 @@ class References:
             return f"params.{name}"
         if name in self.outputs:
             return f"default({self.outputs[name][-1]}, '')"
+        if self.has_files and name not in self.plan.keys.get("env", {}) and name not in _USUAL:
+            raise UntranslatableError(
+                "reference", f"`{name}` may stand in a file of variables, which only a shell reads"
+            )
         return f"default(env.{name}, '')"
 
     def variable(self, path: str) -> str:

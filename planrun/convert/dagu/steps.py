@@ -6,7 +6,7 @@ import re
 
 from planrun.convert.dagu.actions import Actions
 from planrun.convert.dagu.outputs import Fields, captured, name_of, repeated, with_streams
-from planrun.convert.dagu.variables import Keys, is_number, pattern_of, split_environment, whole
+from planrun.convert.dagu.variables import Keys, is_number, pairs_of, pattern_of, split_environment, whole
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import UntranslatableError, text_of, truth_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -75,6 +75,19 @@ class StepReading:
         if env:
             step.keys["env"] = env
         step.prelude = [*self.variables.lines, *lines]
+        self.references.own = dict(env)
+        shared = self.references.worked_out
+        given = {name: text_of(value) for name, value in pairs_of(keys.get("env"), "`env`", self.reader)}
+        self.references.worked_out = {
+            **shared,
+            **{name: text for name, text in given.items() if name not in env},
+        }
+        try:
+            self._read(step, keys)
+        finally:
+            self.references.worked_out, self.references.own = shared, {}
+
+    def _read(self, step: DraftStep, keys: Keys) -> None:
         self._files(step, keys)
         self._surroundings(step, keys)
         self.actions.read(step, keys)

@@ -59,7 +59,10 @@ _ENVIRONMENT = (
     "the variables of GitLab's runner (CI_…) are those of the environment, empty outside of it; those of the file win; "
     "what looks like a credential is not inherited: see `secrets` and `inherit_env`"
 )
-_DOTENV = "later jobs read the file of a `dotenv` report in the workspace, if it is there, when they start"
+_DOTENV = (
+    "the scripts of later jobs read the file of a `dotenv` report in the workspace, if it is there; `image` and "
+    "`variables` do not see what it sets"
+)
 _READ_FILE = """\
 if [ -f "{0}" ]; then while IFS='=' read -r name value; do
   case $name in [A-Za-z_]*) export "$name=$value" ;; esac

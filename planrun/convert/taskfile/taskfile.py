@@ -163,6 +163,7 @@ def _scope(root: Node, members: Mapping[str, Node], own: Reader, source: Source,
     top.folder = folder
     top.given = dict(source.top.given)
     top.choices = source.top.choices
+    top.by_shell = {*source.top.by_shell, *own.mapping(root.get("env"), "`env`")}
     for name, node in source.reader.mapping(members.get("vars"), "`vars`").items():
         top.given[name] = value_of(name, node, source.top)
     return top
@@ -279,6 +280,7 @@ def _head(root: Node, plan: DraftPlan, reader: Reader, top: Scope) -> list[str]:
         try:
             value = value_of(name, node, top)
             if value.is_shell:
+                top.by_shell.add(name)
                 first += [line for line in value.lines if line not in first]
                 same = value.text == f"${{{name}}}"
                 first.append(f"export {name}" if same else f'export {name}="{value.text}"')

@@ -173,6 +173,8 @@ class Task:
         self.members: dict[str, Node] = node.value if node.kind == MAPPING else {}
         own = self.reader.mapping(self.members.get("vars"), "`vars`")
         self.scope = known.source.top.inner(name, given, own)
+        self.scope.by_shell = {*self.scope.by_shell, *self.reader.mapping(self.members.get("env"), "`env`")}
+        self.scope.has_files = not is_nothing(self.members.get("dotenv"))
         self.made: list[DraftStep] = []
         self.last: list[str] = []
         self.folder = ""  # that it runs in, where the plan knows it

@@ -60,6 +60,7 @@ class Scope:
     """The variables that one call of a task sees: its own, those it was called with, those of the file."""
 
     folder = ""  # of the Taskfile, from the one that is converted
+    has_files = False  # whether files give variables to the task
     is_fixed = False  # whether a plan needs the text of a variable now
 
     def __init__(self, plan: DraftPlan, found: Findings, shared: Mapping[str, Node], task: str = "") -> None:
@@ -70,6 +71,7 @@ class Scope:
         self.given: dict[str, Value] = {}
         self.own: Mapping[str, Node] = {}
         self.choices: dict[str, bool] = {}  # tests whose result is taken for given
+        self.by_shell: set[str] = set()  # variables of the environment that scripts work out
         self._open: list[str] = []
 
     def inner(self, task: str, given: Mapping[str, Value], own: Mapping[str, Node]) -> Scope:
@@ -77,6 +79,8 @@ class Scope:
         scope = Scope(self.plan, self.found, self.shared, task)
         scope.folder = self.folder
         scope.choices = self.choices
+        scope.has_files = self.has_files
+        scope.by_shell = self.by_shell
         scope.given = {**self.given, **given}
         scope.own = own
         return scope
@@ -209,7 +213,10 @@ class Scope:
         self.found.differs(
             "env-vars", f"{name} is set nowhere in the file: it is a variable of the environment", place
         )
-        return Value(text=f"${{{name}:-}}", is_shell=True)
+        # No expression can stand for variables of files, or for those that a shell works out.
+        is_hidden = self.has_files or "env_file" in self.plan.keys or name in self.by_shell
+        sign = "-" if is_hidden else ":-"
+        return Value(text=f"${{{name}{sign}}}", is_shell=True)
 
 
 def value_of(name: str, node: Node, scope: Scope) -> Value:
