@@ -40,10 +40,12 @@ class Networks:
         self._folder = folder
         self._numbers = {name: number for number, name in enumerate(names, 1)}
         self._made: list[str] = []
-        self.host = "10.213.0.1"
-        _ip("link", "add", "plr0", "type", "bridge")
-        _ip("addr", "add", f"{self.host}/24", "dev", "plr0")
-        _ip("link", "set", "plr0", "up")
+        self._tag = f"plr{os.getpid()}"  # others on this machine may have networks, too
+        self._net = f"10.213.{os.getpid() % 256}"
+        self.host = f"{self._net}.1"
+        _ip("link", "add", self._tag, "type", "bridge")
+        _ip("addr", "add", f"{self.host}/24", "dev", self._tag)
+        _ip("link", "set", self._tag, "up")
         for name in names:
             self._add(name)
         self._certify()
@@ -57,25 +59,25 @@ class Networks:
 
     def address(self, name: str) -> str:
         """Return the address of a worker."""
-        return f"10.213.0.{self._numbers[name] + 1}"
+        return f"{self._net}.{self._numbers[name] + 1}"
 
     def inside(self, name: str) -> list[str]:
         """Return the words before a command that has it run in a network."""
-        return ["ip", "netns", "exec", f"plr-{name}"]
+        return ["ip", "netns", "exec", f"{self._tag}-{name}"]
 
     def cut(self, name: str) -> None:
         """Pull the cable of a worker."""
-        _ip("link", "set", f"plr{self._numbers[name]}", "down")
+        _ip("link", "set", self._cable(name), "down")
 
     def mend(self, name: str) -> None:
         """Put the cable back."""
-        _ip("link", "set", f"plr{self._numbers[name]}", "up")
+        _ip("link", "set", self._cable(name), "up")
 
     def close(self) -> None:
         """Leave no network."""
         for name in self._made:
-            _ip("netns", "del", f"plr-{name}")
-        _ip("link", "del", "plr0")
+            _ip("netns", "del", f"{self._tag}-{name}")
+        _ip("link", "del", self._tag)
 
     def __enter__(self) -> Self:
         return self
@@ -83,12 +85,15 @@ class Networks:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
+    def _cable(self, name: str) -> str:
+        return f"{self._tag}.{self._numbers[name]}"
+
     def _add(self, name: str) -> None:
-        space, ours, theirs = f"plr-{name}", f"plr{self._numbers[name]}", f"plr{self._numbers[name]}b"
+        space, ours, theirs = f"{self._tag}-{name}", self._cable(name), f"{self._cable(name)}b"
         _ip("netns", "add", space)
         self._made.append(name)
         _ip("link", "add", ours, "type", "veth", "peer", "name", theirs)
-        _ip("link", "set", ours, "master", "plr0", "up")
+        _ip("link", "set", ours, "master", self._tag, "up")
         _ip("link", "set", theirs, "netns", space)
         _ip("-n", space, "addr", "add", f"{self.address(name)}/24", "dev", theirs)
         _ip("-n", space, "link", "set", theirs, "up")
