@@ -51,7 +51,7 @@ steps:
 FAULTS = {
     "bytes are not checked": (
         "import planrun.store.entries as e, os\n"
-        "def fetch(self, digest, target):\n"
+        "def fetch(self, digest, target, size):\n"
         "    try: fd = os.open(self._path(e.BLOBS, digest), os.O_RDONLY)\n"
         "    except OSError: return False\n"
         "    e.copy(fd, target); return True\n"

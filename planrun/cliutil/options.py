@@ -460,7 +460,7 @@ PUBLISH = Option(
     section="Output and reports",
     kind="text",
     metavar="DIR|URL",
-    help="Send the record, the ledger and the logs of the run there, for `planrun runs --from`.",
+    help="Send record, ledger and logs of the run there, where a team lists its runs.",
 )
 ASKING = (EXPAND, PROPOSE, *MODEL_OPTIONS)
 DRY_RUN = Option(
