@@ -283,8 +283,8 @@ def test_rename_reaches_plans_that_are_not_open(whole: Editor) -> None:
     assert {each["uri"] for each in whole.ask("textDocument/references", asked)} == set(edit["changes"])
     place = whole.at("first.plan.yml", "who:", 1)
     edit = whole.ask("textDocument/rename", {**place, "newName": "whom"})
-    reached = ("first.plan.yml", "using.yml")
-    assert whole.applied(edit["changes"]) == {name: files[name].replace("who", "whom") for name in reached}
+    users = ("first.plan.yml", "using.yml")
+    assert whole.applied(edit["changes"]) == {name: files[name].replace("who", "whom") for name in users}
 
 
 def test_a_problem_of_another_file_leads_there(whole: Editor) -> None:
