@@ -12,7 +12,7 @@ RUNTIME = ROOT / ".ci" / "requirements-runtime.txt"
 """What `pip install planrun` brings."""
 EXTRAS = ROOT / ".ci" / "requirements-extras.txt"
 """The same, with all extras that a user can ask for."""
-USER_EXTRAS = ("dask", "lsp", "mcp", "otel")
+USER_EXTRAS = ("dask", "lsp", "mcp", "otel", "shared")
 """The others are for work on planrun itself."""
 _LINE = re.compile(r"([A-Za-z0-9._-]+)==([^ ;\\]+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
