@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 _DRIVER = """\
 import os, resource, sys
-import planrun.cluster.process as process
-process._MAIN = sys.argv.pop(1)
+from planrun import entry
+entry.PATH = sys.argv.pop(1)
 import planrun.app.clusters as clusters
 clusters.scheduler_address = lambda given: given
 from planrun.cli import run

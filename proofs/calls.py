@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
 import planrun
-from planrun.llm import process
+import planrun.entry
 from planrun.llm.budget import estimate
 from planrun.llm.credentials import endpoint_of
 from planrun.llm.process import ModelProcess
@@ -149,7 +149,7 @@ class Stage:
         """Return a process that has loaded what it needs, so that time is spent on the row alone."""
         if self._model and self._model.pid:
             return self._model
-        with mock.patch.object(process, "_MAIN", self._main or process._MAIN):
+        with mock.patch.object(planrun.entry, "PATH", self._main or planrun.entry.PATH):
             endpoint = endpoint_of(self.api.url, {"ANTHROPIC_API_KEY": KEY, "PATH": PATH})
             self._model = self._model or ModelProcess(endpoint, backoff=BACKOFF)
             self.api.script = as_script("warm")
@@ -242,7 +242,7 @@ def altered(name: str, text: str, other: str) -> Iterator[str]:
         if source.count(text) != 1:
             raise RuntimeError(f"{name} does not hold {text!r} once, so the fault cannot be planted")
         file.write_text(source.replace(text, other), "utf-8")
-        yield str(copy / "llm" / "worker" / "__main__.py")
+        yield str(copy / "entry.py")
 
 
 @contextmanager

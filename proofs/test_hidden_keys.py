@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from planrun.llm import process
+from planrun import entry
 from proofs.calls import altered
 from proofs.environment import users
 from tests.fakes.messages import FakeMessages, broken
@@ -27,8 +27,8 @@ DRIVER = """
 import os, subprocess, sys
 sys.path.insert(0, {root!r})
 from planrun.executors.hardening import harden
-from planrun.llm import process
-process._MAIN = {main!r}
+from planrun import entry
+entry.PATH = {main!r}
 harden(["ANTHROPIC_API_KEY"])
 from planrun.planner.models import open_model
 from planrun.settings import Settings
@@ -86,7 +86,7 @@ def _look(folder: Path, user: int, main: str) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("user", users())
 def test_a_step_does_not_find_the_key(user: int) -> None:
     """No way to read the process shows the key, nor does the environment or command line of anybody else."""
-    found = look(user, process._MAIN)
+    found = look(user, entry.PATH)
     assert {way: loot["found"] for way, loot in found.items() if loot["found"]} == {}
     for way in (
         "memory of planrun",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
+from planrun import entry
 from planrun.actions.command import command as command_of_script
 from planrun.actions.command import recipe as recipe_of_script
 from planrun.actions.render import Recipe
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from planrun.ports import Masks
 
 # By its path: with -I Python could not find the calling planrun otherwise. -S: it needs no installed packages.
-_MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools", "__main__.py")
 _OPTIONS = ("-I", "-S")
 # One argument may be 128 KiB at most (Linux: MAX_ARG_STRLEN), and a character up to four bytes.
 _LONGEST = 25_000
@@ -70,7 +69,7 @@ def _called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
 def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:
     """Return the argv of the process for a call; long arguments are written to `file`, bound by their hash."""
     args = dumps(call["args"])
-    begin = (sys.executable, *_OPTIONS, _MAIN, call["name"])
+    begin = entry.command("planrun.tools.calling", call["name"], flags=_OPTIONS)
     if len(args) <= _LONGEST:
         return (*begin, args)
     data = args.encode()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
+from planrun import entry
 from planrun.actions.tool import shortened
 from planrun.folders import make_private
 from planrun.model import events as ev
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 START = "start:"
 """How the id of a call begins that stands for the start of a server."""
-_MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "mcp", "__main__.py")
 _CHANGED = 4  # `planrun.mcp.call.CHANGED`
 _LATE = 5.0  # seconds that a question may take longer than the server
 _MOST_LISTED = 8 << 20  # bytes of a list of tools
@@ -144,7 +143,7 @@ class Servers:
         return Job(
             step=f"{run.name}:mcp-{server.name}",
             attempt=run.job.attempt,
-            argv=(sys.executable, "-I", _MAIN, "serve", folder, spec_of(server, top)),
+            argv=entry.command("planrun.mcp.serve", "serve", folder, spec_of(server, top)),
             env=environment_of(server, run.job.env, place.secrets),
             cwd=top,
             log=f"{self._base(server)}.log",
@@ -176,16 +175,7 @@ class Servers:
         job = Job(
             step=name,
             attempt=run.job.attempt,
-            argv=(
-                sys.executable,
-                "-I",
-                "-S",
-                _MAIN,
-                "call",
-                folder,
-                f"{seconds:.3f}",
-                file,
-            ),
+            argv=entry.command("planrun.mcp.call", folder, f"{seconds:.3f}", file, flags=("-I", "-S")),
             env={name: value for name, value in run.job.env.items() if name in _INHERITED},
             cwd=run.job.cwd,
             log=f"{base}.{what}.log",
@@ -316,7 +306,7 @@ def spec_of(server: Server, top: str) -> str:
 
 def listing(server: Server, top: str) -> tuple[str, ...]:
     """Return the words of the process that starts a server and prints its tools."""
-    return (sys.executable, "-I", _MAIN, "list", spec_of(server, top))
+    return entry.command("planrun.mcp.serve", "list", spec_of(server, top))
 
 
 def environment_of(server: Server, env: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import select
 import sys
 import time
 
+from planrun import entry
 from planrun.cluster import wire
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "client", "__main__.py")
+MODULE = "planrun.cluster.client.serve"
 _CHUNK = 1 << 16
 _PIECES = 16  # that are taken at once
 # What Dask and TLS read; planrun's own environment may hold secrets.
@@ -46,7 +47,7 @@ class ClientProcess:
         try:
             self._pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", *(["-B"] if sys.dont_write_bytecode else []), _MAIN],
+                entry.command(MODULE),
                 {
                     name: value
                     for name, value in os.environ.items()

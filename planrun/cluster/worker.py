@@ -15,7 +15,7 @@ import threading
 
 from distributed.core import Status
 
-from planrun import __version__
+from planrun import __version__, entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from distributed import Worker
     from distributed.comm.core import Comm
 
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "runner", "__main__.py")
 _CHUNK = 1 << 16
 _PATIENCE = 15.0  # seconds for a runner to end its steps, before the worker ends it
 _GUARDING = 1.0  # seconds in which its guardian has ended the steps of a runner that was killed
@@ -107,9 +106,7 @@ class _Seat:
     async def serve(self, file: str) -> None:
         """Run the runner, and pass on what is said; `file`: of the runner, while it has steps."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            _MAIN,
+            *entry.command("planrun.cluster.runner.run"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # a signal for the worker's group is not for the steps

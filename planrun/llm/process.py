@@ -14,6 +14,7 @@ import select
 import sys
 import time
 
+from planrun import entry
 from planrun.llm import wire
 from planrun.llm.entries import masked, redacted, shown
 from planrun.model.call import Answer, Repeat, Usage
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from planrun.llm.entries import Mask
     from planrun.model.call import Ending, Request
 
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker", "__main__.py")
 _GRACE = 5.0  # seconds that the process may be late with an answer that is due, before it is ended
 _STOP_GRACE = 2.0  # the same for the answer to a stop
 _CHUNK = 1 << 16
@@ -157,12 +157,9 @@ class ModelProcess:
         theirs_in, self._in = os.pipe()  # closed on exec, as all that is not named below
         self._out, theirs_out = os.pipe()
         try:
-            # -I: neither the folder planrun stands in nor a variable says where its modules come from.
-            flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
-            argv = [sys.executable, *flags, _MAIN]
             self._pid = os.posix_spawn(
                 sys.executable,
-                argv,
+                entry.command("planrun.llm.worker.serve"),
                 dict(self._endpoint.environ),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs_in, 0),

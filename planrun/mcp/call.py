@@ -24,7 +24,7 @@ _MOST = 8 << 20  # bytes of an answer
 _PAUSE = 0.02  # seconds between two tries to connect
 
 
-def main(_what: str, words: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Ask and print: `FOLDER SECONDS FILE`, where the file has the question."""
     folder, seconds, file = words
     with open(file, encoding="utf-8") as source:

@@ -41,11 +41,11 @@ class Answer(Exception):
         self.kind = kind
 
 
-def main(what: str, words: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Serve in a folder: `serve FOLDER SPEC`; or print the tools of a server: `list SPEC`."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    *folders, spec = words
+    what, *folders, spec = words
     link = Link(json.loads(spec))
     try:
         return asyncio.run(link.serve(folders[0]) if what == "serve" else link.print_tools())

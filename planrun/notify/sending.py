@@ -13,6 +13,7 @@ import select
 import sys
 import time
 
+from planrun import entry
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
             """Return the signals that arrived since the last call."""
 
 
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sender", "__main__.py")
 READY = b"ready\n"
 """What a process says first, when it can be given secrets."""
 _START = 10.0  # seconds until a process is ready for its order, on a machine with much else to do
@@ -165,10 +165,9 @@ def _spawn() -> tuple[int, int, int]:
     theirs_in, ours_in = os.pipe()  # closed on exec, as all that is not named below
     ours_out, theirs_out = os.pipe()
     try:
-        flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, *flags, _MAIN],
+            entry.command("planrun.notify.sender.deliver"),
             _environment(),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs_in, 0),

@@ -13,9 +13,9 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import time
 
+from planrun import entry
 from planrun.errors import InvalidInput, RemoteError
 from planrun.places.addresses import masked
 from planrun.places.found import Found
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST = 64 << 20
 """Bytes of an object that is read into memory."""
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "client", "__main__.py")
 _SLICE = 0.25  # seconds between two questions whether to stop
 _RATE = 256 << 10  # bytes a second that a connection has at least
 _HEAD = 8
@@ -137,11 +136,9 @@ class Remote:
             raise InvalidInput(f"{self.url} needs the extra shared: pip install 'planrun[shared]'")
         ours, theirs = socket.socketpair()
         with theirs:
-            flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
             env = {name: os.environ[name] for name in _BARE if name in os.environ}
-            words = [sys.executable, *flags, _MAIN]
             self._process = subprocess.Popen(
-                words,
+                entry.command("planrun.places.client.serve"),
                 env=env,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import select
-import sys
 import time
 
+from planrun import entry
 from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import printable
 from planrun.errors import InvalidInput
@@ -22,7 +22,6 @@ READY = b"ready\n"
 """What the process writes first, when steps cannot read its memory."""
 LOADED = b"loaded\n"
 """What it writes when it has loaded OpenTelemetry."""
-_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exporter", "__main__.py")
 _START = 10.0  # seconds until it is ready, on a machine with much else to do
 _WAIT = 1.0  # seconds at the end of a run
 # What the process gets of planrun's environment when it starts, when steps can still read it.
@@ -113,11 +112,16 @@ def _spawn() -> tuple[int, int]:
     """
     theirs_in, ours_in = os.pipe()  # closed on exec, as all that is not named below
     ours_out, theirs_out = os.pipe()
-    flags = ["-B"] if sys.dont_write_bytecode else []
     try:
         pid = os.posix_spawn(
             "/bin/sh",
-            ["sh", "-c", '"$@" <&3 3<&- &', "sh", sys.executable, *flags, _MAIN],
+            [
+                "sh",
+                "-c",
+                '"$@" <&3 3<&- &',
+                "sh",
+                *entry.command("planrun.trace.exporter.work", flags=("-P",)),
+            ],
             {name: value for name, value in os.environ.items() if name in _PASSED},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planrun import cluster
+from planrun import cluster, entry
 from planrun.cluster import folder, wire
 from planrun.cluster.addresses import is_private, scheduler_address
 from planrun.cluster.logs import RemoteLog
@@ -133,10 +133,9 @@ def conversation(
     folder: Path, opening: dict[str, Any], more: list[dict[str, Any]], content: bytes
 ) -> dict[str, list[dict[str, Any]]]:
     """Open a runner, tell it more, give it the content that it asks for; returns what it says until an attempt ends."""
-    main = os.path.join(os.path.dirname(cluster.__file__), "runner", "__main__.py")
     answers: dict[str, list[dict[str, Any]]] = {}
     with subprocess.Popen(
-        [sys.executable, "-I", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
+        entry.command("planrun.cluster.runner.run"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
     ) as process:
         assert process.stdin
         assert process.stdout

@@ -23,7 +23,7 @@ from planrun.errors import InvalidInput, RemoteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _CONNECTING = 10.0  # seconds for the scheduler to answer
@@ -39,7 +39,7 @@ class Unusable(Exception):
     """A cluster that cannot be used; the message says why."""
 
 
-def main() -> int:
+def main(_words: Sequence[str]) -> int:
     """Serve planrun on two pipes until the first one ends."""
     logging.disable(logging.CRITICAL)  # what is wrong is reported to planrun
     return asyncio.run(_main())

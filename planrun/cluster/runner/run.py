@@ -23,7 +23,7 @@ from planrun.secrets.masker import Masker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Literal
 
     from planrun.cluster.files.lanes import Made
@@ -46,7 +46,7 @@ def now() -> float:
     return time.clock_gettime(clock)
 
 
-def main() -> int:
+def main(_words: Sequence[str]) -> int:
     """Read the opening, run steps until the end, and leave nothing behind."""
     data = b""
     while not data.endswith(b"\n"):

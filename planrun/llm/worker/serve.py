@@ -22,6 +22,7 @@ from planrun.llm.worker.call import Call, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4  # prctl(2)
@@ -99,7 +100,7 @@ class Listener:
             call.cut("late", f"the model did not answer within {call.request.seconds:.3g} s")
 
 
-def serve() -> None:
+def main(_words: Sequence[str]) -> None:
     """Be the process: shelter, then listen, then load the library, then answer one call after the other."""
     shelter = deny_inspection()
     line = Line()

@@ -22,11 +22,12 @@ from planrun.secrets.masker import Masker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
     from typing import Any
 
 
-def main() -> None:
+def main(_words: Sequence[str]) -> None:
     """Deliver the notification that the order on stdin describes, and report it on stdout."""
     harden(())
     if _is_traced():

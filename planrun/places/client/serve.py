@@ -12,12 +12,13 @@ from planrun.places.client.objects import Objects, Unusable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 _PR_SET_DUMPABLE = 4
 
 
-def main() -> int:
+def main(_words: Sequence[str]) -> int:
     """Serve; returns the exit code."""
     if sys.platform == "linux":  # it holds credentials: other processes of the user cannot read its memory
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

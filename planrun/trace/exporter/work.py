@@ -17,6 +17,8 @@ from planrun.trace.beside import LOADED, READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planrun.trace.sending import Sender
     from planrun.trace.span import Trace
 
@@ -26,7 +28,7 @@ _IN, _OUT = 0, 1
 _RARELY = 30.0  # seconds at most between two tries of a collector that takes nothing
 
 
-def main() -> None:
+def main(_words: Sequence[str]) -> None:
     """Send the spans of the run that the order on stdin names; report what was not sent in one line on stdout."""
     harden(())
     os.write(_OUT, READY)
