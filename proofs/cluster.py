@@ -205,7 +205,7 @@ class Scene:
     def _harm_helper(self, planrun: subprocess.Popen[bytes], kind: str, worker: str) -> None:
         """Stall the client, or kill it or the process beside a worker."""
         parent = self.cluster.pid(worker) if kind == "runner" else planrun.pid
-        for pid in children(parent, f"cluster/{'runner' if kind == 'runner' else 'client'}"):
+        for pid in children(parent, f"planrun.cluster.{'runner' if kind == 'runner' else 'client'}"):
             if kind == "stalled client":
                 self._stall(pid, LEASE + 3.0)
             else:
@@ -226,7 +226,9 @@ class Scene:
         while not self.begun()["charge"]:
             time.sleep(0.005)
         runners = {
-            pid: name for name in WORKERS for pid in children(self.cluster.pid(name), "cluster/runner")
+            pid: name
+            for name in WORKERS
+            for pid in children(self.cluster.pid(name), "planrun.cluster.runner")
         }
         return next(name for pid, name in runners.items() if children(pid, "charge"))
 
