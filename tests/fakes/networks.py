@@ -27,10 +27,19 @@ def missing() -> str:
     absent = [name for name in ("ip", "openssl") if shutil.which(name) is None]
     if absent:
         return f"there is no {' and no '.join(absent)}"
-    if subprocess.run(["ip", "netns", "add", "planrun-try"], capture_output=True, check=False).returncode:
-        return "this machine makes no network namespaces"
-    _ip("netns", "del", "planrun-try")
-    return ""
+    name = f"planrun-try-{os.getpid()}"  # several processes may try at once
+    tries = (
+        ["netns", "add", name],
+        ["-n", name, "link", "add", "try0", "type", "bridge"],
+        ["-n", name, "link", "add", "try1", "type", "veth", "peer", "name", "try2"],
+    )
+    refused = next((words for words in tries if _fails(words)), None)
+    _fails(["netns", "del", name])
+    return f"this machine refuses ip {' '.join(refused)}" if refused else ""
+
+
+def _fails(words: Sequence[str]) -> bool:
+    return bool(subprocess.run(["ip", *words], capture_output=True, check=False).returncode)
 
 
 class Networks:
