@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-MODULE = "planrun.cluster.client.serve"
 _CHUNK = 1 << 16
 _PIECES = 16  # that are taken at once
 # What Dask and TLS read; planrun's own environment may hold secrets.
@@ -47,7 +46,7 @@ class ClientProcess:
         try:
             self._pid = os.posix_spawn(
                 sys.executable,
-                entry.command(MODULE),
+                entry.command("planrun.cluster.client.serve"),
                 {
                     name: value
                     for name, value in os.environ.items()

@@ -1,5 +1,5 @@
-"""The tools that plans call: a process for each call, started by its path and never imported.
+"""The tools that plans call: a process for each call, which planrun/entry.py starts; nothing imports them.
 
-It validates its arguments again, works on the files of the workspace or runs git, and writes its outputs to
+A process validates its arguments again, works on the files of the workspace or runs git, and writes its outputs to
 $PLANRUN_OUTPUT. The catalogue in `planrun.model.tools` describes the tools to planrun.
 """

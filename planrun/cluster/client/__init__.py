@@ -1,1 +1,1 @@
-"""The process that speaks to Dask; it is started by its path, and nothing imports it."""
+"""The process that speaks to Dask; planrun/entry.py starts it, and nothing imports it."""

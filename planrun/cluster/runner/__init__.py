@@ -1,1 +1,1 @@
-"""The process beside a Dask worker that runs steps; it is started by its path, and nothing imports it."""
+"""The process beside a Dask worker that runs steps; planrun/entry.py starts it, and nothing imports it."""

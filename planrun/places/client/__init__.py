@@ -1,1 +1,1 @@
-"""The process that speaks to object stores: started by its path, imported by no other part of planrun."""
+"""The process that speaks to object stores: planrun/entry.py starts it, and nothing imports it."""
