@@ -111,7 +111,7 @@ RELEASES = {
 def test_a_release_that_the_policy_lets_run_is_found(
     say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
-    """A step named deploy that runs unasked is found under a policy; one that only reads, or behind a question, is not."""
+    """A step named deploy that a policy lets run is found; one that only reads, or behind a question, is not."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yml").write_text(
         f"version: 1\npolicy: {policy}\nsteps:\n"
