@@ -374,3 +374,21 @@ def test_the_status_area_says_what_an_agent_does(planrun: Command) -> None:
             assert person.ends() == 0
     assert "✓ Step fix" in planrun("status").stdout
     assert [each["mode"] for each in ledger(folder)["agents"]] == ["code"]
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(40_000, [8000, 16_000]), (100_000, [8000, 16_000, 32_000])])
+def test_an_answer_that_is_cut_inside_a_call_is_asked_for_with_more_tokens(
+    planrun: Command, size: int, lengths: list[int]
+) -> None:
+    """A file that is longer than one answer may be is written whole; a call that was cut is never made."""
+    text, asked = "x = 1\n" * (size // 6), []
+    writes = turns(use(("write", {"path": "long.py", "content": text})), finish("written"))
+
+    def model(request: Asked) -> Any:
+        asked.append(request.body["max_tokens"])
+        return writes(request)
+
+    done = run(planrun, agent(max_tokens=900_000, apply="auto"), model)
+    assert done.returncode == 0, done.stderr
+    assert asked == [*lengths, 8000]
+    assert (planrun.folder / "long.py").read_text() == text
