@@ -52,12 +52,22 @@ def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         del lines[-1]
     first = args.get("offset", 1)
     chosen = lines[first - 1 : first - 1 + args.get("limit", MAX_LINES)]
-    shown, used = [], 0
+    skipped = args.get("column", 1) - 1
+    shown: list[str] = []
+    used = 0
     for number, text in enumerate(chosen, first):
-        used += len(text) + 8
-        if used > MAX_RESULT - 200:
+        part = text[skipped:] if number == first else text
+        room = MAX_RESULT - 400 - used - 8
+        if len(part) > room and shown:
             break
-        shown.append(f"{number:6}\t{text}")
+        shown.append(f"{number:6}\t{part[:room]}")
+        used += len(part) + 8
+        if len(part) > room:
+            at = skipped + room + 1
+            shown.append(
+                f"[line {number} has {len(text)} characters; give offset {number} and column {at} for the rest]"
+            )
+            break
     last = first - 1 + len(shown)
     if last < len(lines):
         shown.append(f"[lines {first} to {last} of {len(lines)}; give `offset` for the rest]")
