@@ -10,6 +10,7 @@ from planrun.risk import paths
 from planrun.risk import paths as environment
 from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high
 from planrun.risk.options import Refused, read_options, split_options
+from planrun.risk.sensitive import looks_secret
 from planrun.risk.words import HOME, names_in
 
 TYPE_CHECKING = False
@@ -50,7 +51,7 @@ def _arg(value: str, use: Use) -> None:
             and paths.locate(piece, use.cwd, use.ground)[0] == "outside"
         ):
             raise Refused(f"{value}: a path outside the workspace")
-        if paths.secret(piece):
+        if looks_secret(piece):
             raise Refused(f"{value}: may hold secrets", "secrets")
 
 
@@ -98,6 +99,12 @@ def _inside(value: str, use: Use) -> None:
     _inside_path(value, use)
 
 
+def _values(value: str, use: Use) -> None:
+    """Accept values that terraform takes in, and does not print."""
+    if not value.endswith((".tfvars", ".tfvars.json")) or paths.folder(value, use.cwd, use.ground) is None:
+        _inside(value, use)
+
+
 def _write(value: str, use: Use) -> Finding | None:
     found = _make(value, use)
     if found is not None:
@@ -122,7 +129,7 @@ def _run(value: str, use: Use) -> Finding:
     where, place = paths.locate(value, use.cwd, use.ground)
     if where != "inside" or value[:1] in ("-", "+", "") or "://" in value:
         raise Refused(f"{value}: code from outside the workspace", "code")
-    if paths.secret(place):
+    if looks_secret(place):
         raise Refused(f"{value}: may hold secrets", "secrets", "code")
     if paths.control(place) and not place.startswith(".github/"):
         raise Refused(f"{value}: a file that belongs to git or to the runner", "code")
@@ -131,7 +138,7 @@ def _run(value: str, use: Use) -> Finding:
 
 
 def _folder(value: str, use: Use) -> None:
-    reason = paths.inside(value, use.cwd, use.ground)
+    reason = paths.inside(f"{value}/", use.cwd, use.ground)
     where = paths.folder(value, use.cwd, use.ground)
     if reason or where is None:
         raise Refused(reason or f"{value}: no folder inside the workspace")
@@ -187,6 +194,7 @@ KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "look": _look,
     "read": _read,
     "inside": _inside,
+    "values": _values,
     "write": _write,
     "make": _make,
     "delete": _delete,

@@ -52,6 +52,7 @@ with `-`, when it is a word of its own. `--` ends the options.
     read     a path that is read: inside the workspace, or of the system and harmless; never secrets. `-` is stdin
     look     the same, and the root of the system too: for programs that print names, sizes and times only
     inside   a path inside the workspace that is read or worked in (configuration, sources of a build)
+    values   the same, and values of terraform, whatever they are called
     write    a path that is written, whatever was there: an ordinary file inside the workspace; low, writes
     make     the same, where nothing is lost of what was there (mkdir, touch, `tee -a`)
     delete   a path that is deleted: like write, but not the workspace itself; medium, destroys

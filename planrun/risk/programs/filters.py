@@ -10,6 +10,7 @@ from __future__ import annotations
 from planrun.risk import paths, table
 from planrun.risk.levels import MEDIUM, Finding, high
 from planrun.risk.options import Refused
+from planrun.risk.sensitive import looks_secret
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
 
@@ -241,7 +242,7 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")
-    if any(paths.control(name) or paths.secret(name) for name in named):
+    if any(paths.control(name) or looks_secret(name) for name in named):
         return high(f"find -delete: {named[0]}: controls what runs later", "destroys")
     refused = _starts(use, starts, "inside")
     if refused is not None:

@@ -194,7 +194,7 @@ _HELM: dict[str, Rules] = {
         "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
     }),
 }  # fmt: skip
-_TF_VARS = " -var=text -var-file=inside -no-color -json -compact-warnings"
+_TF_VARS = " -var=text -var-file=values -no-color -json -compact-warnings"
 _TERRAFORM: dict[str, Rules] = {
     "fmt": (
         Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"),
