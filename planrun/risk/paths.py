@@ -8,7 +8,7 @@ Variables that change which code runs, or how: setting one is class high.
 
 from __future__ import annotations
 
-from planrun.risk.sensitive import looks_secret
+from planrun.risk.sensitive import looks_secret, may_be_secret
 from planrun.risk.tokens import NAME, NAME_START
 from planrun.risk.words import HOME, names_in
 
@@ -42,6 +42,8 @@ _CONTROL_ENDS = (
     "-policy.yaml",
     ".lock.json",
 )
+CONTROLS = _CONTROL_FILES | _CONTROL_FOLDERS | _CI_FOLDERS
+"""Names, in lower case, of files and folders that control what runs later."""
 # What of a system may be read: programs and their documentation, and files that describe the machine.
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 _SYSTEM_FILES = names_in(
@@ -134,10 +136,10 @@ def _harmless(path: str) -> bool:
 
 
 def _hidden_glob(path: str) -> str:
-    """Say that a pattern may match what must not be read: hidden files, or anything below .git."""
+    """Say that a pattern may match what must not be read: names of secrets, or anything below .git."""
     parts = path.split("/")
     for at, part in enumerate(parts):
-        if _GLOBS & set(part) and (part.startswith(".") or ".git" in parts[:at]):
+        if _GLOBS & set(part) and (may_be_secret(part) or ".git" in parts[:at]):
             return f"{_shown(path)}: a pattern that may name files with secrets"
     return ""
 
@@ -234,6 +236,8 @@ def harm(name: str, value: str, cwd: str | None, ground: Ground) -> str:
     """Say why a variable must not be set to a value; "" when nothing stands against it."""
     if not name or name[0] not in NAME_START or not NAME.issuperset(name):
         return f"{name}: no plain name of a variable"
+    if name == "COVERAGE_FILE":  # where coverage writes its data
+        return writing(value, cwd, ground)
     if name == "PYTHONPATH":
         outside = [part for part in value.split(":") if not part or inside(part, cwd, ground)]
         return "PYTHONPATH: changes which code runs" if outside else ""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from planrun.risk.words import names_in
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _FOLDERS = names_in(
     ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .oci .databricks .terraform.d .keyrings"
     " keyrings .secrets .credentials .vault .sops .git-crypt .env"
@@ -38,6 +42,7 @@ _FILES = names_in(
     " wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py"
     " local.settings.json"
 )
+_PUBLIC = names_in("cacert.pem cacerts.pem roots.pem ca-bundle.pem")
 _STARTS = (
     *(".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss", "identity.", "ssh_host_"),
     *("krb5cc_", "wp-config.", "kubeconfig", "client_secret", ".vault-pass", ".vault_pass", ".vaultpass"),
@@ -88,6 +93,7 @@ _COPIES = names_in(
     " 7z rar b64 base64 enc asc encrypted decrypted dec plain local"
 )
 _DIGITS = frozenset("0123456789")
+_WILD = frozenset("*?[{")
 _PARTED = str.maketrans(dict.fromkeys("-_. ()[]{}+@#~%,=", " "))
 
 
@@ -168,3 +174,64 @@ def _says_so(name: str) -> bool:
         if (word in _KEYS and before in _OF_KEYS) or (before, word) in _PAIRS:
             return True
     return False
+
+
+# Names by which files with secrets are common: what a pattern is compared with.
+_COMMON = (
+    *(".env", ".env.local", "prod.env", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".htpasswd"),
+    *(".vault-token", ".dockercfg", ".envrc", ".aws", ".ssh", ".kube", ".docker", ".gnupg", ".git", ".gitconfig"),
+    *("id_rsa", "id_ed25519", "server.key", "server.pem", "master.key", "cert.p12", "credentials", "credentials.json"),
+    *("secrets.yml", "secrets.yaml", "secret.txt", "secrets", "token.txt", "terraform.tfstate", "prod.tfvars"),
+    *("kubeconfig", "wp-config.php", "auth.json", "passwords.txt"),
+)  # fmt: skip
+
+
+def may_be_secret(pattern: str) -> bool:
+    """Return whether a pattern of a shell is about files with secrets: it fits one of their usual names.
+
+    `*` and `*.json` are about all files, and count as what they match is known.
+    """
+    last = pattern.rstrip("/").rpartition("/")[2].lower()
+    if _WILD.isdisjoint(last):
+        return False
+    end = last.lstrip("*")
+    if not end or (last[0] == "*" and end[0] == "." and _WILD.isdisjoint(end)):
+        return bool(end) and looks_secret(f"x{end}")
+    return may_be(last, _COMMON)
+
+
+def may_be(pattern: str, names: Iterable[str]) -> bool:
+    """Return whether a pattern fits one of some names."""
+    return any(_fits(name, each) for each in _alternatives(pattern.lower()) for name in names)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the patterns that one with braces stands for; with more than a few of them, the one that fits all."""
+    before, brace, rest = pattern.partition("{")
+    inner, end, after = rest.partition("}")
+    if not (brace and end):
+        return [pattern]
+    if "{" in inner or after.count("{") > 2:
+        return ["*"]
+    return [each for part in inner.split(",") for each in _alternatives(f"{before}{part}{after}")]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a pattern fits a whole name; a set of characters in brackets is taken for any character."""
+    places = {0}
+    at = 0
+    while places and at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "*":
+            places = set(range(min(places), len(name) + 1))
+            continue
+        is_any = char == "?"
+        if char == "[" and "]" in pattern[at + 1 :]:
+            at = pattern.index("]", at + 1) + 1
+            is_any = True
+        elif char == "\\" and at < len(pattern):
+            char = pattern[at]
+            at += 1
+        places = {place + 1 for place in places if place < len(name) and (is_any or name[place] == char)}
+    return len(name) in places

@@ -105,7 +105,14 @@ if TYPE_CHECKING:
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
 
-SCRIPT = Rule("medium", "arg*", style="raw")
+
+def _no_options(use: Use) -> Finding | None:
+    """A pattern that begins with no name may become an option."""
+    loose = [arg.value for arg in use.words[1:] if arg.glob and (arg.value or "*")[0] in "*?["]
+    return high(f"{loose[0]}: a pattern names what is used") if loose else None
+
+
+SCRIPT = Rule("medium", "arg*", style="raw", glob=True, check=_no_options)
 """A program of the workspace itself: what it is given is its own affair, but for paths outside and to secrets."""
 
 FAMILIES = {

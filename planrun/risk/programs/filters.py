@@ -6,7 +6,7 @@ from planrun.risk import paths, table
 from planrun.risk.levels import MEDIUM, Finding, high
 from planrun.risk.options import Refused
 from planrun.risk.programs import sedscripts
-from planrun.risk.sensitive import looks_secret
+from planrun.risk.sensitive import looks_secret, may_be, may_be_secret
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
 
@@ -25,7 +25,7 @@ _VALUED = names_in(
     " -fstype -lname -ilname -used"
 )
 _FILES = names_in("-newer -anewer -cnewer -samefile")
-_NAMES = names_in("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
+_NAMES = names_in("-name -iname -path -ipath -wholename -iwholename")
 _EITHER = names_in("-o -or -not ! , -prune -true")
 _WILD = frozenset("*?./[]")
 
@@ -99,8 +99,16 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")
-    if any(paths.control(name) or looks_secret(name) for name in named):
-        return high(f"find -delete: {named[0]}: controls what runs later", "destroys")
+    doubtful = [
+        name
+        for name in named
+        if paths.control(name)
+        or looks_secret(name)
+        or may_be_secret(name)
+        or (name.rpartition("/")[2].strip("*") and may_be(name.rpartition("/")[2], paths.CONTROLS))
+    ]
+    if doubtful:
+        return high(f"find -delete: {doubtful[0]}: may name what controls what runs later", "destroys")
     refused = _starts(use, starts, "inside")
     if refused is not None:
         return refused
@@ -243,6 +251,7 @@ PROGRAMS: dict[str, Rules] = {
         "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended"
         " --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number",
         check=_sed,
+        writes="backup",
     ),
     "awk": _AWKS,
     "gawk": _AWKS,

@@ -53,14 +53,14 @@ _LOG = (
     " --encoding=text --exclude=text --glob=text --log-size --show-pulls --use-mailmap --mailmap --no-mailmap --not"
     " --no-show-signature --merge --clear-decorations --expand-tabs --no-expand-tabs --use-bitmap-index"
 )
-_LOGS = Rule("read-only", "arg*", f"{_LOG} {_DIFF}", check=signature)
+_LOGS = Rule("read-only", "arg*", f"{_LOG} {_DIFF}", check=signature, reads="tracked")
 
 HISTORY: dict[str, Rules] = {
     "log": _LOGS,
     "show": _LOGS,
     "whatchanged": _LOGS,
     "diff": Rule(
-        "read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature
+        "read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature, reads="tracked"
     ),
     "diff-tree": Rule("read-only", "arg*", f"{_DIFF} -r -t --root --no-commit-id --always --pretty[=text] --format=text", check=signature),
     "diff-index": Rule("read-only", "arg*", f"{_DIFF} --cached --merge-base", check=signature),
@@ -138,8 +138,8 @@ HISTORY: dict[str, Rules] = {
             " --after-context=number --before-context=number --max-depth=number --max-count=number --cached --untracked"
             " --no-exclude-standard --exclude-standard --recurse-submodules --full-name --quiet --all-match --and --or --not"
             " --no-textconv --threads=number"
-        )), needs="-e"),
-        Rule("read-only", "text arg*", _GREP),
+        )), needs="-e", reads="tracked"),
+        Rule("read-only", "text arg*", _GREP, reads="tracked"),
     ),
     "check-ignore": Rule("read-only", "arg+", "-q -v -n --quiet --verbose --non-matching --no-index"),
     "check-attr": Rule("read-only", "arg+", "-a --all --cached"),
@@ -313,7 +313,7 @@ LOCAL: dict[str, Rules] = {
             reason="deletes files",
         ),
     ),
-    "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose"),
+    "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose", writes="into"),
     "stash": Rule(
         "high",
         "",
