@@ -156,7 +156,9 @@ def read(use: Use, how: str) -> Iterator[Sweep]:
         named = {"-e", "-f", "--regexp", "--file"} & given or (name == "diff")
         for folder in (use.operands if named else use.operands[1:]) or ["."]:
             where, place = paths.locate(folder, use.cwd, use.ground)
-            yield from [(place, pattern, scope) for pattern in patterns if where == "inside"]
+            fixed = place.partition("*")[0].partition("?")[0].partition("[")[0]
+            top = place if fixed == place else fixed.rpartition("/")[0]
+            yield from [(top, pattern, scope) for pattern in patterns if where == "inside"]
     elif (
         how == "tracked"
         and not {"--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "-s", "--no-patch"}

@@ -202,7 +202,7 @@ def may_be_secret(pattern: str) -> bool:
 
 def may_be(pattern: str, names: Iterable[str]) -> bool:
     """Return whether a pattern fits one of some names."""
-    return any(_fits(name, each) for each in _alternatives(pattern.lower()) for name in names)
+    return any(fits(name, each) for each in _alternatives(pattern.lower()) for name in names)
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -216,8 +216,8 @@ def _alternatives(pattern: str) -> list[str]:
     return [each for part in inner.split(",") for each in _alternatives(f"{before}{part}{after}")]
 
 
-def _fits(name: str, pattern: str) -> bool:
-    """Whether a pattern fits a whole name; a set of characters in brackets is taken for any character."""
+def fits(name: str, pattern: str) -> bool:
+    """Return whether a pattern fits a whole name; a set of characters in brackets counts as any character."""
     places = {0}
     at = 0
     while places and at < len(pattern):
