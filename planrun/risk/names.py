@@ -47,7 +47,27 @@ _PACKED = (
 )
 _COPIES = (".orig", ".bak", ".old", ".save", "~")
 _INCLUDES = ("--include", "-g", "--glob", "--iglob")
-_HIDDEN = ("-.", "--hidden", "-u", "--unrestricted", "-uu", "-uuu")
+_HIDDEN = frozenset(("-.", "--hidden", "-u", "--unrestricted", "-uu", "-uuu"))
+_RECURSES = frozenset(("-r", "-R", "--recursive", "--dereference-recursive"))
+_PATTERNS = frozenset(("-e", "-f", "--regexp", "--file", "--files"))
+# Options with which programs print names and numbers only.
+_COUNTS = frozenset(("-q", "--quiet", "--brief", "--files", "-l", "--files-with-matches", "-c", "--count"))
+# Options with which `git log` prints what changed in each file.
+_PATCHES = frozenset(
+    (
+        "-p",
+        "-u",
+        "--patch",
+        "-U",
+        "--unified",
+        "--patch-with-stat",
+        "--binary",
+        "--cc",
+        "-c",
+        "-L",
+        "--word-diff",
+    )
+)
 # Types of files that rg knows and that hold code and documents only.
 _TYPES = frozenset(
     ("py", "js", "ts", "go", "rust", "java", "ruby", "c", "cpp", "md", "markdown", "html", "css", "sh", "php")
@@ -135,36 +155,33 @@ def unwritable(name: str, use: Use, *, is_archive: bool = False) -> str:
 def read(use: Use, how: str) -> Iterator[Sweep]:
     """Yield what a program reads that no word names: the files below a folder, or those that fit a pattern.
 
-    `below`: with an option as for grep, or always as for rg. `tracked`: what git keeps, and prints the content of.
+    `below`: with an option as for grep, or always as for rg. `packs`: all of it goes into one file, under another name.
+    `tracked`: what git keeps. `patches`: the same, where the history is printed with its changes.
     """
     given = _given_names(use)
-    if how == "below":
-        name = use.words[0].value or ""
-        recurses = {"-r", "-R", "--recursive", "--dereference-recursive"} & given or "recurse" in _given(
-            use, "-d", "--directories"
-        )
-        if (
-            not (recurses or name == "rg")
-            or {"-q", "--quiet", "--files", "-l", "--files-with-matches", "-c", "--count"} & given
-        ):
-            return
-        scope = "all" if name != "rg" or _has(use, _HIDDEN) else "visible"
-        kinds = _given(use, "-t", "--type") if name == "rg" else []
-        if kinds and _TYPES.issuperset(kinds):
-            return
-        patterns = [pattern for pattern in _given(use, *_INCLUDES) if not pattern.startswith("!")] or ["*"]
-        named = {"-e", "-f", "--regexp", "--file"} & given or (name == "diff")
-        for folder in (use.operands if named else use.operands[1:]) or ["."]:
-            where, place = paths.locate(folder, use.cwd, use.ground)
-            fixed = place.partition("*")[0].partition("?")[0].partition("[")[0]
-            top = place if fixed == place else fixed.rpartition("/")[0]
-            yield from [(top, pattern, scope) for pattern in patterns if where == "inside"]
-    elif (
-        how == "tracked"
-        and not {"--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "-s", "--no-patch"}
-        & given
+    name = use.words[0].value or ""
+    if how in ("tracked", "patches"):
+        if _COUNTS.isdisjoint(given) if how == "tracked" else not _PATCHES.isdisjoint(given):
+            yield "", "*", "tracked"
+        return
+    recurses = (
+        name == "rg" or how == "packs" or not _RECURSES.isdisjoint(given) or "recurse" in _given(use, "-d")
+    )
+    kinds = _given(use, "-t", "--type") if name == "rg" else []
+    if (
+        not recurses
+        or (how == "below" and not _COUNTS.isdisjoint(given))
+        or (kinds and _TYPES.issuperset(kinds))
     ):
-        yield "", "*", "tracked"
+        return
+    scope = "visible" if name == "rg" and _HIDDEN.isdisjoint(given) else "all"
+    patterns = [pattern for pattern in _given(use, *_INCLUDES) if not pattern.startswith("!")] or ["*"]
+    names_all = name in ("diff", "tar") or not _PATTERNS.isdisjoint(given)
+    for folder in (use.operands if names_all else use.operands[1:]) or ["."]:
+        where, place = paths.locate(folder, use.cwd, use.ground)
+        fixed = place.partition("*")[0].partition("?")[0].partition("[")[0]
+        top = place if fixed == place else fixed.rpartition("/")[0]
+        yield from [(top, pattern, scope) for pattern in patterns if where == "inside"]
 
 
 def chooses_secrets(pattern: str) -> bool:

@@ -92,6 +92,7 @@ PROGRAMS: dict[str, Rules] = {
             style="tar",
             needs="-c --create",
             check=_no_host,
+            reads="packs",
             reason="packs an archive",
         ),
         Rule(
@@ -138,6 +139,7 @@ PROGRAMS: dict[str, Rules] = {
         "write read+",
         "-r -q -v -j -y -D -X -u -f -o -n=text -x=text -i=text -# -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -9r --recurse-paths --quiet"
         " --junk-paths --symlinks --no-extra --update --freshen --exclude=text --include=text --no-dir-entries",
+        reads="packs",
         reason="packs an archive",
     ),
     "unzip": (

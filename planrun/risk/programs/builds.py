@@ -268,7 +268,7 @@ PROGRAMS: dict[str, Rules] = {
     "lua": Rule("medium", "run arg*", style="posix"),
     "Rscript": Rule("medium", "run arg*", "--vanilla --no-save --no-restore", style="posix"),
     "julia": Rule("medium", "run arg*", "", style="posix"),
-    "shellcheck": Rule("read-only", "read+", "-a -x -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources --color[=text] --check-sourced --norc"),
+    "shellcheck": Rule("read-only", "read+", "-a:medium:secrets -x:medium:secrets -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources:medium:secrets --color[=text] --check-sourced:medium:secrets --norc"),
     "shfmt": (
         Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
         Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single"),
