@@ -9,6 +9,7 @@ from __future__ import annotations
 from planrun.risk import paths
 from planrun.risk.levels import high
 from planrun.risk.sensitive import looks_secret, may_be, may_be_secret
+from planrun.risk.words import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,24 +28,8 @@ _FOLDERS = ("-t", "--target-directory")
 _WHOLE = ("-r", "-R", "-a", "--recursive", "--archive")
 _LINKS = ("-l", "-s", "--link", "--symbolic-link")
 _TO_STDOUT = ("-c", "--stdout", "--to-stdout", "-O", "-p", "-t", "-l", "--list", "--test")
-_KEEPS = ("-k", "-n", "--keep-old-files", "--skip-old-files")
-_PACKED = (
-    "gz",
-    "z",
-    "bz2",
-    "bz",
-    "xz",
-    "lzma",
-    "zst",
-    "zstd",
-    "lz4",
-    "tgz",
-    "taz",
-    "tbz",
-    "tbz2",
-    "txz",
-    "tzst",
-)
+_KEEPS = ("-k", "-n", "-O", "--keep-old-files", "--skip-old-files", "--to-stdout")
+_PACKED = names_in("gz z bz2 bz xz lzma zst zstd lz4 tgz taz tbz tbz2 txz tzst")
 _COPIES = (".orig", ".bak", ".old", ".save", "~")
 _INCLUDES = ("--include", "-g", "--glob", "--iglob")
 _HIDDEN = frozenset(("-.", "--hidden", "-u", "--unrestricted", "-uu", "-uuu"))
@@ -53,25 +38,9 @@ _PATTERNS = frozenset(("-e", "-f", "--regexp", "--file", "--files"))
 # Options with which programs print names and numbers only.
 _COUNTS = frozenset(("-q", "--quiet", "--brief", "--files", "-l", "--files-with-matches", "-c", "--count"))
 # Options with which `git log` prints what changed in each file.
-_PATCHES = frozenset(
-    (
-        "-p",
-        "-u",
-        "--patch",
-        "-U",
-        "--unified",
-        "--patch-with-stat",
-        "--binary",
-        "--cc",
-        "-c",
-        "-L",
-        "--word-diff",
-    )
-)
+_PATCHES = names_in("-p -u --patch -U --unified --patch-with-stat --binary --cc -c -L --word-diff")
 # Types of files that rg knows and that hold code and documents only.
-_TYPES = frozenset(
-    ("py", "js", "ts", "go", "rust", "java", "ruby", "c", "cpp", "md", "markdown", "html", "css", "sh", "php")
-)
+_TYPES = names_in("py js ts go rust java ruby c cpp md markdown html css sh php")
 
 
 def _given(use: Use, *names: str) -> list[str]:
@@ -108,7 +77,7 @@ def written(use: Use, how: str) -> Iterator[str]:
             is_sed = use.words[0].value == "sed"
             names = use.operands[not _given(use, "-e", "--expression") :] if is_sed else use.operands[:1]
             yield from [name + end for name in names or ([] if end in _COPIES else ["*"])]
-    elif how == "archive" and not _has(use, _KEEPS + _TO_STDOUT):
+    elif how == "archive" and not _has(use, _KEEPS):
         folder = (_given(use, "-C", "--directory", "-d") or ["."])[-1]
         names = use.operands[0 if use.words[0].value == "tar" else 1 :]
         yield from [f"{folder}/{name}" for name in names] or [f"{folder}/*"]

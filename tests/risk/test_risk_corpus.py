@@ -1,4 +1,4 @@
-"""The classes of 425 labelled commands."""
+"""The classes of all labelled commands."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import sys
 
 from planrun.risk.classifier import classify
 from planrun.risk.levels import rank
-from tests.risk.corpus import rows
+from tests.risk.corpus import FILE, rows
 
 
 def test_no_labelled_command_gets_a_lower_class_than_its_own() -> None:
     """None of the labelled commands is under-classified."""
     under = [(wanted, command) for wanted, command in rows() if rank(classify(command).level) < rank(wanted)]
     assert under == []
+
+
+def test_what_attackers_tried_has_its_own_class() -> None:
+    """Neither more nor less: the harmless commands beside them stay harmless."""
+    found = [(wanted, command) for wanted, command in rows(FILE.with_name("attacks.tsv"))]
+    assert [row for row in found if classify(row[1]).level != row[0]] == []
 
 
 def test_every_finding_says_why() -> None:
