@@ -20,33 +20,34 @@ from planrun.risk.classifier import classify_argv
 from planrun.risk.programs import filters, sedscripts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
 COUNT = 20_000
 _CANARY = "leaked-4711"
-_MADE = "made"
 _GLUE = ("", "", " ", ";", "\n", "\t", "}", "{", "#", "\\", "\\\n", " ; ", ",", "!")
+# Pieces of programs by what they are programs of; two blanks stand between them.
 _PIECES = {
     "sed": (
-        *("e touch made", "w made", "W made", "R .env", "r .env", "s/x/y/w made", "s/.*/touch made/e", "e", "s/x/y/e"),
-        *(":a", ":", "ba", "b", "t", "T", "ta", "b a", ":a ", "a", "i\\", "c\\\n", "a text", "a\\text", "a\\\\", "i x\\"),
-        *("s/[/]/x/", "s/[^]/]*/x/", "s,a,b,", "s/a/b/", "s/a\\/b/c/gp", "s;x;y;", "y/ab/cd/", "y/;/x/", "s/[[:x/", "s/\\n/"),
-        *("/x/", "/[/]/", "\\,x,", "$", "1", "1,3", "0~2", "1,+2", "/a/I", "p", "d", "N", "D", "=", "l 5", "q", "x}", "z", "F", "v"),
-        *("/", "[", "]", "s", "y", "n", "\\", "M", "g"),
+        "a text\ne touch made  i\\\nx\nw made  e touch made  w made  W made  R .env  r .env  s/x/y/w made  "
+        "s/.*/touch made/e  e  s/x/y/e  :a  :  ba  b  t  T  ta  b a  a  i\\  c\\\n  a text  a\\text  "
+        "a\\\\  i x\\  s/[/]/x/  s/[^]/]*/x/  s,a,b,  s/a/b/  s/a\\/b/c/gp  s;x;y;  y/ab/cd/  y/;/x/  "
+        "s/[[:x/  s/\\n/  /x/  /[/]/  \\,x,  $  1  1,3  0~2  1,+2  /a/I  p  d  N  D  =  l 5  q  x}  z  F  "
+        "v  /  [  ]  s  y  n  \\  M  g"
     ),
     "awk": (
-        *("BEGIN", "{", "}", "(", ")", "print", "printf", "> \"made\"", ">\"made\"", ">> \"made\"", "| \"touch made\"", "1 > 0"),
-        *('system("touch made")', "sys", "tem", "system", '("touch made")', 'getline < ".env"', "getline", "print $0", "END"),
-        *('"touch made" | getline', 'ENVIRON["CANARY"]', "ENVIRON", "@", "@f()", 'f="system"', "print x", "in", "/x/", "/[/]/"),
-        *("close", "||", "|", "|&", '"', '"made"', "1", "x=1", "$1", 'printf("%s", 1)', 'print("x")', "if(1)", "function f(){", "awk::"),
+        'BEGIN  {  }  (  )  print  printf  > "made"  >"made"  >> "made"  | "touch made"  1 > 0  '
+        'system("touch made")  sys  tem  system  ("touch made")  getline < ".env"  getline  print $0  END  '
+        '"touch made" | getline  ENVIRON["CANARY"]  ENVIRON  @  @f()  f="system"  print x  in  /x/  /[/]/  '
+        'close  ||  |  |&  "  "made"  1  x=1  $1  printf("%s", 1)  print("x")  if(1)  function f(){  '
+        "awk::"
     ),
     "jq": (
-        *("env", "$ENV", "$ ENV", "$\nENV", ".CANARY", ".env", ". env", "$__prog_args", "env.CANARY", '"\\(env)"', "$ENV.CANARY"),
-        *('import "x" as x', 'include "x"', "input_filename", "input", "inputs", "|", ".", "..", "[", "]", "{", "}", "(", ")", "@text"),
-        *("keys", "to_entries", "as $x", "$x", "def f:", "f", "# ", "\\", '"', "if 1 then", "else", "end", "1", "reduce", "$__loc__"),
+        'env  $ENV  $ ENV  $\nENV  .CANARY  .env  . env  $__prog_args  env.CANARY  "\\(env)"  $ENV.CANARY  '
+        'import "x" as x  include "x"  input_filename  input  inputs  |  .  ..  [  ]  {  }  (  )  @text  '
+        'keys  to_entries  as $x  $x  def f:  f  #  \\  "  if 1 then  else  end  1  reduce  $__loc__'
     ),
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -61,7 +62,9 @@ class Sum:
 def real() -> dict[str, list[list[str]]]:
     """Return the programs of this machine by the name that they are classified under."""
     named = {"sed": ("sed",), "awk": ("mawk", "gawk", "original-awk"), "jq": ("jq",)}
-    found = {name: [[where] for each in names if (where := shutil.which(each))] for name, names in named.items()}
+    found = {
+        name: [[where] for each in names if (where := shutil.which(each))] for name, names in named.items()
+    }
     if box := shutil.which("busybox"):
         found["sed"].append([box, "sed"])
         found["awk"].append([box, "awk"])
@@ -71,16 +74,17 @@ def real() -> dict[str, list[list[str]]]:
 
 
 def _has_sandbox(sed: list[str]) -> bool:
-    return subprocess.run([*sed, "--sandbox", "p"], input=b"", capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([*sed, "--sandbox", "p"], input=b"", capture_output=True, check=False).returncode == 0
+    )
 
 
 def drawn(name: str, chance: random.Random) -> Iterator[tuple[str, ...]]:
     """Yield words of a command without end: the program, its program text in one or two options, and a file."""
+    pieces = _PIECES[name].split("  ")
     while True:
         texts = [
-            "".join(
-                f"{chance.choice(_PIECES[name])}{chance.choice(_GLUE)}" for _ in range(chance.randint(1, 6))
-            )
+            "".join(f"{chance.choice(pieces)}{chance.choice(_GLUE)}" for _ in range(chance.randint(1, 6)))
             for _ in range(1 if name != "sed" or chance.random() < 0.8 else 2)
         ]
         if len(texts) == 1:
@@ -106,7 +110,9 @@ def tried(count: int, seed: int, programs: dict[str, list[list[str]]]) -> Sum:
                     continue
                 found.run += 1
                 found.wrong += [
-                    f"{' '.join(way)} {words[1:]}: {deed}" for way in ways if (deed := _deed(way, words, room, before))
+                    f"{' '.join(way)} {words[1:]}: {deed}"
+                    for way in ways
+                    if (deed := _deed(way, words, room, before))
                 ]
     return found
 
@@ -120,7 +126,7 @@ def _deed(way: list[str], words: Sequence[str], room: Path, before: list[str]) -
             env={"PATH": "/usr/bin:/bin", "CANARY": _CANARY},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=2,
+            timeout=0.5,
             check=False,
         )
     except subprocess.TimeoutExpired as late:
@@ -137,27 +143,30 @@ def _deed(way: list[str], words: Sequence[str], room: Path, before: list[str]) -
     return "printed a secret" if _CANARY.encode() in printed else ""
 
 
-def _short_labels(self: sedscripts._Script, *, is_named: bool) -> None:
-    """The mistake that was made: a label that goes on to the end of its line."""
+def _long_label(self: sedscripts._Script, *, is_named: bool) -> None:  # noqa: ARG001 - called as the other is
+    """Read a label to the end of its line, which was the mistake that let commands through."""
     self._line()
 
 
-FAULTS = {
-    "labels are lines": lambda: mock.patch.object(sedscripts._Script, "_label", _short_labels),
-    "a text hides all that follows": lambda: mock.patch.object(
-        sedscripts._Script, "_text_lines", lambda self: setattr(self, "at", len(self.text))
+FAULTS: dict[str, tuple[str, Callable[[], AbstractContextManager[object]]]] = {
+    "labels are lines": ("sed", lambda: mock.patch.object(sedscripts._Script, "_label", _long_label)),
+    "a text hides all that follows": (
+        "sed",
+        lambda: mock.patch.object(
+            sedscripts._Script, "_text_lines", lambda self: setattr(self, "at", len(self.text))
+        ),
     ),
-    "awk only prints": lambda: mock.patch.object(filters, "_AWK", ()),
-    "jq has no environment": lambda: mock.patch.object(filters, "asks_environment", lambda _text: ""),
+    "awk only prints": ("awk", lambda: mock.patch.object(filters, "_AWK", ())),
+    "jq has no environment": ("jq", lambda: mock.patch.object(filters, "asks_environment", return_value="")),
 }
-"""Faults to plant in the classifier."""
+"""Faults to plant in the classifier, each with the kind of programs by which it shows."""
 
 
 def is_caught(fault: str, programs: dict[str, list[list[str]]]) -> bool:
     """Whether a planted fault shows."""
-    planted: AbstractContextManager[object] = FAULTS[fault]()
-    with planted:
-        found = tried(1500, 1, programs)
+    name, planted = FAULTS[fault]
+    with planted():
+        found = tried(1000, 1, {name: programs[name]})
     print(f"planted fault: {fault}: {(*found.wrong, 'NOT CAUGHT')[0]}")
     return bool(found.wrong)
 
@@ -169,7 +178,11 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     chosen = parser.parse_args(words)
     programs = real()
-    print(f"seed {chosen.seed}", *(f"{name}: {ways or 'not on this machine'}" for name, ways in programs.items()), sep="\n")
+    print(
+        f"seed {chosen.seed}",
+        *(f"{name}: {ways or 'not on this machine'}" for name, ways in programs.items()),
+        sep="\n",
+    )
     found = tried(chosen.count, chosen.seed, programs)
     print(f"{found.drawn} drawn, {found.run} run", *found.wrong[:100], sep="\n")
     missed = [fault for fault in FAULTS if not is_caught(fault, programs)]
