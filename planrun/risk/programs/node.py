@@ -38,28 +38,10 @@ def _run(options: str) -> Rule:
 
 def _scripts(options: str) -> dict[str, Rules]:
     """Return the scripts that package managers run by their names alone."""
-    names = [
-        "build",
-        "lint",
-        "format",
-        "typecheck",
-        "type-check",
-        "check",
-        "compile",
-        "coverage",
-        "e2e",
-        "unit",
-        "prettier",
-        "prettier",
-        "eslint",
-        "tsc",
-        "jest",
-        "vitest",
-        "docs",
-        "bundle",
-        "generate",
-        "codegen",
-    ]
+    names = names_in(
+        "build lint format typecheck type-check check compile coverage e2e unit prettier eslint tsc jest vitest docs bundle"
+        " generate codegen"
+    )
     return {name: Rule("medium", "arg*", options, reason="runs a script of the project") for name in names}
 
 

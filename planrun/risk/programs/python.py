@@ -325,18 +325,6 @@ PROGRAMS: dict[str, Rules] = {
     "python:calendar": Rule("read-only", "number*"),
     "python:platform": Rule("read-only"),
 }  # fmt: skip
-for _name in [
-    "python2",
-    "python3",
-    "python3.8",
-    "python3.9",
-    "python3.10",
-    "python3.11",
-    "python3.12",
-    "python3.13",
-    "python3.14",
-    "pypy",
-    "pypy3",
-]:
+for _name in names_in("python2 python3 pypy pypy3") | {f"python3.{minor}" for minor in range(8, 15)}:
     PROGRAMS[_name] = _PYTHON
 PROGRAMS["pip3"] = _PIP
