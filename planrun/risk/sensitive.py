@@ -101,7 +101,8 @@ def looks_secret(path: str) -> bool:
     """Return whether a path names keys, credentials or an environment file, by its words alone, wherever it stands.
 
     Copies count like what they are a copy of (`master.key.bak`, `.env~`); code and documents about secrets do not
-    (`tests/test_secrets.py`, `keyboard.md`). A path that ends in `/` is a folder: it counts when all files in it do.
+    (`tests/test_secrets.py`, `keyboard.md`). A path that ends in `/` is a folder: it counts when all files in it do, which
+    `.ssh/` does, and `secrets/` does not, whose files of code are none.
     """
     given = [part for part in path.split("/") if part and part != "."]
     if not given:
@@ -114,7 +115,7 @@ def looks_secret(path: str) -> bool:
     for part in parts[:-1]:
         if part in _FOLDERS or part.startswith(".env") or (part in _MIXED_FOLDERS and not is_code):
             return True
-    if last in _FOLDERS or last in _MIXED_FOLDERS:
+    if last in _FOLDERS or (last in _MIXED_FOLDERS and not path.endswith("/")):
         return True
     if ".git" in parts:
         below = parts[parts.index(".git") + 1 :]

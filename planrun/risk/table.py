@@ -146,10 +146,11 @@ def _run(value: str, use: Use) -> Finding:
 
 
 def _folder(value: str, use: Use) -> None:
-    reason = paths.inside(f"{value}/", use.cwd, use.ground)
     where = paths.folder(value, use.cwd, use.ground)
-    if reason or where is None:
-        raise Refused(reason or f"{value}: no folder inside the workspace")
+    if where is None:
+        raise Refused(paths.inside(value, use.cwd, use.ground) or f"{value}: no folder inside the workspace")
+    if looks_secret(f"{where}/") or looks_secret(f"{where}/file"):
+        raise Refused(f"{value}: may hold secrets", "secrets")
     use.cwd = where
 
 

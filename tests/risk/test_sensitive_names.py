@@ -18,7 +18,7 @@ my-service-account.json secrets.yaml.bak .envrc .bash_history config/credentials
 secrets/prod.yaml secrets credentials/prod token .token .secret k8s/secret-db.yaml home/.ssh/known_hosts
 x.pem.gz .env.enc deploy_rsa kubeconfig-prod.yaml prod.kubeconfig .vault_pass.txt vault-pass.txt
 server.key.pem .netrc.gpg prod.auto.tfvars terraform.tfvars.json .config/gcloud/x.db
-sites/default/settings.php private_key.txt private-key.json .aws .ssh/ secrets/ Secrets.json SECRETS.YML
+sites/default/settings.php private_key.txt private-key.json .aws .ssh/ k8s/secrets Secrets.json SECRETS.YML
 Credentials .ENV ID_RSA .pgpass.old aws_credentials aws-creds.csv accessKeys.csv rootkey.csv passwords.csv
 .npmrc.bak wallet.dat cookies.txt oauth_token.json access_token ghtoken.txt dump/shadow .env.production
 .env.test.local .wp-config.php.swp wp-config.php~ wp-config.bak wp-config.php.save
@@ -27,17 +27,17 @@ kube/config.bak/.kube/config .kube/config.old .pypirc .gem/credentials .cargo/cr
 """
 ORDINARY = """
 tests/test_secrets.py keyboard.md src/secrets.py planrun/secrets/masks.py docs/secrets.md tokenizer.json
-special_tokens_map.json src/tokens.css src/token/lexer.go go/token/ keymap.json keys.py package.json
-README.md src/password-reset/index.js forgot-password secretary.txt .github/workflows/secrets-scan.yml
-public_key.txt monkey.txt turkey.json hotkeys.json packages/token-service keystore/ accounts/keystore
-src/credentials.go credentials/tls.go environment.yml env.py environments/prod.json settings.xml
-config/gh/hosts.yml hosts.yml config.json .github/ci.yml .gitignore . .. / a secret-santa.md
-.secrets.baseline secrets.example.yaml CHANGELOG.md tests/data/keyboard.json author.txt authority.json
-compass.json passage.txt bypass.txt passenger.csv trespass.txt tests/test_credentials.py history.txt
-docs/history .eslintrc .prettierrc .python-version .tool-versions sequence.1 app.js.map data-2024.csv v1.2.3
-a-1 lib_2 i18n/password.po env/bin/python .venv/bin/python node_modules/client-secrets-manager x.rsa.go
-src/environ/ .hypothesis .pytest_cache .idea/workspace.xml primary_key.sql foreign_keys.csv key.py
-translations/keys.yml build/default/app.txt
+special_tokens_map.json src/tokens.css src/token/lexer.go go/token/ planrun/secrets/ credentials/
+keymap.json keys.py package.json README.md src/password-reset/index.js forgot-password secretary.txt
+.github/workflows/secrets-scan.yml public_key.txt monkey.txt turkey.json hotkeys.json packages/token-service
+keystore/ accounts/keystore src/credentials.go credentials/tls.go environment.yml env.py
+environments/prod.json settings.xml config/gh/hosts.yml hosts.yml config.json .github/ci.yml .gitignore . ..
+/ a secret-santa.md .secrets.baseline secrets.example.yaml CHANGELOG.md tests/data/keyboard.json author.txt
+authority.json compass.json passage.txt bypass.txt passenger.csv trespass.txt tests/test_credentials.py
+history.txt docs/history .eslintrc .prettierrc .python-version .tool-versions sequence.1 app.js.map
+data-2024.csv v1.2.3 a-1 lib_2 i18n/password.po env/bin/python .venv/bin/python
+node_modules/client-secrets-manager x.rsa.go src/environ/ .hypothesis .pytest_cache .idea/workspace.xml
+primary_key.sql foreign_keys.csv key.py translations/keys.yml build/default/app.txt
 """
 
 
