@@ -37,8 +37,8 @@ _FILES = names_in(
     " .dbshell .lesshst .esmtprc .azureauth azureauth.json kubeconfig admin.conf kubelet.conf rclone.conf"
     " kaggle.json auth.json sa.json adc.json sftp-config.json sftp.json filezilla.xml sitemanager.xml"
     " recentservers.xml wallet.dat ntds.dit krb5.keytab key3.db key4.db logins.json cookies cookies.txt"
-    " cookies.sqlite signons.sqlite service-account.json service_account.json secret secrets"
-    " token tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json rootkey.csv"
+    " cookies.sqlite environ creds passwords credentials signons.sqlite service-account.json service_account.json secret"
+    " secrets token tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json rootkey.csv"
     " wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py"
     " local.settings.json"
 )
@@ -69,7 +69,7 @@ _TAILS = (
 _KEYS = names_in("key keys")
 _OF_KEYS = names_in(
     "api private priv access ssh deploy signing sign secret master encryption encrypt account sa gpg pgp client"
-    " server tls ssl host service auth jwt storage aws gcp azure github gitlab stripe root admin ca license rsa"
+    " server tls ssl host service auth jwt storage aws gcp azure github gitlab stripe root admin ca rsa"
     " ed25519 age upload release prod production staging"
 )
 _PAIRS = (("service", "account"), ("vault", "pass"), ("db", "pass"), ("oauth", "client"))
@@ -82,11 +82,13 @@ _ABOUT = names_in(
 # Endings of code and documents: a word in such a name is what they are about.
 _CODE = names_in(
     "py pyi pyc pyx ipynb js mjs cjs ts mts cts jsx tsx vue svelte rb erb go rs java class kt kts scala groovy"
-    " gradle c cc cpp cxx h hh hpp cs fs vb swift m mm php phtml pl pm lua ex exs erl hrl hs ml mli clj cljs"
+    " gradle c cc cpp cxx h hh hpp cs fs vb swift m mm php phtml pl pm perl lua ex exs erl hrl hs ml mli clj cljs"
     " dart jl r zig nim d sh bash zsh fish ps1 psm1 bat cmd sql html htm xhtml css scss sass less md mdx"
     " markdown rst adoc tex po pot mo svg png jpg jpeg gif ico webp proto graphql tf hcl bicep mk cmake j2 jinja"
     " tmpl mustache ejs hbs feature snap so a o dll exe jar wasm pdf 1 5 8"
 )
+# Folders whose files are samples: a word in a longer name is what they are a sample of.
+_SAMPLES = names_in("test tests testdata spec specs fixtures __tests__ examples docs doc")
 _COPIES = names_in(
     "bak bkp backup bkup back old orig original save saved sav prev previous copy copied tmp temp swp swo swn"
     " swx disabled off new rpmsave rpmnew rpmorig dpkg-old dpkg-new dpkg-dist ucf-old gz bz2 xz zst zip tgz tar"
@@ -101,44 +103,50 @@ def looks_secret(path: str) -> bool:
     """Return whether a path names keys, credentials or an environment file, by its words alone, wherever it stands.
 
     Copies count like what they are a copy of (`master.key.bak`, `.env~`); code and documents about secrets do not
-    (`tests/test_secrets.py`, `keyboard.md`). A path that ends in `/` is a folder: it counts when all files in it do, which
-    `.ssh/` does, and `secrets/` does not, whose files of code are none.
+    (`tests/test_secrets.py`, `keyboard.md`). A path that ends in `/` is a folder: it counts when all files in it do, as
+    `.ssh/`; `secrets/` does not, which may hold code as well.
     """
     given = [part for part in path.split("/") if part and part != "."]
     if not given:
         return False
-    parts = [part.lower() for part in given]
+    *folders, _ = parts = [part.lower() for part in given]
     name = _original(given[-1])
     last = name.lower()
-    bare = last.lstrip(".")
-    is_code = "." in bare and last.rpartition(".")[2] in _CODE
-    for part in parts[:-1]:
-        if part in _FOLDERS or part.startswith(".env") or (part in _MIXED_FOLDERS and not is_code):
-            return True
-    if last in _FOLDERS or (last in _MIXED_FOLDERS and not path.endswith("/")):
-        return True
+    is_code = "." in last[1:] and last.rpartition(".")[2] in _CODE
     if ".git" in parts:
         below = parts[parts.index(".git") + 1 :]
-        return not below or below[-1].startswith(("config", "credentials"))
-    if any(part[:1] == "." or part == "default" for part in parts) and _is_below(parts, last):
+        return (
+            not below or below[-1].startswith(("config", "credentials")) or not _FOLDERS.isdisjoint(folders)
+        )
+    if any(part in _FOLDERS or part.startswith(".env") for part in folders) or last in _FOLDERS:
+        return True
+    if not is_code and not _MIXED_FOLDERS.isdisjoint(folders):
+        return True
+    if any(part[:1] == "." or part == "default" for part in parts) and _is_below(folders, last):
         return True
     if path.endswith("/"):
         return False
-    if (
-        last == "environ"
-        or last in _FILES
-        or bare in _FILES
-        or last.startswith(_STARTS)
+    is_sample = not _SAMPLES.isdisjoint(folders) and last.partition(".")[0] not in _TAILS
+    return _is_listed(last) or (not is_code and not is_sample and _says_so(name))
+
+
+def _is_listed(name: str) -> bool:
+    """Whether a name is one of those that secrets usually have, or begins or ends like one."""
+    bare = name.lstrip(".")  # of `.id_rsa.swp`
+    if name in _PUBLIC:
+        return False
+    is_named = not _FILES.isdisjoint((name, bare))
+    return (
+        is_named
+        or name.startswith(_STARTS)
         or bare.startswith(_STARTS)
-    ):
-        return True
-    if last.endswith(_ENDS) or (bare != last and last.endswith("history")):
-        return True
-    return not is_code and _says_so(name)
+        or name.endswith(_ENDS)
+        or (name != bare and name.endswith("history"))
+    )
 
 
-def _is_below(parts: list[str], last: str) -> bool:
-    whole = "/" + "/".join((*parts[:-1], last)) + "/"
+def _is_below(folders: list[str], last: str) -> bool:
+    whole = "/" + "/".join((*folders, last)) + "/"
     return any(f"/{path}/" in whole for path in _BELOW)
 
 

@@ -22,8 +22,8 @@ sites/default/settings.php private_key.txt private-key.json .aws .ssh/ k8s/secre
 Credentials .ENV ID_RSA .pgpass.old aws_credentials aws-creds.csv accessKeys.csv rootkey.csv passwords.csv
 .npmrc.bak wallet.dat cookies.txt oauth_token.json access_token ghtoken.txt dump/shadow .env.production
 .env.test.local .wp-config.php.swp wp-config.php~ wp-config.bak wp-config.php.save
-kube/config.bak/.kube/config .kube/config.old .pypirc .gem/credentials .cargo/credentials.toml auth.json
-.docker/config.json .my.cnf .s3cfg .boto
+kube/config.bak/.kube/config .kube/config.old .pypirc .gem/credentials tests/secrets.yml tests/.env
+tests/a.key .cargo/credentials.toml auth.json .docker/config.json .my.cnf .s3cfg .boto
 """
 ORDINARY = """
 tests/test_secrets.py keyboard.md src/secrets.py planrun/secrets/masks.py docs/secrets.md tokenizer.json
@@ -37,7 +37,8 @@ authority.json compass.json passage.txt bypass.txt passenger.csv trespass.txt te
 history.txt docs/history .eslintrc .prettierrc .python-version .tool-versions sequence.1 app.js.map
 data-2024.csv v1.2.3 a-1 lib_2 i18n/password.po env/bin/python .venv/bin/python
 node_modules/client-secrets-manager x.rsa.go src/environ/ .hypothesis .pytest_cache .idea/workspace.xml
-primary_key.sql foreign_keys.csv key.py translations/keys.yml build/default/app.txt
+primary_key.sql foreign_keys.csv key.py translations/keys.yml certifi/cacert.pem tests/bad/secrets-twice.yml
+fixtures/no-token.json build/default/app.txt
 """
 
 
