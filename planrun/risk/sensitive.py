@@ -37,9 +37,9 @@ _FILES = names_in(
     " .dbshell .lesshst .esmtprc .azureauth azureauth.json kubeconfig admin.conf kubelet.conf rclone.conf"
     " kaggle.json auth.json sa.json adc.json sftp-config.json sftp.json filezilla.xml sitemanager.xml"
     " recentservers.xml wallet.dat ntds.dit krb5.keytab key3.db key4.db logins.json cookies cookies.txt"
-    " cookies.sqlite environ creds passwords credentials signons.sqlite service-account.json service_account.json secret"
-    " secrets token tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json rootkey.csv"
-    " wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py"
+    " cookies.sqlite environ creds passwords credentials signons.sqlite service-account.json service_account.json"
+    " secret secrets token tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json"
+    " rootkey.csv wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py"
     " local.settings.json"
 )
 _PUBLIC = names_in("cacert.pem cacerts.pem roots.pem ca-bundle.pem")
