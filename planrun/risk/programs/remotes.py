@@ -330,7 +330,8 @@ def _aws(use: Use) -> Finding | None:
             continue
         name, sign, _ = word.partition("=")
         options.append(word)
-        if name in _AWS_NEVER or name[:2] != "--" or not _PLAIN.issuperset(word):
+        is_refused = any(never.startswith(name) for never in _AWS_NEVER)  # aws takes abbreviations
+        if is_refused or name[:2] != "--" or not _PLAIN.issuperset(word):
             return high(f"aws {name}: unknown option")
         if not sign and name not in _AWS_FLAGS:
             while at < len(given) and given[at][:1] != "-":
