@@ -25,6 +25,7 @@ Sweep = tuple[str, str, str]
 """
 
 _FOLDERS = ("-t", "--target-directory")
+_TO_ITSELF = ("-T", "--no-target-directory")
 _WHOLE = ("-r", "-R", "-a", "--recursive", "--archive")
 _LINKS = ("-l", "-s", "--link", "--symbolic-link")
 _TO_STDOUT = ("-c", "--stdout", "--to-stdout", "-O", "-p", "-t", "-l", "--list", "--test")
@@ -63,7 +64,8 @@ def written(use: Use, how: str) -> Iterator[str]:
         for folder in folders or ["." if len(use.operands) == 1 else use.operands[-1]]:
             for source in sources:
                 name = source.rstrip("/").rpartition("/")[2]
-                is_content = name in (".", "..") or "-T" in _given_names(use)
+                # BSD takes `cp -R x/` for what is in the folder.
+                is_content = name in (".", "..") or source[-1:] == "/" or _has(use, _TO_ITSELF)
                 yield f"{folder}/*" if is_content and _has(use, _WHOLE) else f"{folder}/{name}"
     elif how == "parts":
         prefix = (_given(use, "-f", "--prefix") or use.operands[1:2] or ["x"])[0]
