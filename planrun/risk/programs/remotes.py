@@ -330,7 +330,8 @@ def _aws(use: Use) -> Finding | None:
             continue
         name, sign, _ = word.partition("=")
         options.append(word)
-        is_refused = any(never.startswith(name) for never in _AWS_NEVER)  # aws takes abbreviations
+        # aws takes abbreviations, but for the whole name of another option.
+        is_refused = name != "--query" and any(never.startswith(name) for never in _AWS_NEVER)
         if is_refused or name[:2] != "--" or not _PLAIN.issuperset(word):
             return high(f"aws {name}: unknown option")
         if not sign and name not in _AWS_FLAGS:
