@@ -43,17 +43,18 @@ def of_found(found: Found, ground: Ground, history: History) -> Finding:
     trace.code = "code" in whole.effects
     trace.folders += [cwd for cwd in found.cwds if cwd]
     history.overwrites += trace.overwrites
+    history.sweeps += trace.sweeps
     chained = history.judge(trace)
     return together([whole, chained]) if chained is not None and whole.level != HIGH else whole
 
 
-def of_plain(words: list[Arg], ground: Ground) -> tuple[Finding, list[str]]:
-    """Return the class of a text that is one command of these words, and the files that it overwrites."""
+def of_plain(words: list[Arg], ground: Ground) -> tuple[Finding, Trace]:
+    """Return the class of a text that is one command of these words, and what it does to files."""
     site = Site(ground.cwd, ground, Trace())
     findings = [of_words(words, site, builtins=True)]
     if site.trace.patches:
         findings.append(_PATCH)
-    return together(findings), site.trace.overwrites
+    return together(findings), site.trace
 
 
 class Site:

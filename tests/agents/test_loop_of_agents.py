@@ -203,6 +203,20 @@ def test_calls_are_judged_by_the_policies_of_the_plan(planrun: Command) -> None:
     assert (planrun.folder / "calc.py").exists()
 
 
+def test_a_command_that_reads_all_files_is_judged_by_their_names(planrun: Command) -> None:
+    """`grep -r` is read-only where no file looks like a secret, and high where one does."""
+    (planrun.folder / "conf").mkdir()
+    (planrun.folder / "conf" / "server.key").write_text("a - b\n")
+    (planrun.folder / "lib").mkdir()
+    (planrun.folder / "lib" / "a.py").write_text("a - b\n")
+    plan = agent(apply="never").replace("llm_auto_approve: medium", "llm_auto_approve: read-only")
+    commands = ("grep -rn 'a - b' .", "cat conf/*", "git grep 'a - b'", "grep -rn 'a - b' lib", "cat lib/*")
+    model = turns(use(*[("bash", {"command": command}) for command in commands]), finish())
+    assert run(planrun, plan, model).returncode == 0
+    found = ledger(planrun.folder)["agents"][0]["effects"]
+    assert [each["status"] for each in found] == ["denied"] * 3 + ["done"] * 2
+
+
 def test_a_rule_about_shells_is_about_the_commands_of_agents(planrun: Command) -> None:
     """`deny` of the tool `shell` denies `bash`; a rule about a tool of agents names it."""
     rules = (

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
-from planrun.risk.paths import control, secret
+from planrun.risk.paths import control
+from planrun.risk.sensitive import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ class _Builder:
 
     def _hide_secrets(self, folder: str) -> None:
         """Hide keys and credentials of a home folder that is the workspace."""
-        for path in [f"{folder}/{name}" for name in _names(folder) if secret(name)]:
+        for path in [f"{folder}/{name}" for name in _names(folder) if looks_secret(name)]:
             if not os.path.islink(path):
                 self._put("mask" if os.path.isdir(path) else "hide", path)
 
