@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
-from planrun.risk.paths import control
+from planrun.risk.controls import control
 from planrun.risk.sensitive import looks_secret
 
 TYPE_CHECKING = False

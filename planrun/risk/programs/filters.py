@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.risk import paths, table
+from planrun.risk.controls import control
 from planrun.risk.levels import MEDIUM, Finding, high
 from planrun.risk.options import Refused
 from planrun.risk.programs import sedscripts
@@ -99,14 +100,14 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")
-    if any(paths.control(name) or looks_secret(name) for name in named):
+    if any(control(name) or looks_secret(name) for name in named):
         return high(f"find -delete: {named[0]}: controls what runs later", "destroys")
     refused = _starts(use, starts, "inside")
     if refused is not None:
         return refused
     for start in starts:
         where, place = paths.locate(start, use.cwd, use.ground)
-        if where == "inside" and place and paths.control(place):
+        if where == "inside" and place and control(place):
             return high(f"{start}: controls what runs later", "destroys")
     return Finding(level=MEDIUM, reason=f"deletes {named[0]}", effects=("destroys",))
 
