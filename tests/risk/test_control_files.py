@@ -15,10 +15,12 @@ from planrun.risk.controls import control
 
 SOURCE = Path(planrun.__file__).parent
 CONTROLS = """
-.planrun.yml PLANRUN.md plan.yml a/plan.yaml x.plan.yml .plan.lock.json plan.lock.json x.approval.json policy.yml my-policy.yaml
+.planrun.yml PLANRUN.md plan.yml a/plan.yaml x.plan.yml .plan.lock.json plan.lock.json x.approval.json policy.yml
+my-policy.yaml
 ceiling.yml decisions.yml approvals approvals/a.json sub/approvals/a.yml policies plans/release.yml .planrun/runs/x
 .github/workflows/ci.yml .gitlab-ci.yml .circleci/config.yml Jenkinsfile a/.travis.yml .ci/run sub/.ci/run
-.git .git/hooks/pre-commit .gitattributes .gitmodules lefthook.yml .lefthook.toml .husky/pre-push .pre-commit-config.yaml
+.git
+.git/hooks/pre-commit .gitattributes .gitmodules lefthook.yml .lefthook.toml .husky/pre-push .pre-commit-config.yaml
 .mcp.json .claude/settings.json .cursor/rules AGENTS.md sub/CLAUDE.md .vscode/tasks.json .idea/x .devcontainer/a
 .devcontainer.json .cargo/config.toml .cargo/config .yarnrc.yml .yarn/releases/yarn.cjs .npmrc .pnpmfile.cjs .envrc
 mise.toml .config/mise/config.toml sitecustomize.py lib/usercustomize.py .bashrc .vimrc .exrc .gdbinit .mvn/jvm.config
