@@ -61,9 +61,7 @@ class Sum:
 def real() -> dict[str, list[list[str]]]:
     """Return the programs of this machine by the name that they are classified under."""
     named = {"sed": ("sed",), "awk": ("mawk", "gawk", "original-awk"), "jq": ("jq",)}
-    found = {
-        name: [[where] for each in names if (where := shutil.which(each))] for name, names in named.items()
-    }
+    found = {name: [[where] for each in names if (where := shutil.which(each))] for name, names in named.items()}
     if box := shutil.which("busybox"):
         found["sed"].append([box, "sed"])
         found["awk"].append([box, "awk"])
@@ -73,9 +71,7 @@ def real() -> dict[str, list[list[str]]]:
 
 
 def _has_sandbox(sed: list[str]) -> bool:
-    return (
-        subprocess.run([*sed, "--sandbox", "p"], input=b"", capture_output=True, check=False).returncode == 0
-    )
+    return subprocess.run([*sed, "--sandbox", "p"], input=b"", capture_output=True, check=False).returncode == 0
 
 
 def drawn(name: str, chance: random.Random) -> Iterator[tuple[str, ...]]:
@@ -110,9 +106,7 @@ def tried(count: int, seed: int, programs: dict[str, list[list[str]]]) -> Sum:
                     continue
                 found.run += 1
                 found.wrong += [
-                    f"{' '.join(way)} {words[1:]}: {deed}"
-                    for way in ways
-                    if (deed := _deed(way, words, room, before))
+                    f"{' '.join(way)} {words[1:]}: {deed}" for way in ways if (deed := _deed(way, words, room, before))
                 ]
     return found
 
@@ -175,11 +169,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     chosen = parser.parse_args(words)
     programs = real()
-    print(
-        f"seed {chosen.seed}",
-        *(f"{name}: {ways or 'not on this machine'}" for name, ways in programs.items()),
-        sep="\n",
-    )
+    print(f"seed {chosen.seed}", *(f"{name}: {ways or 'not on this machine'}" for name, ways in programs.items()), sep="\n")
     found = tried(chosen.count, chosen.seed, programs)
     print(f"{found.drawn} drawn, {found.run} run", *found.wrong[:100], sep="\n")
     missed = [fault for fault in FAULTS if not is_caught(fault, programs)]
