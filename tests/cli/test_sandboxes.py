@@ -525,14 +525,14 @@ for name, attempt in tries.items():
 
 
 @pytest.mark.parametrize("backend", EACH)
-def test_other_processes_are_left_alone(planrun: Command, work: Path, home: Path, backend: str) -> None:
+def test_other_processes_are_left_alone(
+    planrun: Command, work: Path, home: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A step sets its own scheduling, not that of others, and reaches no socket of theirs in the workspace."""
     (work / "others.py").write_text(OTHERS)
-    before = os.getcwd()
-    os.chdir(work)
+    monkeypatch.chdir(work)  # names of sockets are short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("app.sock")
-        os.chdir(before)
         server.listen()
         (work / "plan.yml").write_text(
             f"{HEAD}steps:\n  - {{id: a, sandbox: low, exec: [python3, others.py, '{os.getpid()}']}}\n"

@@ -181,9 +181,9 @@ def test_many_control_files_are_protected_or_refused(home: Path) -> None:
     ]
 
 
-def test_sockets_are_hidden(home: Path) -> None:
+def test_sockets_are_hidden(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that exist when the first step starts belong to programs outside."""
-    os.chdir(home / "work")  # names of sockets are short
+    monkeypatch.chdir(home / "work")  # names of sockets are short
     (home / "work/sub").mkdir()
     (home / "work/.git").mkdir()
     held = []
@@ -191,8 +191,10 @@ def test_sockets_are_hidden(home: Path) -> None:
         held.append(socket.socket(socket.AF_UNIX))
         held[-1].bind(name)
     found = mounts(home)
+    shown = mounts(home, LOW.but(read=(f"{home}/work/app.sock",)))
     for server in held:
         server.close()
+    assert f"{home}/work/app.sock" not in shown
     assert [found.get(f"{home}/work/{name}") for name in ("app.sock", "sub/app.sock", ".git/ipc")] == [
         "hide"
     ] * 3

@@ -366,8 +366,8 @@ class _Builder:
         elif top == self._site.home:
             secrets = [f"{top}/{name}" for name in _names(top) if looks_secret(name)]
         shown = {*named, *map(str, self._sandbox.read)}
-        for path in [*sockets, *[path for path in secrets if not _is_named(path, shown)]]:
-            if os.path.exists(path) and not os.path.islink(path):
+        for path in (*sockets, *secrets):
+            if not _is_named(path, shown) and os.path.exists(path) and not os.path.islink(path):
                 self._hide(path)
 
     def copy(self, top: str) -> None:
