@@ -460,7 +460,7 @@ def _git_folders(top: str) -> list[str]:
         return [] if os.path.islink(f"{top}/.git") else [f"{top}/.git"]
     folder = os.path.realpath(os.path.join(top, _line(f"{top}/.git").removeprefix("gitdir:").strip()))
     common = os.path.dirname(os.path.dirname(folder))
-    if os.path.realpath(_line(f"{folder}/gitdir") or "/") == f"{top}/.git":  # a worktree
+    if os.path.realpath(os.path.join(folder, _line(f"{folder}/gitdir"))) == f"{top}/.git":  # a worktree
         is_whole = os.path.realpath(os.path.join(folder, _line(f"{folder}/commondir"))) == common
         return [common, folder] if is_whole and os.path.basename(common) == ".git" else []
     try:
