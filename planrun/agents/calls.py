@@ -151,7 +151,9 @@ class Calls:
         if call["name"] == "web_fetch":
             job = web.confined(run, job)
         elif not is_of_server(call["name"]):  # its server has a sandbox
-            job = run.confined(job, verdict.risk, self._shown(call, job))
+            is_asked = verdict.risk == "high" and call["name"] in ("read", "grep")
+            named = str(call["input"].get("path") or "") if is_asked else ""
+            job = run.confined(job, verdict.risk, self._shown(call, job), named)
         self._processes[job.step] = (call, job)
         run.start(job)
 

@@ -292,7 +292,8 @@ class Sandbox(Record):
 
     `level` "": the one of the step's risk class. `hosts`: reached through a proxy, for the network `hosts`; each is
     `host`, `host:port` or `*.domain`. `require` false: the step runs without a sandbox where there is none. `backend`:
-    in a Job, what enforces it: landlock, bubblewrap or none. `line`: of the key in the plan or policy file.
+    in a Job, what enforces it: landlock, bubblewrap or none. `hides`: in a Job, whether files of the workspace that
+    look like secrets are hidden, unless `read` names them. `line`: of the key in the plan or policy file.
     """
 
     level: Literal["", "read-only", "low", "medium", "off"] = "off"
@@ -305,6 +306,7 @@ class Sandbox(Record):
     memory: int | None = None  # bytes of data, for each process
     file_size: int | None = None  # bytes
     backend: str = ""
+    hides: bool = False
     line: int = 0
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.risk import paths, programs
 from planrun.risk import paths as environment
 from planrun.risk.chains import UNPACKERS, Trace
+from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
 from planrun.risk.programs import dangerous
 from planrun.risk.table import use_of
@@ -233,7 +234,7 @@ def _by_path(name: str, words: list[Arg], site: Site) -> tuple[str, Finding | No
     where, place = paths.locate(name, site.cwd, site.ground)
     if where == "outside" or "://" in name or not base or base in (".", ".."):
         return name, high(f"{name}: a program outside the workspace", "code")
-    if where == "inside" and (paths.control(place) and not place.startswith(".github/")):
+    if where == "inside" and (control(place) and not place.startswith(SCRIPTS)):
         return name, high(f"{name}: belongs to git or to the runner", "code")
     site.trace.runs.append(place)
     use = use_of(programs.SCRIPT, words, site.cwd, site.ground, site.trace)

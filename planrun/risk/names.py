@@ -7,6 +7,7 @@ are known in part are patterns: `split x out` writes `out*`.
 from __future__ import annotations
 
 from planrun.risk import paths
+from planrun.risk.controls import NAMES
 from planrun.risk.levels import high
 from planrun.risk.sensitive import looks_secret, may_be, may_be_secret
 from planrun.risk.words import names_in
@@ -118,7 +119,7 @@ def unwritable(name: str, use: Use, *, is_archive: bool = False) -> str:
         if where == ("inside", "") and not is_archive:
             return f"{folder}: whatever a folder holds, over the whole workspace"
         return paths.writing(folder, use.cwd, use.ground)
-    if "*" in last and (may_be(last, paths.CONTROLS) or may_be_secret(last)):
+    if "*" in last and (may_be(last, NAMES) or may_be_secret(last)):
         return f"{name}: may be a name that controls what runs later"
     return paths.writing(name, use.cwd, use.ground)
 

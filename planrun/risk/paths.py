@@ -8,6 +8,7 @@ Variables that change which code runs, or how: setting one is class high.
 
 from __future__ import annotations
 
+from planrun.risk.controls import control
 from planrun.risk.sensitive import looks_secret, may_be_secret
 from planrun.risk.tokens import NAME, NAME_START
 from planrun.risk.words import HOME, names_in
@@ -16,34 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CI_FOLDERS = names_in(
-    ".github .gitea .forgejo .circleci .buildkite .gitlab .azure-pipelines .woodpecker .teamcity .semaphore"
-)
-_CONTROL_FOLDERS = frozenset((".git", ".planrun", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky"))
-# Folders of files that control planrun; programs of a project may have such folders, too, with other files in them.
-_GIVEN_FOLDERS = frozenset(("approvals", "policies"))
-_GIVEN_ENDS = (".json", ".yml", ".yaml")
-_CONTROL_FILES = names_in(
-    ".gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .woodpecker.yml .woodpecker.yaml jenkinsfile"
-    " azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml .appveyor.yml"
-    " .cirrus.yml buildspec.yml cloudbuild.yaml .bashrc .bash_profile .bash_login .bash_logout"
-    " .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc .gitconfig .gitmodules .envrc"
-    " .npmrc .pypirc .netrc .vimrc .plan.lock.json policy.yml policy.yaml authorized_keys crontab"
-    # Files that control planrun, under the names in its documentation, and files that name reviewers.
-    " plan.yml plan.yaml ceiling.yml ceiling.yaml policies.yml policies.yaml decisions.yml decisions.yaml"
-    " approval.json codeowners .pre-commit-config.yaml .pre-commit-config.yml action.yml action.yaml"
-)
-_CONTROL_ENDS = (
-    ".plan.yml",
-    ".plan.yaml",
-    ".policy.yml",
-    ".policy.yaml",
-    "-policy.yml",
-    "-policy.yaml",
-    ".lock.json",
-)
-CONTROLS = _CONTROL_FILES | _CONTROL_FOLDERS | _CI_FOLDERS
-"""Names, in lower case, of files and folders that control what runs later."""
 # What of a system may be read: programs and their documentation, and files that describe the machine.
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 _SYSTEM_FILES = names_in(
@@ -164,18 +137,6 @@ def writing(path: str, cwd: str | None, ground: Ground) -> str:
     if looks_secret(path):
         return f"{_shown(path)}: may hold secrets"
     return ""
-
-
-def control(path: str) -> bool:
-    """Whether a workspace-relative path belongs to git, to a CI system, to a shell or to planrun."""
-    parts = path.lower().split("/")
-    return (
-        any(part in _CONTROL_FOLDERS or part in _CI_FOLDERS or part == ".vscode" for part in parts)
-        or parts[-1] in _CONTROL_FILES
-        or parts[-1].endswith(_CONTROL_ENDS)
-        or parts[-1] in _GIVEN_FOLDERS
-        or (parts[-1].endswith(_GIVEN_ENDS) and not _GIVEN_FOLDERS.isdisjoint(parts))
-    )
 
 
 def deleting(path: str, cwd: str | None, ground: Ground) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.risk import names, paths
 from planrun.risk import paths as environment
+from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high
 from planrun.risk.options import Refused, read_options, split_options
 from planrun.risk.sensitive import looks_secret
@@ -139,7 +140,7 @@ def _run(value: str, use: Use) -> Finding:
         raise Refused(f"{value}: code from outside the workspace", "code")
     if looks_secret(place):
         raise Refused(f"{value}: may hold secrets", "secrets", "code")
-    if paths.control(place) and not place.startswith(".github/"):
+    if control(place) and not place.startswith(SCRIPTS):
         raise Refused(f"{value}: a file that belongs to git or to the runner", "code")
     use.trace.runs.append(place)
     return Finding(level=MEDIUM, reason=f"runs {value}", effects=("code",))

@@ -9,8 +9,8 @@ import sys
 
 from planrun.model.agenttools import MAX_LINES, MAX_READ, MAX_RESULT
 from planrun.model.globs import BadGlob, matches, parse
-from planrun.risk.classifier import Setting, ground_of
-from planrun.risk.paths import reading as secret
+from planrun.risk.sensitive import looks_secret
+from planrun.tools.copies import BASE_VARIABLE
 from planrun.tools.ground import Refusal, kind_of, read_whole
 from planrun.tools.walking import SKIPPED, Folder, files_below, folder_of, shown_names
 
@@ -40,6 +40,8 @@ def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         status = place.status()
         if status is not None and stat.S_ISDIR(status.st_mode):
             raise Refusal(f"{place.path}: it is a folder; `list_dir` lists it")
+        if status is None and os.environ.get(BASE_VARIABLE) and looks_secret(place.path):
+            raise Refusal(f"{place.path}: a file that may hold secrets is not in the copy that you work on")
         size = status.st_size if status is not None else 0
         data = read_whole(place, max(MAX_READ, size)) if size <= 16 * MAX_READ else b""
         path = place.path
@@ -93,7 +95,7 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     most, found, used = args.get("limit", _MATCHES), [], 0
     named = str(args.get("path") or "").removeprefix("./")
     for path, fd, name in _searched(ground, args):
-        if (fits is not None and not fits(path)) or (path != named and _is_secret(path)):
+        if (fits is not None and not fits(path)) or (path != named and looks_secret(path)):
             continue
         for number, text in _matches(pattern, fd, name):
             line = f"{path}:{number}: {text[:_LONGEST]}"
@@ -104,11 +106,6 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
                 return {}
     put(found or ["[no line matches]"])
     return {}
-
-
-def _is_secret(path: str) -> bool:
-    """Whether the name of a file shows that it may hold secrets: a search leaves it out."""
-    return bool(secret(path, "", ground_of(Setting())))
 
 
 def _searched(ground: Ground, args: dict[str, Any]) -> Any:

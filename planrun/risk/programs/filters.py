@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planrun.risk import paths, table
+from planrun.risk.controls import NAMES, control
 from planrun.risk.levels import MEDIUM, Finding, high
 from planrun.risk.options import Refused
 from planrun.risk.programs import sedscripts
@@ -102,10 +103,10 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     doubtful = [
         name
         for name in named
-        if paths.control(name)
+        if control(name)
         or looks_secret(name)
         or may_be_secret(name)
-        or (name.rpartition("/")[2].strip("*") and may_be(name.rpartition("/")[2], paths.CONTROLS))
+        or (name.rpartition("/")[2].strip("*") and may_be(name.rpartition("/")[2], NAMES))
     ]
     if doubtful:
         return high(f"find -delete: {doubtful[0]}: may name what controls what runs later", "destroys")
@@ -114,7 +115,7 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
         return refused
     for start in starts:
         where, place = paths.locate(start, use.cwd, use.ground)
-        if where == "inside" and place and paths.control(place):
+        if where == "inside" and place and control(place):
             return high(f"{start}: controls what runs later", "destroys")
     return Finding(level=MEDIUM, reason=f"deletes {named[0]}", effects=("destroys",))
 
