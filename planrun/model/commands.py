@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from planrun.model.hidden import UNSEEN
+from planrun.model.hidden import TAGS, UNSEEN
 
 # Agents of GitHub, Azure and TeamCity look for these anywhere in a line, some of them in any case.
 _ANYWHERE = ("##[", "##vso[", "##teamcity[")
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # str.lower() may change the length
 # Not shown, and passed over by who compares text as people read it, as .NET and so the agents of GitHub and Azure may
 # do. They are needed in emoji and in some scripts, and stay where they cannot form a command.
-_UNSEEN: dict[int, None] = dict.fromkeys(UNSEEN)
+_UNSEEN: dict[int, None] = dict.fromkeys((*UNSEEN, *TAGS))
 
 
 def broken(text: str) -> str:

@@ -16,7 +16,7 @@ CONTROLS = bytes((*(code for code in range(0x20) if code not in b"\t\n\r"), 0x7F
 """Control characters of ASCII, but for tabs and line ends."""
 UNSEEN = frozenset(
     (
-        # Unicode's Default_Ignorable_Code_Point, with the direction marks and the tags.
+        # Unicode's Default_Ignorable_Code_Point, with the direction marks.
         *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
         *range(0x180B, 0x1810),
         *range(0x200B, 0x2010),
@@ -26,13 +26,13 @@ UNSEEN = frozenset(
         *range(0xFFF0, 0xFFFD),  # also interlinear annotations and the object replacement
         *range(0x1BCA0, 0x1BCA4),
         *range(0x1D173, 0x1D17B),
-        *range(0xE0000, 0xE1000),
         # Looks like a blank; musical nothing; what is no character.
         *(0x2800, 0x1D159, 0xFFFE, 0xFFFF),
         *range(0xFDD0, 0xFDF0),
     )
 )
-"""Characters beyond ASCII and C1 that are not shown; some are needed in emoji and in some scripts."""
+"""Characters beyond ASCII and C1 that are not shown, and TAGS; some are needed in emoji and in some scripts."""
+TAGS = range(0xE0000, 0xE1000)
 
 _CSI = rb"[0-?\x00-\x09\x0b\x0c\x0e-\x17\x19\x1c-\x1f\x7f]*[ -/]*"
 # Text up to BEL, ST, or what aborts it. An 8-bit ST ends it too, unless the byte is the rest of a character.
@@ -62,7 +62,7 @@ def escaped(text: str, kept: str = "") -> str:
 
 def is_shown(char: str) -> bool:
     """Whether terminals and browsers show a character (a blank is shown)."""
-    return char.isprintable() and ord(char) not in UNSEEN
+    return char.isprintable() and ord(char) not in UNSEEN and ord(char) not in TAGS
 
 
 def _escape(char: str) -> str:
@@ -101,7 +101,7 @@ class _Patterns:
         import re  # ordinary text needs none
 
         ends: dict[bytes, list[bytes]] = {}
-        for code in (*range(0x80, 0xA0), *UNSEEN):
+        for code in (*range(0x80, 0xA0), *UNSEEN, *TAGS):
             data = chr(code).encode()
             ends.setdefault(data[:-1], []).append(re.escape(data[-1:]))
         unseen = {prefix: re.escape(prefix) + b"[" + b"".join(last) + b"]" for prefix, last in ends.items()}
@@ -121,6 +121,12 @@ class _Patterns:
 
 
 _patterns = cache(_Patterns)
+
+
+def without_erased(text: str) -> str:
+    """Return a text with backspaces as a terminal shows it: without what they erase and what is not shown."""
+    data = text.encode("utf-8", "surrogatepass")
+    return b"".join([data[start:end] for start, end in _unerased(data)]).decode("utf-8", "replace")
 
 
 class Reading:

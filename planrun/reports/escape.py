@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from planrun.model.hidden import without_sequences
+from planrun.model.hidden import escaped, without_sequences
 from planrun.model.job import original
 
 TYPE_CHECKING = False
@@ -28,6 +28,10 @@ _REPLACED: dict[int, str] = dict.fromkeys(
     ),
     "\ufffd",
 )
+
+
+# What `plain` leaves, and joins and colours emoji and letters.
+_KEPT = "\n\t\ufffd\u200c\u200d\ufe0f"
 
 
 def plain(text: str) -> str:
@@ -59,7 +63,7 @@ def line(text: str, limit: int = 1000) -> str:
         return text
     if len(text) > 4 * limit:
         text = text[: 4 * limit]
-    text = plain(text)
+    text = escaped(plain(text), _KEPT)
     if "\n" in text or "\t" in text:
         from planrun.model import commands
 
