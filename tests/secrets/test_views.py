@@ -20,10 +20,13 @@ name: views
 secrets: [PASSWORD]
 steps:
   - id: coloured
+    secrets: [PASSWORD]
     run: 'echo "password=$PASSWORD" | grep --color=always horse'
   - id: titled
+    secrets: [PASSWORD]
     run: 'printf "%.5s\033]0;t\007%s\n%.5s\302\255%s\n" "$PASSWORD" "${PASSWORD#?????}" "$PASSWORD" "${PASSWORD#?????}"'
   - id: failing
+    secrets: [PASSWORD]
     run: 'printf "%.5s\342\200\213\033(B%sX\b%s\n" "$PASSWORD" "" "${PASSWORD#?????}" >&2; exit 3'
 """
 HOSTILE = r"""

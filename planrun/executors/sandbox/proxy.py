@@ -204,7 +204,7 @@ class _Body:
     def __init__(self, client: socket.socket, received: bytes) -> None:
         self.client, self.received = client, received
 
-    def bytes(self, count: int) -> Iterator[bytes]:
+    def read(self, count: int) -> Iterator[bytes]:
         """Yield the next `count` bytes; raises Refused when the client ends before."""
         while count:
             piece = self.received[:count] or self.client.recv(min(_PIECE, count))
@@ -237,7 +237,7 @@ class _Body:
             count = int(number, 16)
             if not count:
                 break
-            for piece in self.bytes(count):
+            for piece in self.read(count):
                 yield b"%x\r\n%b\r\n" % (len(piece), piece)
             if self.line():
                 raise Refused("a chunk is longer than it says")
@@ -249,7 +249,7 @@ class _Body:
 def _send(body: _Body, length: int, server: socket.socket) -> None:
     """Send a body, and nothing that follows it; a body that is not well-formed ends the connection."""
     try:
-        for piece in body.chunks() if length < 0 else body.bytes(length):
+        for piece in body.chunks() if length < 0 else body.read(length):
             server.sendall(piece)
         while body.client.recv(_PIECE):
             pass
