@@ -6,8 +6,6 @@ cannot hide what follows; other control characters in a CSI do not, as terminals
 
 from __future__ import annotations
 
-from functools import cache
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from re import Pattern
@@ -120,7 +118,14 @@ class _Patterns:
         self.unseen = [(prefix, re.compile(pattern)) for prefix, pattern in unseen.items()]
 
 
-_patterns = cache(_Patterns)
+_made: list[_Patterns] = []
+
+
+def _patterns() -> _Patterns:
+    """Return the patterns, made when a text first needs them."""
+    if not _made:
+        _made.append(_Patterns())
+    return _made[0]
 
 
 def without_erased(text: str) -> str:
