@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 
-from planrun.model.hidden import escaped, without_sequences
 from planrun.model.job import original
 
 TYPE_CHECKING = False
@@ -50,6 +49,8 @@ def without_controls(text: str) -> str:
     """Return `text` as `plain` does, commands to CI systems left in it."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
+    from planrun.model.hidden import without_sequences
+
     text = without_sequences(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -63,6 +64,8 @@ def line(text: str, limit: int = 1000) -> str:
         return text
     if len(text) > 4 * limit:
         text = text[: 4 * limit]
+    from planrun.model.hidden import escaped  # ordinary text needs none of it
+
     text = escaped(plain(text), _KEPT)
     if "\n" in text or "\t" in text:
         from planrun.model import commands

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 
-from planrun.model.hidden import without_erased
 from planrun.model.job import PREFIX, original
 from planrun.reports.escape import last_state, without_controls
 from planrun.reports.escape import line as clean
@@ -214,7 +213,11 @@ def resolved(row: str) -> str:
         if column in row:
             row = row.replace(column, "\r")
     row = last_state(row)
-    return without_erased(row) if "\b" in row else row
+    if "\b" not in row:
+        return row
+    from planrun.model.hidden import without_erased
+
+    return without_erased(row)
 
 
 def coloured(row: str, on: str = "") -> tuple[str, str]:
