@@ -338,7 +338,7 @@ class MaskedStream:
             done = max(0, end - keep)
         parts.append(new[at:keep])
         if keep:
-            self._marked = 0 < at == keep
+            self._marked = 0 < at == keep and new[at - 1] not in b"\r\n"
             self._before = (self._before + new[:keep])[-HELD:]
         self._held, self._done = new[keep:], done
         return b"".join(parts)
