@@ -24,9 +24,10 @@ from planrun.diff.report import masked, read_report, report
 from planrun.diff.text import rows
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.commands import broken
+from planrun.model.hidden import escaped
 from planrun.model.jsontext import dumps, well_formed
 from planrun.model.record import Record
-from planrun.plan.printing import render_github, render_text, visible
+from planrun.plan.printing import render_github, render_text
 from planrun.plan.revisions import NOWHERE, commit_of, is_file, path_from_root, read_side
 from planrun.reports.ci import coloured
 from planrun.reports.escape import code, fence, inline, line, plain
@@ -246,7 +247,7 @@ def _coloured(requested: str) -> bool:
 def rows_of(report: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
     """Yield a report as lines without control sequences of a terminal or a CI system."""
     for kind, text in rows(report):
-        shown = broken(visible(text))
+        shown = broken(escaped(text))
         yield f"\x1b[{_COLOURS[kind]}m{shown}\x1b[0m" if colours and kind in _COLOURS and shown else shown
 
 
