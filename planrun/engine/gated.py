@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planrun.engine import Dependencies, Options
-    from planrun.model.job import Job, Passage, Prepared
+    from planrun.model.job import Passage, Prepared
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -127,10 +127,8 @@ class GatedScheduler(Scheduler):
         )
         if self.state.steps[step.id].is_applying:
             why = "its patch was being applied when planrun ended, and must not be applied any more"
-            return Outcome(status="failed", reason="patch", message=f"{why}; files may have been changed")
-        return Outcome(
-            status="completed", reason="ran", patch=job.agent["patch"], outputs=job.agent["outputs"]
-        )
+            outcome = Outcome(status="failed", reason="patch", message=f"{why}; files may have been changed")
+        return prepared.but(job=None, outcome=outcome)
 
     def _takes_patch(self, step: Step, attempt: int, outcome: Outcome) -> bool:
         """Let the patch of an agent wait for its gate; False when it is only kept."""

@@ -156,8 +156,8 @@ class StepState:
     """The state of one step; `step` is its plan."""
 
     __slots__ = (
-        "after", "anew", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
-        "resumed", "rule", "status", "step", "undone"
+        "after", "anew", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason",
+        "restored", "resumed", "rule", "status", "step", "undone"
     )  # fmt: skip
 
     def __init__(self, step: Step) -> None:

@@ -99,7 +99,7 @@ def approver_of_environment(client: Client, run: str, environment: str) -> str:
 
 
 def _authors(client: Client, number: int) -> dict[str, str]:
-    """Return who opened a pull request, wrote its commits or pushed to its branch, with what they did; raises ApiError."""
+    """Return who opened a pull request, wrote its commits or pushed to its branch; raises ApiError."""
     pull = client.get(f"pulls/{number}")
     found: dict[str, str] = {}
     commits = list(client.pages(f"pulls/{number}/commits"))

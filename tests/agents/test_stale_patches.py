@@ -169,22 +169,21 @@ def test_a_killed_conversation_does_not_go_on_for_another_step(
         return finish("never read")
 
     model = turns(use(("write", {"path": "old.txt", "content": "x\n"})), kill)
-    with FakeMessages(lambda asked: (victims or wait_for(victims), model(asked))[1]) as api:
-        with started(planrun, api) as process:
-            victims.append(process.pid)
-            assert process.wait(60) == -signal.SIGKILL
+
+    def answer(asked: Any) -> Any:
+        while not victims:  # until the test knows the process
+            os.sched_yield()
+        return model(asked)
+
+    with FakeMessages(answer) as api, started(planrun, api) as process:
+        victims.append(process.pid)
+        assert process.wait(60) == -signal.SIGKILL
     assert not any(event["type"] == "attempt_ended" for event in events(folder))
     done, asked = run(planrun, text(apply, change), "new.txt", "resume", "last", "--plan", "plan.yml")
     assert (done.returncode, asked) == ({"never": 0, "ask": 5, "auto": 0}[apply], 2), done.stderr
     assert not (folder / "old.txt").exists()
     if apply != "auto":
         assert offered(planrun) == ["new.txt"]
-
-
-def wait_for(victims: list[int]) -> None:
-    """Wait until the test knows the process."""
-    while not victims:
-        os.sched_yield()
 
 
 @pytest.mark.parametrize(("place", "number"), [("AttemptEnded", 1), ("AttemptStarted", 2)])
