@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from planrun.actions.render import is_literal
+import os
+
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
+from planrun.plan import cache as kept
+from planrun.plan.yaml.file import NotRegular, read_script
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
 
-FORM = "planrun-reviewed-1"  # changes when the same input gets another digest
+FORM = "planrun-reviewed-2"  # changes when the same input gets another digest
 
 
 class Reviewed(Record):
@@ -31,23 +34,71 @@ class Reviewed(Record):
     contents: Mapping[str, bytes] = {}
 
 
-def review(plan: Plan, params: Mapping[str, Any], workspace: str) -> Reviewed:
-    """Read each script that a plan names, once, and return what a run of it may execute.
+def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bool = False) -> Reviewed:
+    """Read each file that a plan can name, once, and return what a run of it may execute.
 
-    Raises InvalidInput for a script that is no regular file or leads out of the workspace.
+    `recalls`: what was found before is taken as long as no file changed its name, size, time or number; without it
+    every file is read. Raises InvalidInput for a script that is no regular file or leads out of the workspace.
     """
-    if plan.notify or any(step.scripts or step.mentions or not is_literal(step) for step in plan.reviewed()):
-        from planrun.approval.scripts import collect  # few plans name scripts
+    if not plan.notify and not any(step.action.starts_process for step in plan.reviewed()):
+        return Reviewed(digest=digest_of(plan.digest, params, {}))
+    from planrun.approval.listing import Listing, state_of
 
-        found = collect(plan, params, workspace)
-        return Reviewed(
-            digest=digest_of(plan.digest, params, found.known),
-            scripts=found.known,
-            uncovered=found.uncovered,
-            later=found.later,
-            contents=found.contents,
+    listing = Listing(workspace)
+    key = ""
+    if recalls:
+        facts = (
+            FORM,
+            plan.digest,
+            plan.file,
+            dumps(_ordered(params)),
+            workspace,
+            listing.is_git,
+            listing.stamp,
         )
-    return Reviewed(digest=digest_of(plan.digest, params, {}))
+        key = kept.key_of(repr(facts).encode("utf-8", "surrogatepass"), "scripts")
+        known = kept.read(key)
+        if known is not None and all(
+            [state_of(os.path.join(workspace, path)) == state for path, state in known["seen"].items()]  # noqa: C419 - half the time
+        ):
+            contents = _contents(workspace, known["ran"])
+            if contents is not None:
+                return Reviewed(**known["fields"], contents=contents)
+    from planrun.approval.scripts import collect  # once for each state of the files
+
+    found = collect(plan, params, workspace, listing)
+    fields: dict[str, Any] = {
+        "digest": digest_of(plan.digest, params, found.known),
+        "scripts": found.known,
+        "uncovered": found.uncovered,
+        "later": found.later,
+    }
+    if key:
+        ran = {path: digest for path, digest in found.known.items() if digest in found.contents}
+        kept.write(key, {"seen": found.seen, "ran": ran, "fields": fields})
+    return Reviewed(**fields, contents=found.contents)
+
+
+def _contents(workspace: str, ran: Mapping[str, str]) -> dict[str, bytes] | None:
+    """Return the bytes of scripts by their sha256; None when one is not what it was."""
+    found: dict[str, bytes] = {}
+    for path, digest in ran.items():
+        try:
+            data = read_script(os.path.realpath(os.path.join(workspace, path)))
+        except (OSError, ValueError, NotRegular):
+            return None
+        if sha256(data).hexdigest() != digest:
+            return None
+        found[digest] = data
+    return found
+
+
+def gaps(reviewed: Reviewed) -> dict[str, str]:
+    """Return what may run and is no part of the digest, sorted, with the reason."""
+    later = {
+        f"{name}: a value of another step": "it is known when the step starts" for name in reviewed.later
+    }
+    return dict(sorted({**reviewed.uncovered, **later}.items()))
 
 
 def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
@@ -65,8 +116,8 @@ def named_plan(plan: Plan, reviewed: Reviewed) -> dict[str, Any]:
         named["files"] = files_of(plan)
     if reviewed.scripts:
         named["scripts"] = dict(sorted(reviewed.scripts.items()))
-    if reviewed.uncovered:
-        named["uncovered"] = dict(sorted(reviewed.uncovered.items()))
+    if uncovered := gaps(reviewed):
+        named["uncovered"] = uncovered
     # The author of a step is not part of the text; in a plan that a model wrote, every step has a model as author.
     if plan.version > 1 or plan.steps[0].origin != "file":
         origins = {step.id: step.origin for step in plan.steps if step.origin != "file"}

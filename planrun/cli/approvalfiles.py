@@ -129,6 +129,10 @@ def write_lock_file(
     if not check:
         lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
         say(f"wrote {printable(path)}, digest {now['digest']}")
+        for what, why in now.get("uncovered", {}).items():
+            say(printable(f"  not part of it: {what}: {why}"))
+        if now.get("uncovered") and not loaded.allow_uncovered:
+            say("  execute --locked refuses the plan, unless it has allow_uncovered: true")
         return 0
     differences = list(lockfile.drift(lockfile.read_lock(path, loaded), now, policies))
     if differences:

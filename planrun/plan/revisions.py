@@ -190,6 +190,32 @@ def listed_files(folder: str) -> list[str] | None:
     return None if code or not found else found
 
 
+def tracked_files(folder: str) -> list[str]:
+    """Return the files of a checkout that git tracks, from that folder; raises InvalidInput."""
+    code, out, why = _git("-C", folder, "ls-files", "-z", "--cached", "--deduplicate")
+    if code:
+        raise InvalidInput(f"git cannot list the files of {folder}: {why}")
+    return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+
+
+def files_of_commit(commit: str) -> list[str]:
+    """Return the files of a commit below this folder, from there; raises InvalidInput."""
+    code, out, why = _git("ls-tree", "-r", "-z", "--name-only", commit)
+    if code:
+        raise InvalidInput(f"git cannot list the files of {commit}: {why}")
+    return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+
+
+def ignored_files(folder: str, paths: list[str]) -> set[str]:
+    """Return those of some paths in a checkout that git ignores; none where git has no answer."""
+    try:
+        given = "".join([f"{path}\0" for path in paths]).encode("utf-8", "surrogateescape")
+        _, out, _ = _git("-C", folder, "check-ignore", "-z", "--stdin", given=given)
+    except InvalidInput:
+        return set()
+    return set(out.decode("utf-8", "surrogateescape").split("\0")) - {""}
+
+
 def path_from_root(path: str) -> str:
     """Return a path of the repository from its root; one that begins with a dot counts from this folder."""
     if not path.startswith(("./", "../")):
