@@ -1,8 +1,9 @@
-"""The digest over plan, parameters and scripts: only what was reviewed runs. HOT."""
+"""The digest over plan, parameters and files: only what was reviewed runs; and the files that there are. HOT."""
 
 from __future__ import annotations
 
 import os
+from stat import S_ISDIR, S_ISREG
 
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
@@ -12,7 +13,7 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.plan import Plan
@@ -42,24 +43,18 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bo
     """
     if not plan.notify and not any(step.action.starts_process for step in plan.reviewed()):
         return Reviewed(digest=digest_of(plan.digest, params, {}))
-    from planrun.approval.listing import Listing, state_of
-
     listing = Listing(workspace)
     key = ""
     if recalls:
-        facts = (
-            FORM,
-            plan.digest,
-            plan.file,
-            dumps(_ordered(params)),
-            workspace,
-            listing.is_git,
-            listing.stamp,
-        )
+        facts = (FORM, plan.digest, plan.file, dumps(_ordered(params)), workspace, listing.stamp)
         key = kept.key_of(repr(facts).encode("utf-8", "surrogatepass"), "scripts")
         known = kept.read(key)
-        if known is not None and all(
-            [state_of(os.path.join(workspace, path)) == state for path, state in known["seen"].items()]  # noqa: C419 - half the time
+        if (
+            known is not None
+            and listing.says_no_more(known["names"], known["words"])
+            and all(
+                [state_of(os.path.join(workspace, path)) == state for path, state in known["seen"].items()]  # noqa: C419 - half the time
+            )
         ):
             contents = _contents(workspace, known["ran"])
             if contents is not None:
@@ -75,7 +70,10 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bo
     }
     if key:
         ran = {path: digest for path, digest in found.known.items() if digest in found.contents}
-        kept.write(key, {"seen": found.seen, "ran": ran, "fields": fields})
+        names = None if listing.is_git else listing.names
+        kept.write(
+            key, {"seen": found.seen, "ran": ran, "fields": fields, "names": names, "words": found.words}
+        )
     return Reviewed(**fields, contents=found.contents)
 
 
@@ -141,3 +139,132 @@ def _ordered(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+_MOST = 20_000  # files of a workspace without git; more are not listed
+_INDEX, _POINTER = 256 << 20, 1 << 16  # bytes
+_OWN = (".planrun", "planrun-out")
+_OTHERS = frozenset((".git", "node_modules", "__pycache__"))  # folders that no plan brings along
+_DEEP = 4  # repositories in each other
+
+
+class Listing:
+    """The files of a workspace, `is_git` those that git tracks; `stamp` then changes whenever the names do.
+
+    `note`: why some are missing, "" otherwise.
+    """
+
+    def __init__(self, workspace: str) -> None:
+        self.note = self.stamp = ""
+        self._folder = os.path.realpath(workspace)
+        self._top, self._git = _root_of(self._folder)
+        self.is_git = bool(self._git)
+        self._names: list[str] | None = None
+        if not self._git:
+            self._names = sorted(self._walk())
+        else:
+            self.stamp = repr(state_of(os.path.join(self._git, "index")))
+
+    @property
+    def names(self) -> list[str]:
+        """The paths from the workspace, sorted. Raises InvalidInput for an index that cannot be read."""
+        if self._names is None:
+            inner = os.path.relpath(self._folder, self._top)
+            prefix = "" if inner == "." else f"{inner}/"
+            found = _tracked(self._top, self._git, _DEEP)
+            below = [path[len(prefix) :] for path in found if path.startswith(prefix)]
+            self._names = sorted([name for name in below if not name.startswith(_OWN)])
+        return self._names
+
+    def says_no_more(self, before: list[str] | None, words: set[str] | None) -> bool:
+        """Whether no file is new, compared with an earlier listing, that texts with these words may name."""
+        if before is None or self._names is None or before == self._names:
+            return True
+        new = {*self._names}.difference(before)
+        return not new or (words is not None and not any(_is_named(path, words) for path in new))
+
+    def _walk(self) -> Iterator[str]:
+        count, folders, cache = 0, [""], os.path.dirname(kept.folder())
+        while folders:
+            folder = folders.pop()
+            try:
+                found = sorted(os.scandir(os.path.join(self._folder, folder)), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in found:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _OTHERS and not path.startswith(_OWN) and entry.path != cache:
+                        folders.append(path)
+                    continue
+                count += 1
+                if count > _MOST:
+                    self.note = (
+                        f"the workspace has more than {_MOST} files, and no git that lists those that count"
+                    )
+                    return
+                if not entry.name.startswith(".planrun-"):
+                    yield path
+
+
+def _root_of(folder: str) -> tuple[str, str]:
+    """Return the top of the working tree around a folder, and its git folder; empty when there is none."""
+    while True:
+        git = os.path.join(folder, ".git")
+        try:
+            if os.path.isfile(git):  # of a linked working tree or a submodule
+                with open(git, encoding="utf-8") as file:
+                    return folder, os.path.join(
+                        folder, file.readline(_POINTER).removeprefix("gitdir: ").rstrip("\r\n")
+                    )
+            if os.path.lexists(os.path.join(git, "HEAD")):
+                return folder, git
+        except (OSError, ValueError):
+            return "", ""
+        above = os.path.dirname(folder)
+        if above == folder:
+            return "", ""
+        folder = above
+
+
+def _tracked(top: str, git: str, depth: int) -> list[str]:
+    from planrun.actions.gitconfig import entries  # known names are not read again
+
+    path = os.path.join(git, "index")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_INDEX)
+        is_split = any(name.startswith("sharedindex.") for name in os.listdir(git))
+        found = entries(b"" if is_split else data, links=False)
+        links = entries(data, links=True) if depth else []
+    except FileNotFoundError:  # nothing was added yet
+        return []
+    except (OSError, ValueError):  # a form that only git knows
+        from planrun.plan.revisions import tracked_files
+
+        return tracked_files(top)
+    for link in links:
+        inner, inner_git = _root_of(os.path.realpath(os.path.join(top, link)))
+        if inner not in ("", top):
+            found += [f"{link}/{name}" for name in _tracked(inner, inner_git, depth - 1)]
+    return found
+
+
+def _is_named(path: str, words: set[str]) -> bool:
+    base = path.rpartition("/")[2]
+    if not (base.isascii() and base.isprintable()) or " " in base or {path, base, *base.split(".")} & words:
+        return True
+    while path := path.rpartition("/")[0]:
+        if path in words:
+            return True
+    return False
+
+
+def state_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file changes, links followed; empty when there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    kind = 1 if S_ISREG(found.st_mode) else 2 if S_ISDIR(found.st_mode) else 3
+    return kind, found.st_ino, found.st_dev, found.st_size, found.st_mtime_ns, found.st_ctime_ns

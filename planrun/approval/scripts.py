@@ -8,18 +8,15 @@ texts of the files so found. Too much is found rather than too little.
 from __future__ import annotations
 
 import os
-import re
-from fnmatch import translate
 
 from planrun.actions.command import BASH
 from planrun.actions.render import Recipe, render_action
 from planrun.actions.scripts import runs
-from planrun.approval.listing import state_of
+from planrun.approval.digest import state_of
 from planrun.approval.notified import step_of
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
-from planrun.plan.revisions import ignored_files
 from planrun.plan.yaml.file import NotRegular, read_script
 from planrun.risk.scripts import Runs, runs_of
 from planrun.risk.tokens import HOLES
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from planrun.approval.listing import Listing
+    from planrun.approval.digest import Listing
     from planrun.model.plan import Plan, Step, Text
 
 MOST_FILES = 5000
@@ -45,18 +42,28 @@ _SILENT = names_in(
     " outputs policy llm limits sandbox condition edges on_failure recovers replaces group lock expect prompt suffix"
     " instructions search kind section retries concurrency"
 )
-_WORD = re.compile(r"[^\s\"'`;&|()<>{}\[\]$=,:!#\\*?]+")
-_PATTERN = re.compile(r"[^\s\"'`;&|()<>{}\[\]$=,:!#\\]*[*?][^\s\"'`;&|()<>{}\[\]$=,:!#\\]*")
-# What the shell puts something else in place of; with it a name is a pattern.
-_FILLED = re.compile(
-    r"\$'(?:[^'\\]|\\.)*'|\$\{[^{}]*\}|\$\([^()]*\)|\$\w+|\$[@*#?$!-]|`[^`]*`|[@?+*!]\([^()\s]*\)|\{[^{}\s]*\}|\[[^\]\s]*\]"
-)
+_APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
-_PLAIN_NAME = re.compile(r"[\w.+@%~^-]+")
+_PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
+_SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
 # Words behind which a file is named without its ending: modules.
-_MODULES = re.compile(
-    r"(?:^|[\s;({\"'])(?:import|from|require|require_relative|require_once|use|include|load|source|node|deno|bun|ruby"
-    r"|perl|tsx|ts-node|-m|--module|-r|--require|--import|--loader|-p)[\s(=\"']+([\w@./:, -]+)"
+_MODULES = (
+    *(
+        "import",
+        "from",
+        "require",
+        "use",
+        "include",
+        "load",
+        "source",
+        "node",
+        "deno",
+        "bun",
+        "ruby",
+        "perl",
+        "tsx",
+    ),
+    *("-m", "--module", "-r", "--loader", "-p"),
 )
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
@@ -107,15 +114,15 @@ _READS = {
 }
 """Files that programs read without being told, by the names of the programs."""
 _IMPLICIT = {name: found.split() for names, found in _READS.items() for name in names.split()}
-_COMPUTES = re.compile(r"\b(?:__import__|importlib|runpy)\b|\b(?:exec|eval)\(")
-_PATH = re.compile(r"\bPATH=(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]*)")
+_COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
 
 class Scripts(Record):
     """Files by workspace-relative path with their sha256, and the facts of `planrun.approval.digest.Reviewed`.
 
-    `seen`: for each file that may count its state, so that a later search can find that nothing changed.
+    `seen`: for each file that may count its state, so that a later search can find that nothing changed. `words`: what
+    the texts name; a new file with another name changes nothing. None: they have patterns, which any file may fit.
     """
 
     known: dict[str, str]
@@ -123,6 +130,11 @@ class Scripts(Record):
     contents: dict[str, bytes]
     later: tuple[str, ...]
     seen: dict[str, tuple[int, ...]]
+    words: set[str] | None
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_APART).split()
 
 
 class _Names:
@@ -134,6 +146,8 @@ class _Names:
         self._stems: dict[str, list[str]] = {}
         self._folders: dict[str, list[str]] = {}
         self._odd: list[tuple[str, str]] = []
+        self.words: set[str] = set()
+        self.has_patterns = False
         for path in self.paths:
             folder, _, base = path.rpartition("/")
             self.bases.setdefault(base, []).append(path)
@@ -142,7 +156,7 @@ class _Names:
                 self._stems.setdefault(stem, []).append(path)
                 if stem in _FOLDERS:
                     self._stems.setdefault(folder.rpartition("/")[2], []).append(path)
-            if not _PLAIN_NAME.fullmatch(base):
+            if not _PLAIN_NAME.issuperset(base):
                 self._odd.append((base, path))
             while folder:
                 self._folders.setdefault(folder, []).append(path)
@@ -150,25 +164,42 @@ class _Names:
 
     def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
-        bare = text.translate(_QUOTES)
-        filled = _FILLED.sub("*", text).translate(_QUOTES)
-        words = {*_WORD.findall(text), *_WORD.findall(bare), *_WORD.findall(filled)}
+        bare, filled = text.translate(_QUOTES), text
+        if any(mark in text for mark in _SPECIAL):
+            from planrun.approval.patterns import filled_in  # plain texts need no patterns
+
+            filled = filled_in(text).translate(_QUOTES)
+        words = {*_words(text), *_words(bare), *_words(filled)}
+        self.words |= words
         found = {path for word in words for path in self._of_word(word)}
         found.update(
             path for base, path in self._odd if base in text or base in bare or not base.isprintable()
         )
-        found.update(self._of_patterns({*_PATTERN.findall(filled), *_PATTERN.findall(text)}))
-        for names in {*_MODULES.findall(text), *_MODULES.findall(bare)}:
-            for name in re.split(r"[\s,]+", names):
-                found.update(self._of_module(name.replace("::", "/")))
+        found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
+        if any(word in text for word in _MODULES):
+            from planrun.approval.patterns import modules_in
+
+            for name in {*modules_in(text), *modules_in(bare)}:
+                self.words.add(name)
+                found.update(self._of_module(name))
         if ending in _SHELLS:
             bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
+            self.words.update(bases)
             found.update(path for base in bases for path in self.bases.get(base, ()))
         return found
 
+    def called(self) -> set[str]:
+        """Return all by which the texts so far may name a file: base names, stems, folders."""
+        paths = {os.path.normpath(word.strip("/")) for word in self.words}
+        return {
+            *paths,
+            *[part for path in paths for part in path.replace(".", "/").split("/")],
+            *[os.path.basename(path) for path in paths],
+        }
+
     def below(self, text: str) -> set[str]:
         """Return the files in the folders that a text names."""
-        words = {word.strip("/").removeprefix("./") for word in _WORD.findall(text)}
+        words = {word.strip("/").removeprefix("./") for word in _words(text)}
         return {
             path for word in words for path in self._folders.get(os.path.normpath(word) if word else "", ())
         }
@@ -182,19 +213,20 @@ class _Names:
         end = "/".join(parts)
         return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
 
-    def _of_patterns(self, patterns: set[str]) -> Iterator[str]:
+    def _of_patterns(self, patterns: list[str]) -> Iterator[str]:
         """Yield the files whose base name fits that of a pattern; one without a letter says nothing."""
         bases = {pattern.rstrip("/").rpartition("/")[2] for pattern in patterns}
         told = sorted([base for base in bases if any(map(str.isalnum, base))])
         if told:
-            fits = re.compile("|".join([translate(base) for base in told])).match
-            for base in self.bases:
-                if fits(base):
-                    yield from self.bases[base]
+            self.has_patterns = True
+            from planrun.approval.patterns import fitting
+
+            for base in fitting(told, self.bases):
+                yield from self.bases[base]
 
     def _of_module(self, name: str) -> Iterator[str]:
         """Yield the files of a module, `a.b` or `./a/b`, and of the packages around it."""
-        parts = [part for part in re.split(r"[./]", name) if part]
+        parts = [part for part in name.replace(".", "/").split("/") if part]
         for at, part in enumerate(parts):
             around = f"/{parts[at - 1]}/" if at else "/"
             for path in self._stems.get(part, ()):
@@ -369,7 +401,14 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
         if b"\0" not in data[:_TEXT] and sha256(data).hexdigest() == search.known[path]:
             contents[search.known[path]] = data
     later = tuple(dict.fromkeys([step.id for step, look in zip(steps, found, strict=True) if look.later]))
-    return Scripts(known=search.known, uncovered=uncovered, contents=contents, later=later, seen=search.seen)
+    return Scripts(
+        known=search.known,
+        uncovered=uncovered,
+        contents=contents,
+        later=later,
+        seen=search.seen,
+        words=None if search.names.has_patterns else search.names.called(),
+    )
 
 
 def _looked_at(step: Step, params: Mapping[str, Any], workspace: str) -> _Look:
@@ -406,11 +445,13 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
         if not any(path in search.known for path in search.names.bases.get(base, ())):
             yield " ".join(text.split())[:80]
     text = "\n".join(look.argv)
-    yield from dict.fromkeys([match[0] for match in _COMPUTES.finditer(text)])
+    yield from [word for word in _COMPUTING if word in text]
     value = step.env.get("PATH")
-    given = [match[1].strip("\"'") for match in _PATH.finditer(text)] + (
-        [value] if isinstance(value, str) else []
-    )
+    given = [value] if isinstance(value, str) else []
+    if "PATH=" in text:
+        from planrun.approval.patterns import paths_in
+
+        given += paths_in(text)
     for path in given:
         if not all(entry.startswith(_KEEPS) for entry in path.split(":")):
             yield f"PATH={path}"
@@ -419,7 +460,7 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
 def _loose(steps: Iterable[Step], texts: Iterable[str], search: _Search) -> set[str]:
     """Return the existing files that texts name by a path, and that git does not track."""
     folders = {"", *[step.workdir for step in steps if isinstance(step.workdir, str)]}
-    words = {word for text in texts for word in _WORD.findall(text) if len(word) < _LONGEST}
+    words = {word for text in texts for word in _words(text) if len(word) < _LONGEST}
     paths = {os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words}
     inside = {path for path in paths if not path.startswith(("/", "..", ".git", ".planrun", "planrun-out"))}
     return {path for path in inside - set(search.names.paths) - search.own if search.holds(path)}
@@ -441,5 +482,9 @@ def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Searc
         else:
             if data and path not in search.names.paths:
                 found[path] = "git does not track it"
-    ignored = ignored_files(search.root, list(found)) if search.is_git and found else set()
+    if not (search.is_git and found):
+        return found
+    from planrun.plan.revisions import ignored_files  # it starts git
+
+    ignored = ignored_files(search.root, list(found))
     return {path: why for path, why in found.items() if path not in ignored}

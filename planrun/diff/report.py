@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.app.secrets import read_secrets
-from planrun.approval.listing import Listing
+from planrun.approval.digest import Listing
 from planrun.approval.scripts import names_of_steps
 from planrun.diff.approvals import Approvals, approvals
 from planrun.diff.differences import Difference, renamed

@@ -131,7 +131,9 @@ def _approvals(found: Mapping[str, Any]) -> dict[str, Any]:
             for gate in gates
         ],
         "digest": _digest(found["digest"], "approvals"),
-        "uncovered": [_text(each, "uncovered", _TEXT) for each in _list(found.get("uncovered", []), "uncovered")],
+        "uncovered": [
+            _text(each, "uncovered", _TEXT) for each in _list(found.get("uncovered", []), "uncovered")
+        ],
     }
 
 
