@@ -393,8 +393,6 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
         )
     loose = _loose(steps, unique, search) if listing.is_git else set()
     uncovered |= _unread(plan, ran, loose - search.made, search)
-    written = (search.made & ran.keys()) - search.known.keys()
-    uncovered |= dict.fromkeys(written, "a step of the plan writes it")
     contents: dict[str, bytes] = {}
     for path in sorted(ran.keys() & search.known.keys()):
         data = search.read(path)
@@ -470,6 +468,9 @@ def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Searc
     """Return why files do not count that steps run or that texts name; what git ignores never counts."""
     found: dict[str, str] = {}
     for path in sorted({*ran, *loose} - search.known.keys() - search.own):
+        if path in search.made and path in ran:
+            found[path] = "a step of the plan writes it"
+            continue
         try:
             data = search.read(path)
         except _Uncovered as error:

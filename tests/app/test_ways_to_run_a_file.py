@@ -351,3 +351,143 @@ def test_other_forms(tmp_path: Path, form: str) -> None:
     found = reviewed(tmp_path, plan)
     assert set(names) <= found.scripts.keys()
     holds(tmp_path, plan, *names)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("./deploy.sh", False),
+        ("bash < deploy.sh", False),
+        ("x=deploy; ./$x.sh", False),
+        ("cat deploy.sh | bash", True),
+        ('f=names; bash < "$(cat $f)"', True),
+        ("PATH=$PWD:$PATH deploy.sh", True),
+        ("eval ./deploy.sh", True),
+        ("bash /tmp/other.sh", True),
+    ],
+)
+def test_what_locked_and_an_approval_let_run(planrun: Run, tmp_path: Path, text: str, *, named: bool) -> None:
+    """`lock` and `approve` name what is not covered, `--locked` refuses it unless the plan allows it, also swapped."""
+    repository(tmp_path, {SCRIPT: "#!/bin/sh\ntouch good\n", "names": f"{SCRIPT}\n"})
+    (tmp_path / SCRIPT).chmod(0o755)
+    plan = {"version": 1, "steps": [{"id": "a", "run": text, "on_failure": "continue"}]}
+    (tmp_path / "plan.yml").write_text(json.dumps(plan))
+    for words in (
+        ["lock", "plan.yml"],
+        ["approve", "plan.yml", "-o", "-"],
+        ["show", "plan.yml"],
+        ["review", "plan.yml"],
+    ):
+        done = planrun(*words)
+        assert done.returncode == 0, done.stderr
+        what = done.stdout + done.stderr
+        assert ("not part of" in what.lower()) == named, words
+    done = planrun("execute", "plan.yml", "--locked")
+    assert done.returncode == (3 if named else 0), done.stderr
+    if named:
+        assert "allow_uncovered: true" in done.stderr
+        (tmp_path / "plan.yml").write_text(json.dumps({**plan, "allow_uncovered": True}))
+        assert planrun("lock", "plan.yml").returncode == 0
+        assert planrun("execute", "plan.yml", "--locked").returncode == 0
+        return
+    (tmp_path / "good").unlink()
+    (tmp_path / SCRIPT).write_text("#!/bin/sh\ntouch evil\n")
+    done = planrun("execute", "plan.yml", "--locked")
+    assert (done.returncode, f"script {SCRIPT} changed" in done.stderr) == (3, True)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_an_approval_survives_a_fresh_clone(planrun: Run, tmp_path: Path) -> None:
+    """The plan makes a virtual environment that git ignores: it is in no digest, before and after, here and there."""
+    run = "python3 -m venv --without-pip .v && echo 'echo pip' > .v/bin/pip && bash .v/bin/pip && bash tools/x.sh"
+    plan = {"version": 1, "policy": {"auto_approve": "none"}, "steps": [{"id": "a", "run": run}]}
+    one = tmp_path / "one"
+    one.mkdir()
+    files = {".gitignore": ".v/\nplanrun-out/\n", "tools/x.sh": "echo x\n", "plan.yml": json.dumps(plan)}
+    repository(one, files)
+    git(one, "commit", "-q", "-m", "begin")
+    done = planrun("approve", "plan.yml", "-o", "approvals/a.json", cwd=one)
+    assert done.returncode == 0, done.stderr
+    assert "not part of" not in done.stdout
+    assert planrun("execute", "plan.yml", "--approval", "approvals/a.json", cwd=one).returncode == 0
+    assert (one / ".v" / "bin" / "pip").exists()
+    diff = planrun("diff", "HEAD:plan.yml", "plan.yml", "--exit-code", cwd=one)
+    assert diff.returncode == 0, diff.stdout
+    git(one, "add", "-A")
+    git(one, "commit", "-q", "-m", "approve")
+    two = tmp_path / "two"
+    git(tmp_path, "clone", "-q", str(one), str(two))
+    done = planrun("execute", "plan.yml", "--approval", "approvals/a.json", cwd=two)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_neither_tracked_nor_ignored_is_named(tmp_path: Path) -> None:
+    """An untracked script is uncovered until it is added; an ignored one is neither covered nor named."""
+    repository(tmp_path, {".gitignore": "ignored.sh\n"})
+    for name in ("new.sh", "ignored.sh"):
+        (tmp_path / name).write_text("true\n")
+    plan = {"steps": [{"id": "a", "run": "bash new.sh; bash ignored.sh; bash missing.sh"}]}
+    found = reviewed(tmp_path, plan)
+    assert found.uncovered == {
+        "missing.sh": "it does not exist when the run begins",
+        "new.sh": "git does not track it",
+    }
+    git(tmp_path, "add", "new.sh")
+    assert list(reviewed(tmp_path, plan).scripts) == ["new.sh"]
+
+
+def test_files_of_a_submodule_and_behind_links_count(tmp_path: Path) -> None:
+    """A submodule has an index of its own; a link counts by the content behind it, and one outside is named."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder in (inner, outer):
+        folder.mkdir()
+    repository(inner, {"tool.sh": "1\n"})
+    git(inner, "commit", "-q", "-m", "begin")
+    repository(outer, {"real.sh": "1\n"})
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "sub")
+    (outer / "link.sh").symlink_to("real.sh")
+    (outer / "away.sh").symlink_to("../inner/tool.sh")
+    git(outer, "add", "-A")
+    plan = {"steps": [{"id": "a", "run": "bash sub/tool.sh; cat link.sh | sh; cat away.sh"}]}
+    found = reviewed(outer, plan)
+    assert {"sub/tool.sh", "link.sh"} <= found.scripts.keys()
+    assert "leads out of the workspace" in found.uncovered["away.sh"]
+    holds(outer, plan, "sub/tool.sh", "real.sh")
+
+
+def test_the_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beyond them is named, whatever the order in which a folder is read."""
+    from planrun.approval import scripts
+
+    repository(tmp_path, {f"d/{number}.sh": f"{number}\n" for number in range(9)})
+    plan = {"steps": [{"id": "a", "run": "run-parts d"}]}
+    monkeypatch.setattr(scripts, "MOST_FILES", 4)
+    found = reviewed(tmp_path, plan)
+    assert sorted(found.scripts) == [f"d/{number}.sh" for number in range(4)]
+    assert "further files" in " ".join(found.uncovered)
+    monkeypatch.setattr(scripts, "MOST_TEXT", 5)
+    assert (
+        "the files that other files name"
+        in reviewed(tmp_path, {"steps": [{"id": "a", "run": "cat 1.sh 2.sh 3.sh"}]}).uncovered
+    )
+
+
+def test_what_was_found_before_counts_until_a_file_changes(planrun: Run, tmp_path: Path) -> None:
+    """A run without policies takes it from the cache: the digest is that of a search for each state of the files."""
+    repository(tmp_path, {SCRIPT: ". ./lib.sh\n", "lib.sh": "true\n"})
+    plan = {"steps": [{"id": "a", "run": "bash deploy.sh"}]}
+
+    def digest() -> str:
+        assert planrun("execute", "plan.yml").returncode == 0
+        found: dict[str, Any] = json.loads((tmp_path / "planrun-out" / "ledger.json").read_bytes())
+        return str(found["plan"]["digest"])
+
+    seen = []
+    for change in (None, "lib.sh", SCRIPT, "new.py"):
+        if change:
+            (tmp_path / change).write_text(f"true # {change} new.py\n")
+            git(tmp_path, "add", "-A")
+        expected = reviewed(tmp_path, plan).digest
+        assert digest() == digest() == expected
+        seen.append(expected)
+    assert len(set(seen)) == 4
