@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan
 
-FORM = "planrun-reviewed-2"  # changes when the same input gets another digest
+FORM = "planrun-reviewed-1"  # changes when the same input gets another digest
 
 
 class Reviewed(Record):
