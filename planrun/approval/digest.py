@@ -53,7 +53,7 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bo
             known is not None
             and listing.says_no_more(known["names"], known["words"])
             and all(
-                [state_of(os.path.join(workspace, path)) == state for path, state in known["seen"].items()]  # noqa: C419 - half the time
+                [listing.state(path) == state for path, state in known["seen"].items()]  # noqa: C419 - half the time
             )
         ):
             contents = _contents(workspace, known["ran"])
@@ -163,7 +163,7 @@ class Listing:
         if not self._git:
             self._names = sorted(self._walk())
         else:
-            self.stamp = repr(state_of(os.path.join(self._git, "index")))
+            self.stamp = repr(_state(os.path.join(self._git, "index")))
 
     @property
     def names(self) -> list[str]:
@@ -175,6 +175,10 @@ class Listing:
             below = [path[len(prefix) :] for path in found if path.startswith(prefix)]
             self._names = sorted([name for name in below if not name.startswith(_OWN)])
         return self._names
+
+    def state(self, path: str) -> tuple[int, ...]:
+        """Return what changes when a file changes, links followed; empty when there is none."""
+        return _state(os.path.join(self._folder, path))
 
     def says_no_more(self, before: list[str] | None, words: set[str] | None) -> bool:
         """Whether no file is new, compared with an earlier listing, that texts with these words may name."""
@@ -260,8 +264,7 @@ def _is_named(path: str, words: set[str]) -> bool:
     return False
 
 
-def state_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file changes, links followed; empty when there is none."""
+def _state(path: str) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except (OSError, ValueError):

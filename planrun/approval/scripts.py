@@ -12,7 +12,6 @@ import os
 from planrun.actions.command import BASH
 from planrun.actions.render import Recipe, render_action
 from planrun.actions.scripts import runs
-from planrun.approval.digest import state_of
 from planrun.approval.notified import step_of
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
@@ -47,44 +46,15 @@ _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
 # Words behind which a file is named without its ending: modules.
-_MODULES = (
-    *(
-        "import",
-        "from",
-        "require",
-        "use",
-        "include",
-        "load",
-        "source",
-        "node",
-        "deno",
-        "bun",
-        "ruby",
-        "perl",
-        "tsx",
-    ),
-    *("-m", "--module", "-r", "--loader", "-p"),
+_MODULES = names_in(
+    "import from require use include load source node deno bun ruby perl tsx -m --module -r --loader -p"
 )
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
 )
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
 # Files of documents are not searched: they name everything, and run nothing.
-_DOCUMENTS = (
-    ".md",
-    ".rst",
-    ".txt",
-    ".adoc",
-    ".csv",
-    ".tsv",
-    ".svg",
-    ".html",
-    ".css",
-    ".lock",
-    ".po",
-    ".xml",
-    ".pdf",
-)
+_DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .xml .pdf"))
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
 _READS = {
     "make gmake": "Makefile makefile GNUmakefile",
@@ -191,11 +161,9 @@ class _Names:
     def called(self) -> set[str]:
         """Return all by which the texts so far may name a file: base names, stems, folders."""
         paths = {os.path.normpath(word.strip("/")) for word in self.words}
-        return {
-            *paths,
-            *[part for path in paths for part in path.replace(".", "/").split("/")],
-            *[os.path.basename(path) for path in paths],
-        }
+        return paths.union(
+            *[path.replace(".", "/").split("/") for path in paths], map(os.path.basename, paths)
+        )
 
     def below(self, text: str) -> set[str]:
         """Return the files in the folders that a text names."""
@@ -249,7 +217,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for name, item in value.items():
-            if name not in _SILENT:
+            if name not in _SILENT or "" not in value:  # names of variables and arguments may be any
                 yield from _texts(item)
     elif isinstance(value, list):
         if any(isinstance(part, str) for part in value) and any(isinstance(part, list) for part in value):
@@ -278,7 +246,7 @@ class _Search:
     """The search for the files of one plan."""
 
     def __init__(self, plan: Plan, root: str, listing: Listing) -> None:
-        self.root, self.is_git = root, listing.is_git
+        self.root, self.is_git, self._listing = root, listing.is_git, listing
         self.names = _Names(listing.names)
         own = os.path.normpath(plan.file)
         folder = os.path.dirname(own)
@@ -320,7 +288,7 @@ class _Search:
 
     def _count(self, path: str, *, is_named: bool) -> bytes | None:
         """Take a file into account; return its bytes, None where there are none to search."""
-        state = state_of(os.path.join(self.root, path))
+        state = self._listing.state(path)
         self.seen[path] = state
         if not state or not state[3] or state[0] == 2:  # it is gone, empty, or a folder behind a link
             return None
@@ -356,7 +324,7 @@ class _Search:
 
     def holds(self, path: str) -> bool:
         """Whether a path is a file with content."""
-        state = state_of(os.path.join(self.root, path))
+        state = self._listing.state(path)
         return state[:1] == (1,) and state[3] > 0
 
 
