@@ -143,8 +143,10 @@ def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[o
         if inherited.get(name) != value and name not in _OWN and name not in step.secrets
     }
     # What uses no variable and names no path in a folder does not depend on where the step's own files are.
+    # A command is judged by its words alone: an agent also by its patch or plan, a tool by its call.
+    is_free = step.action.is_command and "$" not in job.argv[-1]
+    is_free = is_free and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
     key = (step.action.__class__, job.argv, _folder_of(job, place), *env.items())
-    is_free = "$" not in job.argv[-1] and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
     if is_free and key in known:
         return known[key]
     found = _found(step, job, place, env)

@@ -91,6 +91,9 @@ def _approvals(found: Approvals) -> list[str]:
     if found.ignored:
         notes = fitting([f"> {inline(text)}\n" for text in found.ignored], 2_000, "> and {} more\n")
         parts.append(f"\n{notes}")
+    if found.uncovered:
+        rows = [f"- {inline(text)}\n" for text in found.uncovered]
+        parts.append(f"\n**Not part of the digest**\n\n{fitting(rows, _SHARES['gates'], _MORE)}")
     if lifted := [_gate(gate) for gate in found.lifted]:
         title = "No longer asked for or denied"
         parts.append(f"\n**{title}**\n\n{fitting(lifted, _SHARES['gates'], _MORE)}")

@@ -389,10 +389,6 @@ class Step(Record):
     risk: str = "high"  # of its action as written, or as declared
     risk_reason: str = ""
     effects: tuple[str, ...] = ()  # of its action: writes, destroys, network, code …
-    scripts: tuple[
-        str, ...
-    ] = ()  # files of the workspace that its action runs, as far as the text alone names them
-    mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
     rollback: Rollback | None = None
     reversible: bool | None = None  # what the plan says; None: it is if it has a rollback
@@ -523,6 +519,7 @@ class Plan(Record):
     limits: Limits = Limits()
     schedule: Schedule = "dag"
     concurrency: str = ""  # one run of this name at a time on this host
+    allow_uncovered: bool = False  # --locked runs it, though it may run files that were not reviewed
     policy: Policy | None = None
     llm: Llm | None = None
     notify: tuple[Target, ...] = ()  # who is notified of a run
