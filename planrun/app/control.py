@@ -24,6 +24,7 @@ from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, holder
+from planrun.records.opening import open_record
 from planrun.records.reading import read_ledger
 from planrun.reports.gates import open_gates
 from planrun.settings import current_folder
@@ -132,7 +133,7 @@ def _wait(process: Holder, over: Callable[[], bool] = lambda: False) -> None:
 
 def _is_ending(rundir: str, size: int) -> bool:
     """Return whether a run has recorded its cancellation after the first `size` bytes."""
-    with open(os.path.join(rundir, records.LEDGER), "rb") as file:
+    with open(open_record(os.path.join(rundir, records.LEDGER)), "rb") as file:
         file.seek(size)
         return b'"type":"run_ending"' in file.read()
 

@@ -6,6 +6,7 @@ import os
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.folders import make_private
+from planrun.records.opening import read_record
 from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 
@@ -79,9 +80,8 @@ def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
         if os.path.isdir(files := os.path.join(path, FILES)):
             names += [os.path.join(FILES, name) for name in os.listdir(files)]
         for name in names:
-            with open(os.path.join(path, name), "rb") as file:
-                if word in file.read():
-                    return True
+            if word in read_record(os.path.join(path, name)):
+                return True
     except OSError:  # their readers report that
         pass
     return False
@@ -101,8 +101,7 @@ def read_policy(path: str, digest: str) -> bytes:
     """Return a policy of a run; raises InvalidInput when it is gone or was altered."""
     name = os.path.join(path, f"policy.{digest}.yml")
     try:
-        with open(name, "rb") as file:
-            data = file.read()
+        data = read_record(name)
     except OSError as error:
         raise InvalidInput(f"the run's copy of its policy cannot be read: {name}: {error.strerror}") from None
     if sha256(data).hexdigest() != digest:

@@ -10,12 +10,12 @@ import time
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger, fill
+from planrun.records.opening import HOME as HOME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-HOME = ".planrun"
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"

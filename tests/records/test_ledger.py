@@ -128,7 +128,7 @@ sys.path[:0] = sys.argv[3].split(os.pathsep)
 from planrun.model import events as ev
 from planrun.records.ledger import Ledger
 ledger = Ledger(sys.argv[1], reserve=sys.argv[2])
-moved = ev.PlanMoved(at="now", status="approved")
+moved = ev.PlanMoved(at="2026-01-01T00:00:00.000Z", status="approved")
 ledger.append(moved)
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.stat(sys.argv[1]).st_size + 100, resource.RLIM_INFINITY))
 ledger.append(moved)
