@@ -33,7 +33,7 @@ PLAN = """version: 1
 steps:
   - {id: a, run: echo hi}
   - {id: b, depends_on: [a], run: 'echo x=1 >> "$PLANRUN_OUTPUT"', outputs: {x: integer}}
-  - {id: c, depends_on: [b], run: exit 3}
+  - {id: c, depends_on: [b], run: exit 3, retries: 1}
 """
 SECRET = "what-lies-outside"
 VERBS = (
@@ -99,7 +99,9 @@ def mutated(ledger: bytes, chance: random.Random) -> tuple[str, bytes]:
     event = json.loads(lines[at] + b"}")
     if kind == "bytes":
         cut = chance.randrange(1, len(lines[at]))
-        lines[at] = lines[at][:cut] + chance.choice([b"\xff", b"\x1b", b"\xc3", b'"', b"{", b"\0"]) + lines[at][cut:]
+        lines[at] = (
+            lines[at][:cut] + chance.choice([b"\xff", b"\x1b", b"\xc3", b'"', b"{", b"\0"]) + lines[at][cut:]
+        )
         return f"line {at + 1}: a byte at {cut}", chained(lines)
     if kind == "doubled":
         lines.insert(at, lines[at])
@@ -131,6 +133,8 @@ def replaced(run: Path, outside: Path) -> Iterator[tuple[str, Path]]:
     """Put something else in place of each file and folder of a run; yield what, while it is so."""
     for path in sorted(run.rglob("*"), key=str):
         for kind in ("link", "endless", "pipe", "socket", "folder", "sparse"):
+            if kind == "sparse" and "logs" in path.parts:
+                continue  # a log may be of any size, and is printed as far as one reads
             kept = run.parent.parent / "kept"
             path.rename(kept)
             try:
@@ -206,7 +210,9 @@ def prove(count: int, seed: int, *, files: bool) -> list[str]:
             for number in range(count):
                 what, data = mutated(sound, chance)
                 ledger.write_bytes(data)
-                found += [f"{number}: {what}: {' '.join(verb)}: {why}" for verb in VERBS if (why := problem(verb))]
+                found += [
+                    f"{number}: {what}: {' '.join(verb)}: {why}" for verb in VERBS if (why := problem(verb))
+                ]
             ledger.write_bytes(sound)
             if files:
                 for what, _ in replaced(run, outside):

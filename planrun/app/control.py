@@ -22,9 +22,9 @@ from planrun.executors.tree import HAS_PROC
 from planrun.executors.wait import PAUSING
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, holder
-from planrun.records.opening import open_record
 from planrun.records.reading import read_ledger
 from planrun.reports.gates import open_gates
 from planrun.settings import current_folder

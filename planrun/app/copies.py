@@ -9,11 +9,11 @@ from planrun.errors import InvalidInput
 from planrun.model import events as ev
 from planrun.model.events import NAMES
 from planrun.model.state import RunState
+from planrun.opening import read_record
 from planrun.plan.load import load_bytes
 from planrun.plan.readers import copies
 from planrun.plan.yaml.file import MAX_BYTES
 from planrun.records.inputs import file_of, plan_file
-from planrun.records.opening import read_record
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
 
@@ -62,7 +62,9 @@ def _stored(path: str, what: str, digest: str) -> bytes:
     try:
         data = read_record(path, MAX_BYTES)
     except (OSError, ValueError) as error:  # a name with NUL
-        raise InvalidInput(f"the run's copy of {what} cannot be read: {path}: {getattr(error, 'strerror', error)}") from None
+        raise InvalidInput(
+            f"the run's copy of {what} cannot be read: {path}: {getattr(error, 'strerror', error)}"
+        ) from None
     if sha256(data).hexdigest() != digest:
         raise InvalidInput(f"the run's copy of {what} was altered: {path}; start a new run")
     return data

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import history
 from planrun.records.history import read_progress
-from planrun.records.opening import open_record
 from planrun.records.rundir import write_new
 from planrun.reports.escape import line
 from planrun.reports.progress import Estimates, jobs_of

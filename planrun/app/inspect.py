@@ -12,10 +12,10 @@ from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import rundir as finding
 from planrun.records.ledger import sync_path
 from planrun.records.lock import holder
-from planrun.records.opening import open_record
 from planrun.records.reading import cut, read_ledger
 from planrun.records.rundir import HOME, LEDGER
 from planrun.sha256 import sha256

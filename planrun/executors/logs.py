@@ -17,6 +17,7 @@ import fcntl
 import os
 
 from planrun.errors import RecordsLost
+from planrun.opening import NO_RECORD, read_record
 from planrun.sha256 import sha256
 
 HASHED = 1 << 24  # bytes of a log up to which it is hashed; takes some 40 ms
@@ -421,9 +422,10 @@ def recover(folder: str) -> tuple[str, ...]:
 def _owners(folder: str) -> dict[str, str]:
     """Return the paths of the slots that the index names."""
     try:
-        with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
-            records = file.read()
-    except FileNotFoundError:
+        records = read_record(f"{folder}/{_INDEX}")
+    except OSError as error:
+        if error.errno not in NO_RECORD:
+            raise
         return {}
     owners = {}
     for number in range(len(records) // _RECORD):

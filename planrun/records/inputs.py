@@ -6,7 +6,7 @@ import os
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.folders import make_private
-from planrun.records.opening import read_record
+from planrun.opening import read_record
 from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from planrun.records.opening import open_record
+from planrun.opening import open_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

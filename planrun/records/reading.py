@@ -10,8 +10,8 @@ from planrun import __version__
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.events import EVENTS, RunEnded
 from planrun.model.record import Record
+from planrun.opening import read_record
 from planrun.records.ledger import GENESIS
-from planrun.records.opening import read_record
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -200,6 +200,8 @@ _INSIDE = {
 """Types of what stands in the objects of events, by the name of the field; a key may be missing."""
 _BASIC: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 _LARGEST = 1 << 63
+_PLAIN = ("fingerprint", "risk", "log", "log_sha256", "planrun")
+"""Texts that only planrun makes, never with a control character."""
 
 
 def _check_types(kind: Any, event: str, record: dict[str, Any]) -> None:
@@ -210,6 +212,8 @@ def _check_types(kind: Any, event: str, record: dict[str, Any]) -> None:
             raise ValueError(f'"{name}" of {event} is not of the type {annotation}')
         if name == "at" and not _is_stamp(value):
             raise ValueError(f'"at" of {event} is no time')
+        if name in _PLAIN and not value.isprintable():
+            raise ValueError(f'"{name}" of {event} has control characters')
         inner = _INSIDE.get(name)
         if inner and "dict[str, Any]" in annotation:
             for each in value if isinstance(value, list) else [value]:
@@ -238,14 +242,21 @@ def _is(annotation: str, value: Any) -> bool:
         return value is None
     if annotation.startswith("dict[str, "):
         inner = annotation[len("dict[str, ") : -1]
-        return isinstance(value, dict) and (inner == "Any" or all(_is(inner, each) for each in value.values()))
+        return isinstance(value, dict) and (
+            inner == "Any" or all(_is(inner, each) for each in value.values())
+        )
     inner = annotation[len("tuple[") : -len(", ...]")]
     return isinstance(value, list) and (inner == "Any" or all(_is(inner, each) for each in value))
 
 
 def _is_stamp(text: str) -> bool:
     """Whether a text is a time as events have it, `2026-01-31T09:30:00.125Z`."""
-    if len(text) != len("2026-01-31T09:30:00.125Z") or text[19] != "." or text[23] != "Z" or not text.isascii():
+    if (
+        len(text) != len("2026-01-31T09:30:00.125Z")
+        or text[19] != "."
+        or text[23] != "Z"
+        or not text.isascii()
+    ):
         return False
     try:
         time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")

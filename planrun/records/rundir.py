@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import time
 
+from planrun import opening
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger, fill
-from planrun.records.opening import HOME as HOME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+HOME = opening.HOME
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"

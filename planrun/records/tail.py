@@ -6,9 +6,9 @@ import os
 
 from planrun.errors import InvalidInput
 from planrun.model.events import EVENTS
+from planrun.opening import open_record
 from planrun.records.ledger import GENESIS
 from planrun.records.logfiles import PIECE
-from planrun.records.opening import open_record
 from planrun.records.reading import event_of
 from planrun.records.rundir import LEDGER
 

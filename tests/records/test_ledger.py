@@ -253,6 +253,7 @@ def test_run_ids_sort_by_time_within_a_second(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_pipe_in_the_place_of_a_ledger_blocks_no_reader(tmp_path: Path) -> None:
-    """A step may leave one behind; a listing of runs reads nothing of it."""
+    """A step may leave one behind; its reader says so at once."""
     os.mkfifo(tmp_path / "ledger.jsonl")
-    assert read_ledger(str(tmp_path / "ledger.jsonl")).events == ()
+    with pytest.raises(InvalidInput, match="not a regular file"):
+        read_ledger(str(tmp_path / "ledger.jsonl"))

@@ -9,6 +9,10 @@ import stat
 HOME = ".planrun"
 MOST = 1 << 30
 """Bytes of a record that is read into memory at once: about two million events."""
+NO_RECORD = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.EISDIR, errno.ENXIO, errno.EFBIG}
+)
+"""Errors of a name that has no file, or something in its place that is no record."""
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
