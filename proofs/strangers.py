@@ -185,7 +185,7 @@ def problem(verb: list[str]) -> str:
         signal.alarm(0)
     out.flush()
     err.flush()
-    said = (out.buffer.getvalue() + err.buffer.getvalue()).decode(errors="replace")  # type: ignore[attr-defined]
+    said = (out.buffer.getvalue() + err.buffer.getvalue()).decode(errors="replace")
     if code == 4:
         return f"exit 4: {said[-600:]}"
     if "\x1b[2J" in said or "\x1b]0;" in said:

@@ -233,9 +233,8 @@ def _is(annotation: str, value: Any) -> bool:
         return True
     basic = _BASIC.get(annotation)
     if basic:
-        if isinstance(value, bool) is not (annotation == "bool") or not isinstance(value, basic):
-            return False
-        return annotation == "bool" or -_LARGEST <= value < _LARGEST
+        right = isinstance(value, basic) and isinstance(value, bool) is (annotation == "bool")
+        return right and (not isinstance(value, int | float) or -_LARGEST <= value < _LARGEST)
     if " | " in annotation:
         return any(_is(each, value) for each in annotation.split(" | "))
     if annotation == "None":
