@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-HOME = ".planrun"
+HOME = ".planrun"  # as in planrun.records.rundir, which a run imports without this module
 MOST = 1 << 30
 """Bytes of a record that is read into memory at once: about two million events."""
 NO_RECORD = frozenset(

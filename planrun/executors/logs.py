@@ -17,7 +17,6 @@ import fcntl
 import os
 
 from planrun.errors import RecordsLost
-from planrun.opening import NO_RECORD, read_record
 from planrun.sha256 import sha256
 
 HASHED = 1 << 24  # bytes of a log up to which it is hashed; takes some 40 ms
@@ -421,6 +420,8 @@ def recover(folder: str) -> tuple[str, ...]:
 
 def _owners(folder: str) -> dict[str, str]:
     """Return the paths of the slots that the index names."""
+    from planrun.opening import NO_RECORD, read_record  # a run itself reads no records
+
     try:
         records = read_record(f"{folder}/{_INDEX}")
     except OSError as error:

@@ -6,7 +6,6 @@ import os
 
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.folders import make_private
-from planrun.opening import read_record
 from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 
@@ -73,6 +72,8 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
 
 def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
     """Whether a word occurs in the given plan of a run or, without one, in any recorded plan: a cheap check."""
+    from planrun.opening import read_record  # most runs read none
+
     if plan is not None:
         return any(word in data for data in (plan.source, *plan.files.values()))
     try:
@@ -99,6 +100,8 @@ def add_policy(path: str, digest: str, data: bytes) -> None:
 
 def read_policy(path: str, digest: str) -> bytes:
     """Return a policy of a run; raises InvalidInput when it is gone or was altered."""
+    from planrun.opening import read_record  # most runs read none
+
     name = os.path.join(path, f"policy.{digest}.yml")
     try:
         data = read_record(name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 
-from planrun import opening
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.records.ledger import GENESIS, NEW, Ledger, fill
 
@@ -16,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-HOME = opening.HOME
+HOME = ".planrun"
 LEDGER = "ledger.jsonl"
 PLAN = "plan.yml"
 OUTPUTS = "outputs"
