@@ -7,8 +7,8 @@ import re
 import shlex
 
 from planrun.convert.choice import choose, tell
-from planrun.convert.draft import DraftPlan, DraftStep, literal_text
-from planrun.convert.reader import UntranslatableError
+from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.expressions import Evaluator, tokens_of
 from planrun.convert.recipes.scripts import (
     NAME,
@@ -16,12 +16,12 @@ from planrun.convert.recipes.scripts import (
     Command,
     Param,
     Piece,
-    Read,
+    Shell,
     joined,
-    lines_of,
-    plain,
+    move,
+    quoted_text,
     script_of,
-    shell_text,
+    template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe
 from planrun.errors import InvalidInput
@@ -32,664 +32,632 @@ from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Collection, Hashable
     from typing import Any
 
-    from planrun.convert.reader import Findings
+    from planrun.convert.recipes.expressions import Token
 
-_HEAD = re.compile(r"(@?)([A-Za-z_][A-Za-z0-9_-]*)((?:[ \t]+[^:]*?)?)[ \t]*:(?!=)(.*)\Z", re.DOTALL)
-_SET = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:=[ \t]*(.*)\Z", re.DOTALL)
-_ELSEWHERE = frozenset(("windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android"))
-_LISTS = re.compile(
-    r"@?(?:just|\{\{ *just_executable\(\) *\}\})"
-    r"(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--justfile \S+|-f \S+|--list-submodules))+"
-)
+    Argument = tuple[Piece, ...]
+
+_HEAD = re.compile(r"(@?)([A-Za-z_][\w-]*)(?=[\s:*+$])(.*)\Z", re.DOTALL)
+_SET = re.compile(r"(export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)\Z", re.DOTALL)
+_SYSTEMS = frozenset(("linux", "unix", "windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android"))
 _ATTRIBUTES = frozenset((
-    "private", "group", "doc", "linux", "unix", "no-cd", "working-directory", "no-exit-message", "default",
-    "positional-arguments", "script", "parallel", "confirm", "metadata", "extension", "no-quiet", "dragonfly",
+    "private", "group", "doc", "no-cd", "working-directory", "no-exit-message", "exit-message", "default", "confirm",
+    "positional-arguments", "script", "parallel", "metadata", "extension", "no-quiet", *_SYSTEMS,
 ))  # fmt: skip
+_SETTINGS = frozenset((
+    "shell", "dotenv-load", "dotenv-filename", "dotenv-path", "dotenv-required", "export", "positional-arguments",
+    "working-directory", "quiet", "fallback", "ignore-comments", "allow-duplicate-recipes", "tempdir", "unstable",
+    "allow-duplicate-variables", "script-interpreter", "no-exit-message", "windows-shell", "windows-powershell",
+))  # fmt: skip
+_POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
+_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
+_LISTS = re.compile(
+    r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--list-submodules))+"
+)
 MAX_FILES = 50
-MAX_DEPTH = 10  # of modules in modules
+TOP = Node(SCALAR, "", 1, 1)
 
 
 class Parameter(Record):
-    """A parameter of a recipe; `sign` is `*` or `+` where it takes several words, `$` where it is exported."""
+    """A parameter of a recipe; `sign` is `*` or `+` where it takes several words."""
 
     name: str
     sign: str = ""
     is_exported: bool = False
-    default: str | None = None
+    default: tuple[Token, ...] | None = None
 
 
 class Entry(Record):
-    """A recipe as it stands in the file."""
+    """A recipe as it stands in the file; `text` is all of it."""
 
     name: str
     place: Node
+    file: str
+    text: str
     params: tuple[Parameter, ...] = ()
-    before: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    after: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    body: tuple[tuple[int, str], ...] = ()
+    before: tuple[tuple[str, tuple[Token, ...]], ...] = ()
+    after: tuple[tuple[str, tuple[Token, ...]], ...] = ()
+    body: tuple[str, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
     title: str = ""
-    file: str = ""
 
     def attribute(self, name: str) -> str | None:
-        """Return the argument of an attribute; None where it has none of this name."""
+        """Return the text of an attribute, "" for one without; None where it has none of this name."""
         return next((value for key, value in self.attributes if key == name), None)
 
 
 class Justfile:
-    """One justfile with what it imports."""
+    """One justfile with what it imports, and its modules, whose recipes have the names `prefix` and theirs."""
 
-    def __init__(self, found: Findings) -> None:
+    def __init__(self, found: Findings, frozen: set[str], plan: DraftPlan, prefix: str = "") -> None:
         self.found = found
-        self.plan = DraftPlan()
-        self.place = Node(SCALAR, "", 1, 1)
-        self.evaluator = Evaluator(self.plan, found, self.place)
+        self.here = found  # of the file that is read
+        self.plan = plan
+        self.prefix = prefix
+        self.place = TOP
+        self.evaluator = Evaluator(frozen, lambda code, message: self.here.differs(code, message, self.place))
+        self.evaluator.step = f"{prefix}variables".replace("::", "_")
         self.recipes: dict[str, Entry] = {}
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
-        self.exported: dict[str, Node] = {}
+        self.exported: list[str] = []
         self.modules: dict[str, Justfile] = {}
-        self.prefix = ""  # of the names of a module's recipes
-        self.folder = ""  # of a module
-        self.own: dict[str, Any] = {}  # shell and environment of a module
+        self.own: dict[str, Any] = {}  # keys of all its steps
+        self.unsure = ""  # why nothing of the file is certain
         self.files = 0
-        self.file = found.file
-        self.here = found  # the findings of the file that is read, or in which a recipe stands
+        self.given: dict[str, str] = {}  # parameters of the plan, and the recipes whose parameters they are
+
+    # Reading.
 
     def read(self, text: str, file: str) -> None:
-        """Read a file; raises UntranslatableError."""
-        self._enter(file)
+        """Read a file."""
+        before, self.here = self.here, self.found.of(file)
         lines = text.replace("\r\n", "\n").split("\n")
-        at, comment = 0, ""
-        attributes: list[tuple[str, str]] = []
+        at, comment, attributes, start = 0, "", [], 0
         while at < len(lines):
             number, line = at + 1, lines[at]
             at += 1
             if not line.strip() or line.lstrip().startswith("#"):
                 comment = line.strip().lstrip("#! ") if line.strip() else ""
                 continue
-            while (_is_open(line) or line.rstrip().endswith("\\")) and at < len(lines):
-                line = (
-                    f"{line.rstrip()[:-1]} {lines[at].strip()}"
-                    if line.rstrip().endswith("\\")
-                    else f"{line}\n{lines[at]}"
-                )
+            while at < len(lines) and (line.rstrip().endswith("\\") or _is_open(line)):
+                line = f"{line.rstrip()[:-1]} {lines[at]}" if line.rstrip().endswith("\\") else f"{line}\n{lines[at]}"
                 at += 1
-            self.place = self.evaluator.place = Node(SCALAR, "", number, 1)
-            line = _without_comment(line)
-            if line.startswith("["):
-                attributes += _attributes(line)
-                rest = line[line.rindex("]") + 1 :].strip()
-                if not rest:
-                    continue
-                line = rest
-            start = at
-            while at < len(lines) and (not lines[at].strip() or lines[at][:1] in " \t"):
-                at += 1
-            body = [(place, each) for place, each in enumerate(lines[start:at], start + 1)]
-            self._statement(line.rstrip(), body, tuple(attributes), comment, file)
+            self.place = Node(SCALAR, "", number, 1)
+            start = start if attributes else number - 1
+            try:
+                if line.startswith("["):
+                    line, more = _attributes(line)
+                    attributes += more
+                    if not line.strip():
+                        continue
+                end = at
+                while end < len(lines) and (not lines[end].strip() or lines[end][:1] in " \t"):
+                    end += 1
+                head = _HEAD.match(line)
+                is_recipe = head is not None and not _SET.match(line) and ":" in head[3]
+                if is_recipe and head is not None and not re.match(r"(?:set|alias|import\??|mod\??)\s+[\"'\w]", line):
+                    whole = "\n".join(lines[start:end]).rstrip()
+                    self._recipe(head[2], head[3], lines[at:end], tuple(attributes), comment, whole)
+                    at = end
+                else:
+                    self._statement(line.strip(), file)
+            except UntranslatableError as why:
+                self.unsure = self.unsure or why.message
+                self.here.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
             attributes, comment = [], ""
+        self.here = before
 
-    def _enter(self, file: str) -> None:
-        """Report at places of a file from now on."""
-        self.file = file
-        self.here = self.evaluator.found = self.found.of(file)
-
-    def _statement(
-        self,
-        line: str,
-        body: list[tuple[int, str]],
-        attributes: tuple[tuple[str, str], ...],
-        comment: str,
-        file: str,
-    ) -> None:
+    def _statement(self, line: str, file: str) -> None:
         word, _, rest = line.partition(" ")
         rest = rest.strip()
-        if word == "set" and not re.match(r"set[ \t]*:", line):
+        if word == "set":
             name, _, value = rest.partition(":=")
             self.settings[name.strip()] = value.strip() or "true"
-        elif word == "alias" and (match := re.fullmatch(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
+            if name.strip() not in _SETTINGS:
+                raise UntranslatableError("setting", f"the setting `{name.strip()}`")
+        elif word == "alias" and (match := re.match(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
             self.aliases[match[1]] = match[2]
-        elif word in ("import", "import?") and rest[:1] in "'\"":
-            self._import(rest, file, is_optional=word == "import?")
-        elif word in ("mod", "mod?"):
-            self._module(rest, file, is_optional=word == "mod?")
-        elif word == "unexport":
-            raise UntranslatableError("unexport", f"`unexport {rest}`")
+        elif word in ("import", "import?"):
+            self._import(self._constant(rest), file, is_optional=word == "import?")
+        elif word in ("mod", "mod?") and (match := re.match(r"([A-Za-z_][\w-]*)(?:\s+([\"'].+))?\s*(?:#.*)?\Z", rest)):
+            given = self._constant(match[2]) if match[2] else ""
+            self._module(match[1], given, file, is_optional=word == "mod?")
         elif match := _SET.match(line):
-            self.evaluator.texts[match[2]] = match[3]
+            self.evaluator.texts[match[2]] = tokens_of(match[3])
             if match[1]:
-                self.exported[match[2]] = self.place
-        elif match := _HEAD.match(line):
-            self._recipe(match, body, attributes, comment)
+                self.exported.append(match[2])
         else:
             raise UntranslatableError("shape", f"neither a variable nor a recipe: {line[:80]}")
 
-    def _module(self, rest: str, file: str, *, is_optional: bool) -> None:
-        """Read a module: its recipes are called by its name, and run in its folder."""
-        match = re.fullmatch(r"([A-Za-z_][\w-]*)(?:\s+(.+))?", rest)
-        if match is None:
-            raise UntranslatableError("mod", f"the module {rest}")
-        folder, name = os.path.dirname(file), match[1]
-        given = plain(self.evaluator.value(match[2]), "the file of a module") if match[2] else ""
-        path = _module_file(folder, name, os.path.expanduser(given))
-        self.files += 1
-        if path is None or self.files > MAX_FILES or self.prefix.count("::") > MAX_DEPTH:
-            if is_optional and path is None:
-                return
-            raise UntranslatableError("mod", f"the module {name} is not there, or there are too many")
-        module = Justfile(self.found)
-        module.plan, module.files = self.plan, self.files
-        module.evaluator = Evaluator(self.plan, self.found, self.place)
-        module.prefix = f"{self.prefix}{name}::"
-        module.folder = os.path.relpath(os.path.dirname(path) or ".", os.path.dirname(self.found.file) or ".")
-        module.read(read_source(path, "file").decode("utf-8", "replace"), path)
-        self.files = module.files
-        self.modules[name] = module
-        self._enter(file)
+    def _constant(self, text: str) -> str:
+        return self.evaluator.known(self.evaluator.value(tokens_of(text), {}), "the name of a file")
 
-    def _surround(self) -> None:
-        """Work out the shell and the environment of a module, which its steps have for themselves."""
-        before, self.plan.keys = self.plan.keys, {}
-        try:
-            self.errexit = self._shell()
-            self.first = self._environment()
-            self.own = self.plan.keys
-        finally:
-            self.plan.keys = before
-        for module in self.modules.values():
-            module._surround()
-
-    def _import(self, rest: str, file: str, *, is_optional: bool) -> None:
-        name = plain(self.evaluator.value(rest), "an imported file")
-        path = os.path.join(os.path.dirname(file), os.path.expanduser(name))
+    def _opened(self, path: str) -> str:
         self.files += 1
-        if not os.path.isfile(path) or self.files > MAX_FILES:
-            if is_optional and self.files <= MAX_FILES:
-                return
-            raise UntranslatableError("import", f"the imported file {name} is not there")
+        if self.files > MAX_FILES:
+            raise UntranslatableError("import", "too many files import each other")
         try:
-            text = read_source(path, "file").decode("utf-8", "replace")
+            return read_source(path, "file").decode("utf-8", "replace")
         except InvalidInput as error:
             raise UntranslatableError("import", str(error)) from None
-        own = dict(self.recipes)
-        before = self.file
+
+    def _import(self, name: str, file: str, *, is_optional: bool) -> None:
+        path = os.path.normpath(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
+        if is_optional and not os.path.isfile(path):
+            self.here.differs("import", f"the file {name} is not there, and is left out", self.place)
+            return
+        text, own, place = self._opened(path), dict(self.recipes), self.place
         self.read(text, path)
-        self._enter(before)
+        self.place = place
         self.recipes |= own  # what the importing file says counts
 
-    def _recipe(
-        self,
-        match: re.Match[str],
-        body: list[tuple[int, str]],
-        attributes: tuple[tuple[str, str], ...],
-        comment: str,
-    ) -> None:
-        name = match[2]
-        if any(key in _ELSEWHERE for key, _ in attributes) and not any(
-            key in ("linux", "unix") for key, _ in attributes
-        ):
-            self.here.differs(
-                "other-machines",
-                f"the recipe {name} is for another system than Linux, and is left out",
-                self.place,
-            )
+    def _module(self, name: str, given: str, file: str, *, is_optional: bool) -> None:
+        """Read a module: its recipes are called by its name, and run in its folder."""
+        names = (f"{name}.just", f"{name}/mod.just", f"{name}/justfile", f"{name}/.justfile", f"{name}/Justfile")
+        if given:
+            names = (given, *(f"{given}/{each}" for each in ("mod.just", "justfile", ".justfile", "Justfile")))
+        folder = os.path.dirname(file)
+        path = next((path for each in names if os.path.isfile(path := os.path.join(folder, each))), None)
+        if path is None:
+            kind = "differs" if is_optional else "todo"
+            getattr(self.here, kind)("mod", f"the module {name} is not there, and is left out", self.place)
             return
-        before, _, after = match[4].partition("&&")
-        while body and not body[-1][1].strip():
-            body.pop()
-        indent = next((len(each) - len(each.lstrip()) for _, each in body if each.strip()), 0)
-        lines = tuple(
-            (number, each[indent:] if each[:indent].strip() == "" else each.lstrip()) for number, each in body
-        )
+        text = self._opened(path)
+        module = Justfile(self.found, self.evaluator.frozen, self.plan, f"{self.prefix}{name}::")
+        module.files = self.files
+        module.read(text, path)
+        self.files = module.files
+        inside = os.path.relpath(os.path.dirname(path) or ".", os.path.dirname(self.found.file) or ".")
+        if inside != ".":
+            module.own["workdir"] = inside
+        self.modules[name] = module
+
+    def _recipe(
+        self, name: str, head: str, body: list[str], attributes: tuple[tuple[str, str], ...], comment: str, text: str
+    ) -> None:
+        systems = {key for key, _ in attributes if key in _SYSTEMS}
+        if systems and not systems & {"linux", "unix"}:
+            self.here.differs("other-machines", f"the recipe {name} is not for Linux, and is left out", self.place)
+            return
+        while body and not body[-1].strip():
+            body = body[:-1]
+        if body and not body[0].strip():
+            raise UntranslatableError("shape", f"an empty line after the head of the recipe {name}")
+        indent = next((each[: len(each) - len(each.lstrip())] for each in body if each.strip()), "")
+        tokens = tokens_of(head)
+        end = _colon(tokens)
+        needs = list(_needs(tokens[end + 1 :]))
+        split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
         self.recipes[name] = Entry(
-            name=name, place=self.place, params=tuple(_parameters(match[3])), before=tuple(_needs(before)),
-            after=tuple(_needs(after)), body=lines, attributes=attributes, title=comment, file=self.file,
+            name=name, place=self.place, file=self.here.file, text=text, params=tuple(_parameters(tokens[:end])),
+            before=tuple(needs[:split]), after=tuple(needs[split + 1 :]),
+            body=tuple(each.removeprefix(indent) for each in body), attributes=attributes,
+            title=dict(attributes).get("doc", "").strip("'\"") or comment,
         )  # fmt: skip
 
     # Converting.
 
-    def convert(self, wanted: Collection[str]) -> DraftPlan:
-        """Return the plan."""
-        top = Node(SCALAR, "", 1, 1)
-        for code, message in (
-            ("timeout", "a step has 24 hours; just lets a command run as long as it takes"),
-            ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-            ("folder", "recipes run where planrun is started: the folder of the justfile"),
-        ):
-            self.found.differs(code, message, top)
-        self.errexit = self._shell()
-        self.first = self._environment()
-        for module in self.modules.values():
-            module._surround()
+    def convert(self, wanted: Collection[str]) -> None:
+        """Fill the plan."""
+        self.surround(self.plan.keys)
         order = Order(self.plan, self.found, self._find)
-        names = list(wanted)
-        for name in names:
-            if not self._has(name):
+        for before, step in zip(self.plan.steps, self.plan.steps[1:], strict=False):
+            step.wait(before.id)
+        order.first = self.plan.steps[-1].id if self.plan.steps else ""
+        wanted = [self.aliases.get(name, name) for name in wanted]
+        for name in wanted:
+            if self.entry(name) is None:
                 hint = did_you_mean(name, self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
-                self.found.refuse("shape", f'there is no recipe "{name}"; {hint}', top)
-                return self.plan
-        names = names or self._default()
-        for name in names:
-            order.run([self._key(name, ())])
-        if not names:
-            self._all(order)
-        return self.plan
-
-    def _has(self, name: str) -> bool:
-        owner, sign, rest = name.partition("::")
-        if sign:
-            return owner in self.modules and self.modules[owner]._has(rest)
-        return self.aliases.get(name, name) in self.recipes
-
-    def _default(self) -> list[str]:
-        marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
-        name = (
-            marked or (["default"] if next(iter(self.recipes), "") == "default" else list(self.recipes)[:1])
-        )[:1]
-        if not name:
-            return []
-        entry = self.recipes[name[0]]
-        texts = [line.strip() for _, line in entry.body if line.strip()]
-        only_lists = texts and all(_LISTS.fullmatch(text) or re.match(r"@?echo\b", text) for text in texts)
-        if only_lists and any(_LISTS.fullmatch(text) for text in texts) and not entry.before:
-            return []
-        return name
-
-    def _all(self, order: Order) -> None:
-        order.is_choice = True
-        self.is_choice = True
-        ends: dict[str, list[str]] = {}
-        self._each(order, ends)
-        if len(ends) > 1:
-            tell(
-                self.found,
-                choose(self.plan, ends),
-                "the default recipe only lists the others",
-                Node(SCALAR, "", 1, 1),
-            )
-
-    def _each(self, order: Order, ends: dict[str, list[str]]) -> None:
-        """Convert each recipe that can be called, with those of modules."""
-        self.is_choice = True
-        for name, entry in self.recipes.items():
-            if name.startswith("_") or entry.attribute("private") is not None or self._lists(entry):
-                continue
-            if last := order.run([self._key(name, ())]):
-                ends[f"{self.prefix}{name}"] = last
-        for module in self.modules.values():
-            module._each(order, ends)
-
-    def _lists(self, entry: Entry) -> bool:
-        texts = [line.strip() for _, line in entry.body if line.strip()]
-        return bool(texts) and all(_LISTS.fullmatch(text) for text in texts)
+                self.found.refuse("shape", f'there is no recipe "{name}"; {hint}', TOP)
+                return
+        names = list(wanted) or self._default()
+        callable_ = {name for name in self._callable() if name not in names}
+        if names:
+            for name in names:
+                order.run([self._key(name, ())])
+            if callable_ and not wanted:
+                others = f"{', '.join(sorted(callable_)[:20])}{' …' if len(callable_) > 20 else ''}"
+                self.found.differs("recipe", f"only {names[0]} is converted; --job converts {others}", TOP)
+        else:
+            order.is_choice = self.is_choice = True
+            ends = {name: last for name in self._callable() if (last := order.run([self._key(name, ())]))}
+            if len(ends) > 1:
+                tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", TOP)
+        self._give_parameters()
 
     is_choice = False
 
-    def _shell(self) -> bool:
-        """Choose the shell; returns whether it ends at the first failure."""
-        text = self.settings.get("shell", "")
-        words = ["sh", "-cu"]
-        if text:
-            found = [each for kind, each in tokens_of(text.strip().strip("[]")) if kind in ("raw", "cooked")]
-            words = [each[1:-1] for each in found] or words
-        kept = [word for word in words if word != "-c"]
-        kept = [re.sub("c", "", word) if re.fullmatch(r"-[a-z]*c[a-z]*", word) else word for word in kept]
-        kept = [word for word in kept if word != "-"]
-        if os.path.basename(kept[0]) not in ("sh", "bash", "dash", "zsh", "ksh", "ash"):
-            raise UntranslatableError("shell", f"the shell `{kept[0]}`")
-        self.plan.keys["defaults"] = {"shell": shlex.join(kept), "timeout": "24h"}
-        return any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in kept[1:])
+    def _give_parameters(self) -> None:
+        values = {name: {"type": "string", "default": text} for name, text in self.evaluator.params.items()}
+        self.plan.params = {**self.plan.params, **values}
+        for module in self.modules.values():
+            module._give_parameters()
 
-    def _environment(self) -> list[str]:
-        if (
-            self.settings.get("dotenv-load", "false") == "true"
-            or "dotenv-filename" in self.settings
-            or "dotenv-path" in self.settings
-        ):
-            value = self.settings.get("dotenv-filename") or self.settings.get("dotenv-path") or "'.env'"
-            self.plan.keys["env_file"] = [plain(self.evaluator.value(value), "the file of variables")]
-            self.found.differs(
-                "dotenv",
-                "a file of variables has to be there, and wins over the caller's environment",
-                Node(SCALAR, "", 1, 1),
-            )
-        names = dict(self.exported)
-        if self.settings.get("export", "false") == "true":
-            names |= dict.fromkeys(self.evaluator.texts, self.place)
-        env: dict[str, str] = {}
-        lines: list[str] = []
-        for name, place in names.items():
-            if not NAME.match(name):
-                continue
-            self.evaluator.place = place
-            pieces = self.evaluator.name(name)
-            if any(isinstance(piece, Read) for piece in pieces):
-                lines += [*lines_of(pieces), f'export {name}="{shell_text(pieces)}"']
-            else:
-                env[name] = script_of(pieces)
-        if env:
-            self.plan.keys["env"] = env
-        return lines
-
-    def _key(self, name: str, args: Sequence[tuple[Piece, ...]]) -> tuple[str, Hashable]:
-        return f"{self.prefix}{self.aliases.get(name, name)}", tuple(args)
-
-    def _find(self, key: tuple[str, Hashable]) -> Recipe:
-        name, args = key
-        own = name.removeprefix(self.prefix)
-        owner, sign, _ = own.partition("::")
-        if sign and owner in self.modules:
-            return self.modules[owner]._find(key)
-        entry = self.recipes.get(own)
-        if entry is None:
-            raise UntranslatableError("recipe", f"there is no recipe `{name}`")
-        assert isinstance(args, tuple)
-        before, self.evaluator.place = self.evaluator.place, entry.place
-        self._enter(entry.file)
+    def surround(self, keys: dict[str, Any]) -> None:
+        """Add the shell, the environment and the commands of variables to the keys of a plan, or of a module's steps."""
         try:
-            given, checks = self._given(entry, args)
-            recipe = Recipe(name, entry.place, lambda step: self._step(entry, given, checks, step))
-            recipe.before = [self._called(need, given) for need in entry.before]
-            recipe.after = [self._called(need, given) for need in entry.after]
+            self.shell, self.strict = _shell(self.settings.get("shell", ""))
+            env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in self._exports()}
+            for name in self.evaluator.texts:
+                if any(kind == "back" or text == "shell" for kind, text in self.evaluator.texts[name]):
+                    self.evaluator.name(name)
+            files = self._files_of_variables()
         except UntranslatableError as why:
-            problem = why
-            return Recipe(name, entry.place, lambda step: self._abstract(entry, step, problem, entry.place))
-        finally:
-            self.evaluator.place = before
+            self.unsure = self.unsure or why.message
+            self.shell, self.strict, env, files = "sh -u", False, {}, []
+        if not self.prefix:
+            keys["defaults"] = {"shell": self.shell, "timeout": "24h"}
+        else:
+            self.own["shell"] = self.shell
+        if folder := self.settings.get("working-directory", "").strip("'\""):
+            own = keys["defaults"] if not self.prefix else self.own
+            own["workdir"] = os.path.normpath(os.path.join(self.own.get("workdir", ""), folder))
+        for key, value in (("env", env), ("env_file", files)):
+            if value and not self.unsure:
+                (keys if not self.prefix else self.own)[key] = value
+        if self.evaluator.outputs and not self.unsure:
+            lines = []
+            for name, script in self.evaluator.outputs.items():
+                lines += [f'value="$({script})" || exit', f'echo "{name}=$value" >> "$PLANRUN_OUTPUT"']
+            outputs = dict.fromkeys(self.evaluator.outputs, "string")
+            step = DraftStep(self.plan.name(self.evaluator.step), run="\n".join(lines) + "\n", outputs=outputs)
+            self.plan.add(step).keys.update(self.own)
+        for module in self.modules.values():
+            module.surround(keys)
+
+    def _exports(self) -> list[str]:
+        return list(self.evaluator.texts) if self.settings.get("export") == "true" else self.exported
+
+    def _files_of_variables(self) -> list[str]:
+        named = next((self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), "")
+        if not named and "true" not in (self.settings.get("dotenv-load"), self.settings.get("dotenv-required")):
+            return []
+        name = self._constant(named) if named else ".env"
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        if not os.path.isfile(path):
+            message = f"the file {name} is not there: where it is to be read, add `env_file: {name}`"
+            self.found.todo("dotenv", message, TOP)
+            return []
+        text = read_source(path, "file").decode("utf-8", "replace")
+        if any(re.search(r"[$`]", line) for line in text.split("\n") if not line.lstrip().startswith("#")):
+            raise UntranslatableError("dotenv", f"just fills in variables in {name}, and planrun does not")
+        self.found.differs("dotenv", f"{name} has to be there, and wins over the caller's environment", TOP)
+        return [name]
+
+    def entry(self, name: str) -> tuple[Justfile, Entry] | None:
+        """Return a recipe and the file that it stands in; None where there is none of this name."""
+        owner, sign, rest = name.partition("::")
+        if sign:
+            return self.modules[owner].entry(rest) if owner in self.modules else None
+        entry = self.recipes.get(owner)
+        return (self, entry) if entry is not None else None
+
+    def _callable(self) -> list[str]:
+        """Return the names of the recipes that a person can call."""
+        own = [
+            name for name, entry in self.recipes.items()
+            if not name.startswith("_") and entry.attribute("private") is None and not _only_lists(entry)
+        ]  # fmt: skip
+        return [*own, *(f"{name}::{each}" for name, module in self.modules.items() for each in module._callable())]
+
+    def _default(self) -> list[str]:
+        marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
+        first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
+        name = (marked or [first])[0]
+        return [name] if name and not _only_lists(self.recipes[name]) else []
+
+    def _key(self, name: str, args: tuple[Argument, ...]) -> tuple[str, Hashable]:
+        return (name, args)
+
+    def _find(self, key: tuple[str, Any]) -> Recipe | None:
+        name, args = key
+        found = self.entry(name)
+        if found is None:
+            step = lambda step_id: self._abstract(DraftStep(step_id, title=name), f"there is no recipe `{name}`", None)  # noqa: E731
+            return Recipe(name, TOP, step)
+        own, entry = found
+        if args[:1] == ("ask",):
+            return Recipe(f"{name}.ask", entry.place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
+        own.is_choice = self.is_choice
+        prefix = name.rpartition("::")[0]
+        return own.recipe(entry, args, f"{prefix}::" if prefix else "")
+
+    def recipe(self, entry: Entry, args: tuple[Argument, ...], prefix: str) -> Recipe:
+        """Return a recipe with its arguments; one that is not certain becomes an abstract step."""
+        try:
+            if self.unsure:
+                raise UntranslatableError("just", self.unsure)
+            given, lists = self._given(entry, args)
+            recipe = Recipe(
+                f"{prefix}{entry.name}", entry.place, lambda step_id: self._step(step_id, entry, given, lists)
+            )
+            for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):
+                for name, tokens in needs:
+                    values = tuple(tuple(each) for each in self.evaluator.values(list(tokens), given))
+                    keys.append((f"{prefix}{name}", values))
+        except UntranslatableError as why:
+            reason = why.message
+            return Recipe(
+                f"{prefix}{entry.name}", entry.place,
+                lambda step_id: self._abstract(DraftStep(step_id), reason, entry),
+            )  # fmt: skip
+        if (question := entry.attribute("confirm")) is not None:
+            text = question.strip("'\"") or f"Run recipe `{entry.name}`?"
+            recipe.before.insert(0, (f"{prefix}{entry.name}", ("ask", text)))
         return recipe
 
-    def _called(
-        self, need: tuple[str, tuple[str, ...]], given: dict[str, list[Piece]]
-    ) -> tuple[str, Hashable]:
-        return self._key(need[0], [tuple(self.evaluator.value(each, given)) for each in need[1]])
-
-    def _given(
-        self, entry: Entry, args: tuple[tuple[Piece, ...], ...]
-    ) -> tuple[dict[str, list[Piece]], list[str]]:
-        """Return what the parameters of a recipe are, and those that must not be empty."""
+    def _given(self, entry: Entry, args: tuple[Argument, ...]) -> tuple[dict[str, list[Piece]], dict[str, list[str]]]:
+        """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
         given: dict[str, list[Piece]] = {}
-        checks = []
-        left = list(args)
-        for parameter in entry.params:
-            if left:
-                taken = left if parameter.sign else left[:1]
-                left = left[len(taken) :]
-                words: list[Piece] = []
-                for each in taken:
-                    words += [*([" "] if words else []), *each]
-                given[parameter.name] = words
-                continue
-            pieces: list[Piece] = [""]
-            if parameter.default is not None:
-                pieces = self.evaluator.value(parameter.default, given)
-            if any(isinstance(piece, Read) for piece in pieces):
-                given[parameter.name] = pieces
-                continue
-            given[parameter.name] = self._param(entry, parameter, plain(pieces, "a default"))
-            if parameter.default is None and parameter.sign != "*":
-                checks.append(self._param_name(entry, parameter))
-        return given, checks
+        words: dict[str, list[str]] = {}
+        rest = [list(each) for each in args]
+        for param in entry.params:
+            if param.sign and rest:
+                values, rest = rest, []
+            elif rest:
+                values = [rest.pop(0)]
+            elif args and param.default is None and param.sign != "*":
+                raise UntranslatableError("just", f"`{param.name}` gets no value")
+            else:
+                values = self._from_run(entry, param, given, is_top=not args)
+            pieces: list[Piece] = []
+            for value in values:
+                pieces += [*([" "] if pieces else []), *value]
+            given[param.name] = pieces or [""]
+            words[param.name] = [_word(value) for value in values]
+        if rest:
+            raise UntranslatableError("just", f"{entry.name} takes {len(entry.params)} arguments")
+        return given, words
 
-    def _param_name(self, entry: Entry, parameter: Parameter) -> str:
-        plain_name = re.sub(r"[^A-Za-z0-9_]", "_", parameter.name)
-        others = [
-            each.name for each in self.recipes.values() for one in each.params if one.name == parameter.name
-        ]
-        clashes = (
-            bool(self.prefix)
-            or len(others) > 1
-            or plain_name == "task"
-            or parameter.name in self.evaluator.texts
-        )
-        owner = f"{self.prefix}{entry.name}".replace("::", "_")
-        return f"{re.sub(r'[^A-Za-z0-9_]', '_', owner)}_{plain_name}" if clashes else plain_name
-
-    def _param(self, entry: Entry, parameter: Parameter, default: str) -> list[Piece]:
-        name = self._param_name(entry, parameter)
-        if parameter.sign or not (SAFE.match(default) or not default):
-            self.plan.params.setdefault(name, {"type": "string", "default": default})
-            self.plan.keys.setdefault("env", {})[f"ARG_{name}"] = f"${{{{ params.{name} }}}}"
-            if parameter.sign:
-                message = f"the words of {parameter.name} are the parameter {name}; a shell splits it"
-                self.found.of(entry.file).differs("arguments", message, entry.place)
-            return [Read(name=f"ARG_{name}")]
-        self.plan.params.setdefault(name, {"type": "string", "default": default})
-        return [Param(name=name, text=default)]
-
-    def _abstract(self, entry: Entry, step_id: str, why: UntranslatableError, place: Node) -> DraftStep:
-        step = DraftStep(step_id)
-        message = f"{why.message} (recipe {entry.name})"
-        note = self.found.of(entry.file).refuse(why.code, message, place, step_id)
-        step.make_abstract(note)
-        return step
+    def _from_run(
+        self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
+    ) -> list[list[Piece]]:
+        """Return the values of a parameter that no other recipe gives: its default, or what a run gives."""
+        default = self.evaluator.value(list(param.default), given) if param.default is not None else None
+        name = param.name.replace("-", "_")
+        whole = default is None or (len(default) == 1 and isinstance(default[0], (str, Param)))
+        text = "" if default is None or not whole else default[0].text if isinstance(default[0], Param) else str(default[0])
+        if not is_top or not NAME.match(name) or not whole or (text and not SAFE.match(text)):
+            return [] if default is None else [default]
+        if self.given.setdefault(name, entry.name) != entry.name or name in self.evaluator.texts:
+            name = f"{entry.name.replace('-', '_')}_{name}"
+        fragment: dict[str, Any] = {"type": "string", "default": text}
+        if param.sign:
+            fragment = {"type": "array", "items": {"type": "string"}, "default": [text] if text else []}
+            if param.sign == "+" and default is None:
+                fragment |= {"minItems": 1} if not self.is_choice else {}
+                fragment |= {"required": True}
+                del fragment["default"]
+            message = f"each word of {param.name} stays one word; just would split it at its blanks"
+            self.found.differs("arguments", message, entry.place)
+        elif default is None and not self.is_choice:
+            fragment = {"type": "string", "required": True}
+        if self.is_choice and fragment.pop("required", False):
+            fragment["default"] = []
+        self.plan.params[name] = fragment
+        if param.sign:
+            return [[Shell(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
+        return [[Param(name=name, text=text)]]
 
     def _step(
-        self, entry: Entry, given: dict[str, list[Piece]], checks: list[str], step_id: str
+        self, step_id: str, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[str]]
     ) -> DraftStep | None:
-        if not any(line.strip() for _, line in entry.body):
+        step = DraftStep(step_id, **({"title": entry.title[:200]} if entry.title.isprintable() and entry.title else {}))
+        step.keys.update(self.own)
+        if not any(line.strip() for line in entry.body):
             return None
-        step = DraftStep(step_id)
-        if entry.title and entry.title.isprintable():
-            step.keys["title"] = entry.title[:200]
         try:
-            self.evaluator.given = given
-            self._enter(entry.file)
-            self._fill(step, entry, checks)
+            self._fill(step, entry, given, words)
         except UntranslatableError as why:
-            return self._abstract(entry, step_id, why, self.evaluator.place)
-        finally:
-            self.evaluator.given = {}
+            return self._abstract(step, why.message, entry)
         return step
 
-    def _fill(self, step: DraftStep, entry: Entry, checks: list[str]) -> None:
-        self._confirmed(step, entry)
-        self._inside(step, entry)
-        for name, _ in entry.attributes:
-            if name not in _ATTRIBUTES and name not in _ELSEWHERE:
-                raise UntranslatableError("attribute", f"the attribute `[{name}]`")
-        folder = entry.attribute("working-directory")
-        if folder is not None:
-            step.keys["workdir"] = os.path.normpath(
-                os.path.join(self.folder or ".", plain(self.evaluator.value(folder), "a folder"))
-            )
-        first = [*self.first]
-        for name in checks:
-            first.append(f'[ -n "${{CHECK_{name}}}" ] || {{ echo "give --param {name}=…" >&2; exit 1; }}')
-            step.keys.setdefault("env", {})[f"CHECK_{name}"] = f"${{{{ params.{name} }}}}"
+    def _fill(self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[str]]) -> None:
+        """Write the script of a recipe; raises UntranslatableError."""
+        for name in dict(entry.attributes):
+            if name not in _ATTRIBUTES:
+                raise UntranslatableError("attribute", f"the attribute `{name}`")
+        if (folder := entry.attribute("working-directory")) is not None:
+            step.keys["workdir"] = os.path.normpath(os.path.join(self.own.get("workdir", ""), folder.strip("'\"")))
         exports = [each for each in entry.params if each.is_exported or self.settings.get("export") == "true"]
-        for each in exports:
-            pieces = self.evaluator.given[each.name]
-            first += [*lines_of(pieces), f'export {each.name}="{shell_text(pieces)}"']
-        if (
-            self.settings.get("positional-arguments") == "true"
-            or entry.attribute("positional-arguments") is not None
-        ):
-            words = []
-            for each in entry.params:
-                pieces = self.evaluator.given[each.name]
-                first += lines_of(pieces)
-                words.append(shell_text(pieces) if each.sign else f'"{shell_text(pieces)}"')
-            first.append(f"set -- {' '.join(words)}")
-        lines = list(entry.body)
-        start = next((line for _, line in lines if line.strip()), "")
-        if start.startswith("#!") or entry.attribute("script") is not None:
-            self._whole(step, entry, first, start)
+        if exports:
+            env = {each.name: template_of(given[each.name], each.name) for each in exports}
+            step.keys["env"] = {**step.keys.get("env", {}), **env}
+        first = []
+        required = [each for each in entry.params if each.default is None and self.is_choice]
+        for piece in (piece for each in required for piece in given[each.name] if isinstance(piece, Param)):
+            if not piece.step and self.plan.params.get(piece.name, {}).get("default") == "":
+                first.append(f'[ -n "${{{{ {piece.path} }}}}" ] || {{ echo "give --param {piece.name}=…" >&2; exit 2; }}')
+        is_positional = self.settings.get("positional-arguments") == "true"
+        if is_positional or entry.attribute("positional-arguments") is not None:
+            if entry.params:
+                first.append(" ".join(["set --", *(word for each in entry.params for word in words[each.name])]))
+        if entry.body[0].startswith("#!") or entry.attribute("script") is not None:
+            self._whole(step, entry, given, first)
+            return
+        commands, at = [], 0
+        while at < len(entry.body):
+            line = entry.body[at]
+            at += 1
+            while line.endswith("\\") and at < len(entry.body):
+                line = line[:-1] + entry.body[at].lstrip()
+                at += 1
+            signs = line[: len(line) - len(line.lstrip("@-"))]
+            text = line[len(signs) :]
+            if text.strip() and not (text.startswith("#") and self.settings.get("ignore-comments") == "true"):
+                commands.append(Command(
+                    text=script_of(self.evaluator.filled(text, given)), is_tolerated="-" in signs
+                ))  # fmt: skip
+        step.keys["run"] = joined(commands, strict=self.strict, first=first)
+
+    def _whole(self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]], first: list[str]) -> None:
+        """Write the script of a recipe that one program runs; raises UntranslatableError."""
+        body = list(entry.body)
+        if (named := entry.attribute("script")) is not None:
+            text = named or self.settings.get("script-interpreter", "").strip("[]") or "'sh', '-eu'"
+            words = [token.strip("'\"") for kind, token in tokens_of(text) if kind == "string"]
         else:
-            step.keys["run"] = joined(self._first(first, lines), self._commands(lines), errexit=self.errexit)
+            words = shlex.split(self.evaluator.known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line"))
+            if os.path.basename(words[0]) == "env":
+                words = words[2:] if words[1:2] == ["-S"] else words[1:]
+        program = os.path.basename(words[0]) if words else ""
+        pieces = self.evaluator.filled("\n".join(body).strip("\n") + "\n", given)
+        if program in _POSIX:
+            bare = len(words) == 1 and "/" not in words[0]
+            step.keys["shell"] = shlex.join([*words, *(["+e"] if bare else [])])
+            step.keys["run"] = "\n".join([*first, script_of(pieces)])
+        elif _INTERPRETERS.match(program) and len(words) == 1 and not first:
+            step.keys["shell"] = words[0]
+            step.keys["run"] = template_of(pieces, "a part of a script")
+        else:
+            raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
 
-    def _confirmed(self, step: DraftStep, entry: Entry) -> None:
-        """Put a question before a recipe with `[confirm]`."""
-        text = entry.attribute("confirm")
-        if text is None:
-            return
-        question = plain(self.evaluator.value(text), "a question") if text else f"Run recipe `{entry.name}`?"
-        ask = DraftStep(self.plan.name(f"{step.id}.ask"), ask={"question": literal_text(question)})
-        self.plan.add(ask)
-        step.wait(ask.id)
-
-    def _inside(self, step: DraftStep, entry: Entry) -> None:
-        """Give a step of a module what the plan gives to others: its shell, variables and folder."""
-        if not self.prefix:
-            return
-        step.keys["shell"] = self.own["defaults"]["shell"]
-        for key in ("env", "env_file"):
-            if key in self.own:
-                step.keys[key] = self.own[key].copy()
-        if self.folder != "." and entry.attribute("no-cd") is None:
-            step.keys["workdir"] = self.folder
-
-    def _whole(self, step: DraftStep, entry: Entry, first: list[str], start: str) -> None:
-        """Give a step the script of a recipe that a program runs as a whole."""
-        text = "\n".join(line for _, line in entry.body)
-        pieces = self.evaluator.filled(text)
-        words = start.removeprefix("#!").split() if start.startswith("#!") else ["sh", "-eu"]
-        if os.path.basename(words[0]) == "env":
-            words = [each for each in words[1:] if each != "-S"]
-        if not words:
-            raise UntranslatableError("shell", f"`{start}` names no program")
-        is_shell = os.path.basename(words[0]) in ("sh", "bash", "dash", "zsh", "ksh", "ash")
-        needed = [*first, *lines_of(pieces)]
-        if needed and not is_shell:
-            raise UntranslatableError("shell", f"`{words[0]}` is no shell in which variables could be set")
-        body = (
-            script_of(pieces)
-            if is_shell
-            else "".join(
-                f"${{{{ params.{piece.name} }}}}" if isinstance(piece, Param) else literal_text(str(piece))
-                for piece in pieces
-            )
-        )
-        step.keys["shell"] = shlex.join(words)
-        step.keys["run"] = "\n".join([*needed, body]) + "\n"
-
-    def _first(self, first: list[str], lines: Sequence[tuple[int, str]]) -> list[str]:
-        found = list(first)
-        for number, line in lines:
-            self.evaluator.place = Node(SCALAR, "", number, 1)
-            found += [each for each in lines_of(self.evaluator.filled(line)) if each not in found]
-        return found
-
-    def _commands(self, lines: Sequence[tuple[int, str]]) -> list[Command]:
-        """Return the commands of a recipe: a line with a backslash at its end goes on in the next."""
-        found: list[Command] = []
-        joined_line = ""
-        for number, line in lines:
-            self.evaluator.place = Node(SCALAR, "", number, 1)
-            joined_line += line if not joined_line else line.lstrip()
-            if line.endswith("\\"):
-                joined_line = joined_line[:-1]
-                continue
-            text, joined_line = joined_line, ""
-            if not text.strip() or (
-                text.lstrip().startswith("#") and self.settings.get("ignore-comments") == "true"
-            ):
-                continue
-            signs = re.match(r"[@-]*", text.lstrip())
-            assert signs is not None  # it matches nothing, too
-            body = text.lstrip()[signs.end() :]
-            found.append(Command(text=script_of(self.evaluator.filled(body)), is_tolerated="-" in signs[0]))
-        return found
+    def _abstract(self, step: DraftStep, why: str, entry: Entry | None) -> DraftStep:
+        """Leave a recipe to a person or a model, with its text."""
+        place = entry.place if entry is not None else self.place
+        found = self.found.of(entry.file) if entry is not None else self.found
+        step.make_abstract(found.todo("recipe", f"the recipe {step.id}: {why}", place, step.id))
+        if entry is not None:
+            step.keys["description"] = entry.text[:4000]
+        return step
 
 
-def _module_file(folder: str, name: str, given: str) -> str | None:
-    """Return the file of a module; None where there is none."""
-    places = [f"{name}.just", f"{name}/mod.just", f"{name}/justfile", f"{name}/.justfile", f"{name}/Justfile"]
-    if given:
-        places = [given, f"{given}/mod.just", f"{given}/justfile", f"{given}/.justfile", f"{given}/Justfile"]
-    paths = [os.path.join(folder, each) for each in places]
-    return next((path for path in paths if os.path.isfile(path)), None)
+def _only_lists(entry: Entry) -> bool:
+    texts = [line.strip() for line in entry.body if line.strip()]
+    lists = [bool(_LISTS.fullmatch(text)) for text in texts]
+    return any(lists) and not entry.before and all(is_list or re.match(r"@?echo\b", text) for is_list, text in zip(lists, texts, strict=True))  # fmt: skip
 
 
-def _is_open(text: str) -> bool:
-    """Say whether brackets or strings of several lines are open at the end of a text."""
-    for mark in ('"""', "'''", "```"):
-        if text.count(mark) % 2:
-            return True
-    stripped = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", text)
-    is_inside = stripped.count("(") > stripped.count(")") or stripped.count("{") > stripped.count("}")
-    return (is_inside and ":=" in text) or (
-        ":=" in text and bool(re.search(r"['\"]", re.sub(r"#.*", "", stripped)))
-    )
+def _word(value: list[Piece]) -> str:
+    """Return one argument as one word of a shell."""
+    if all(isinstance(piece, str) for piece in value):
+        return shlex.quote("".join(map(str, value)))
+    if len(value) == 1 and isinstance(value[0], Param):
+        return f"${{{{ {value[0].path} | sh }}}}"
+    if len(value) == 1 and isinstance(value[0], Shell) and value[0].is_bare:
+        return value[0].text
+    return f'"{quoted_text(value)}"'
 
 
-def _without_comment(line: str) -> str:
-    """Return a line outside of recipes without the comment at its end."""
-    match = re.match(r"""(?:[^#'"`]|'[^']*'|"(?:\\.|[^"\\])*"|`[^`]*`)*""", line, re.DOTALL)
-    assert match is not None  # it matches nothing, too
-    return line[: match.end()].rstrip() if line[match.end() :].startswith("#") else line
+def _shell(text: str) -> tuple[str, bool]:
+    """Return the shell of all lines, and whether it ends at the first failure; raises UntranslatableError."""
+    words = [token[1:-1] for kind, token in tokens_of(text.strip().strip("[]")) if kind == "string"] or ["sh", "-cu"]
+    kept = [words[0]]
+    for word in words[1:]:
+        kept.append(re.sub(r"c", "", word) if re.fullmatch(r"-[a-z]*c[a-z]*", word) else word)
+    kept = [word for word in kept if word != "-"]
+    if os.path.basename(kept[0]) not in _POSIX:
+        raise UntranslatableError("shell", f"the shell `{kept[0]}`")
+    if len(kept) == 1 and "/" not in kept[0]:
+        kept.append("+e")
+    return shlex.join(kept), any(re.fullmatch(r"-[a-z]*e[a-z]*|errexit", word) for word in kept[1:])
 
 
-def _attributes(line: str) -> list[tuple[str, str]]:
-    form = re.compile(r"([a-z-]+)\s*(?:\(([^)]*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|$)")
-    return [
-        (match[1], match[2] or match[3] or "")
-        for inside in re.findall(r"\[((?:[^\]'\"]|'[^']*'|\"[^\"]*\")*)\]", line)
-        for match in form.finditer(inside.strip())
-    ]
+def _is_open(line: str) -> bool:
+    """Say whether brackets or strings of a line that is no text of a recipe are still open."""
+    rest = re.sub(r"'''.*?'''|\"\"\".*?\"\"\"|```.*?```", "", line, flags=re.DOTALL)
+    if re.search(r"'''|\"\"\"|```", rest):
+        return True
+    rest = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", rest)
+    return rest.count("(") + rest.count("[") + rest.count("{") > rest.count(")") + rest.count("]") + rest.count("}")
 
 
-def _parameters(text: str) -> list[Parameter]:
-    found = []
-    pattern = re.compile(
-        r"""\s*([*+]?)(\$?)([A-Za-z_][\w-]*)(?:\s*=\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?))?"""
-    )
-    at = 0
-    while text[at:].strip():
-        match = pattern.match(text, at)
-        if match is None or match.end() == at:
-            raise UntranslatableError(
-                "shape", f"the parameters of a recipe cannot be read: {text.strip()[:80]}"
-            )
-        found.append(Parameter(name=match[3], sign=match[1], is_exported=bool(match[2]), default=match[4]))
-        at = match.end()
+def _attributes(line: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return what stands behind `[…]` in a line, and names and arguments of the attributes."""
+    match = re.match(r"\[((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\]'\"])*)\]\s*(?:#.*\Z)?", line, re.DOTALL)
+    if match is None:
+        raise UntranslatableError("attribute", f"it cannot be read: {line[:80]}")
+    pattern = r"([a-z-]+)\s*(?:\(((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^)'\"])*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|\Z)"
+    return line[match.end() :], [(each[1], each[2] or each[3] or "") for each in re.finditer(pattern, match[1].strip())]
+
+
+def _colon(tokens: list[Token]) -> int:
+    """Return where the colon stands that ends the parameters; raises UntranslatableError."""
+    depth = 0
+    for at, (kind, text) in enumerate(tokens):
+        depth += (kind == "sign") * ((text in "({[") - (text in ")}]"))
+        if (kind, text, depth) == ("sign", ":", 0):
+            return at
+    raise UntranslatableError("shape", "a recipe without a colon")
+
+
+def _parameters(tokens: list[Token]) -> list[Parameter]:
+    found, at = [], 0
+    while at < len(tokens):
+        sign = is_exported = ""
+        while tokens[at : at + 1] and tokens[at][1] in ("*", "+", "$"):
+            sign, is_exported = (sign, "$") if tokens[at][1] == "$" else (tokens[at][1], is_exported)
+            at += 1
+        if at >= len(tokens) or tokens[at][0] != "name":
+            raise UntranslatableError("shape", "the parameters of a recipe cannot be read")
+        name, at = tokens[at][1], at + 1
+        default = None
+        if tokens[at : at + 1] == [("sign", "=")]:
+            start = at = at + 1
+            at += 1
+            if at < len(tokens) and (tokens[start][1] == "(" or tokens[at] == ("sign", "(")):
+                at = _closing(tokens, start if tokens[start][1] == "(" else at) + 1
+            default = tuple(tokens[start:at])
+        found.append(Parameter(name=name, sign=sign, is_exported=bool(is_exported), default=default))
     return found
 
 
-def _needs(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the recipes that stand behind the colon, with their arguments as texts of expressions."""
-    found = []
-    for match in re.finditer(
-        r"\(([A-Za-z_][\w:-]*)((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)|([A-Za-z_][\w:-]*)", text
-    ):
-        name = match[1] or match[3]
-        args = []
-        at, rest = 0, match[2] or ""
-        pattern = re.compile(
-            r"""\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?)"""
-        )
-        while rest[at:].strip():
-            one = pattern.match(rest, at)
-            if one is None:
-                raise UntranslatableError(
-                    "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
-                )
-            args.append(one[1])
-            at = one.end()
-            while joining := re.match(r"\s*[+/]\s*", rest[at:]):
-                more = pattern.match(rest, at + joining.end())
-                if more is None:
-                    raise UntranslatableError(
-                        "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
-                    )
-                args[-1] = f"{args[-1]} {joining[0].strip()} {more[1]}"
-                at = more.end()
-        found.append((name, tuple(args)))
+def _closing(tokens: list[Token], at: int) -> int:
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += (tokens[end] == ("sign", "(")) - (tokens[end] == ("sign", ")"))
+        if not depth:
+            return end
+    raise UntranslatableError("shape", "a bracket is not closed")
+
+
+def _needs(tokens: list[Token]) -> list[tuple[str, tuple[Token, ...]]]:
+    """Return the names of recipes that one needs, with the expressions that it gives them; `&&` parts the later ones."""
+    found: list[tuple[str, tuple[Token, ...]]] = []
+    at = 0
+    while at < len(tokens):
+        if tokens[at] == ("sign", "&&"):
+            found.append(("&&", ()))
+            at += 1
+            continue
+        end = _closing(tokens, at) if tokens[at] == ("sign", "(") else at
+        inner = tokens[at + 1 : end] if end > at else tokens[at : at + 1]
+        width = 1
+        if end == at:
+            while tokens[at + width : at + width + 1] == [("sign", "::")]:
+                width += 2
+            inner = tokens[at : at + width]
+        name = 1
+        while inner[name : name + 1] == [("sign", "::")]:
+            name += 2
+        if not inner or inner[0][0] != "name":
+            raise UntranslatableError("shape", "what a recipe needs cannot be read")
+        found.append(("".join(text for _, text in inner[:name]), tuple(inner[name:])))
+        at = end + 1 if end > at else at + width
     return found
 
 
 def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a justfile becomes; `jobs` are the wanted recipes, none: the default."""
-    justfile = Justfile(found)
-    try:
-        justfile.read(text, found.file)
-        return justfile.convert(jobs)
-    except UntranslatableError as why:
-        justfile.here.refuse(why.code, why.message, justfile.evaluator.place)
-        return DraftPlan()
-    except RecursionError:
-        justfile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
-        return DraftPlan()
+    frozen: set[str] = set()
+    for code, message in (
+        ("timeout", "a step has 24 hours; just lets a command run as long as it takes"),
+        ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
+        ("folder", "recipes run where planrun is started: the folder of the justfile"),
+    ):
+        found.differs(code, message, TOP)
+    while True:  # again where the value of a parameter decides what the plan is
+        aside, plan = Findings(found.file, found.accepted), DraftPlan()
+        justfile = Justfile(aside, frozen, plan)
+        before = set(frozen)
+        try:
+            justfile.read(text, found.file)
+            justfile.convert(jobs)
+        except (RecursionError, UntranslatableError) as why:
+            aside.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), TOP)
+        if frozen == before:
+            move(aside, found)
+            return plan

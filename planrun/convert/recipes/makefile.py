@@ -1,6 +1,6 @@
-"""A Makefile as a plan: a target is a step where its recipe is known without make, and `make TARGET` where it is not.
+"""A Makefile as a plan: a target is a step where its recipe is certain, and `make TARGET` where make alone knows it.
 
-make never runs while a file is converted: `$(shell …)` and `include` run commands and make files as soon as it reads.
+make never runs while a file is converted: `$(shell …)` and `include` run commands as soon as it reads.
 """
 
 from __future__ import annotations
@@ -8,24 +8,23 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from itertools import groupby
 
 from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
-from planrun.convert.reader import UntranslatableError
+from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.scripts import (
-    NAME,
     Command,
-    DynamicError,
+    Param,
     Piece,
-    Read,
+    Shell,
     joined,
-    lines_of,
-    plain,
+    move,
     script_of,
-    shell_text,
+    template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe
-from planrun.convert.recipes.variables import Expander, Variable, stem_of
+from planrun.convert.recipes.variables import Expander, Variable, from_environment, stem_of
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.plan.problems import did_you_mean
@@ -36,596 +35,530 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator
 
-    from planrun.convert.reader import Findings
-
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
-_DIRECTIVE = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
+_CONDITION = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
 _DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
-_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
-_FROM_CALLER = frozenset(("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TERM"))
-_SPECIAL = frozenset((
-    ".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".SECONDEXPANSION",
-    ".DELETE_ON_ERROR", ".IGNORE", ".LOW_RESOLUTION_TIME", ".SILENT", ".EXPORT_ALL_VARIABLES", ".NOTPARALLEL",
-    ".ONESHELL", ".POSIX", ".WAIT",
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#(.*)", re.DOTALL)
+_HARMLESS = frozenset((
+    ".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT", ".NOTPARALLEL",
+    ".IGNORE", ".ONESHELL",
 ))  # fmt: skip
+# Variables that change how make works, or that programs get from it although nothing exports them.
+_REACHING = frozenset(
+    "VPATH GPATH .RECIPEPREFIX .LIBPATTERNS PATH HOME USER LANG LC_ALL TMPDIR TERM PWD SUFFIXES".split()
+)
+_FLAGS = re.compile(r"-?[rRs]+|--no-print-directory|--no-builtin-(rules|variables)|--silent|--warn-undefined-variables|"
+                    r"-j\d*|--jobs=?\d*|--output-sync(=\w+)?|-O\w*")  # fmt: skip
+_MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
+_SOURCES = tuple(".o .c .cc .C .cpp .p .f .F .m .r .s .S .mod .sh .y .l".split())  # from which make builds a name
+_POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
+_DEFAULT_NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_FILES = 50
 
 
 class Rule(Record):
-    """What the file says of one target."""
+    """What the file says of one target; `first` are needed before it without counting for its age."""
 
     place: Node
+    title: str = ""
     needs: tuple[str, ...] = ()
-    first: tuple[str, ...] = ()  # needed before, without counting for its age
+    first: tuple[str, ...] = ()
     recipe: tuple[tuple[int, str], ...] = ()
     stem: str = ""
-    variables: tuple[tuple[str, str, str], ...] = ()
-    file: str = ""
     unfit: str = ""  # why make has to run it
+    is_shared: bool = False  # whether its recipe makes other targets, too
     has_recipe: bool = False
 
 
 class Makefile:
     """One Makefile with what it includes."""
 
-    def __init__(self, found: Findings) -> None:
+    def __init__(self, found: Findings, frozen: set[str]) -> None:
         self.found = found
-        self.plan = DraftPlan()
-        self.place = Node(SCALAR, "", 1, 1)
-        self.expander = Expander(self.plan, found, self.place)
+        self.expander = Expander(frozen)
         self.rules: dict[str, Rule] = {}
-        self.patterns: list[Rule] = []
-        self.targets_of: dict[int, list[str]] = {}
+        self.patterns: list[str] = []
         self.specials: dict[str, list[str]] = {}
-        self.exported: dict[str, Node] = {}
-        self.exports_all = False
-        self.current: list[str] = []
-        self.is_pattern = False
-        self.files = 0
-        self.here = found  # the findings of the file that is read, or in which a rule stands
+        self.exported: dict[str, bool] = {}
+        self.current: list[str] = []  # the targets whose recipe is read
+        self.included: list[str] = []
+        self.goal = ""
+        self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
-
-    def read(self, text: str) -> None:
-        """Read the file; raises UntranslatableError."""
-        self._read(text)
+        self._whys: dict[str, str] = {}
+        self._reaches: dict[str, frozenset[str]] = {}
 
     # Reading.
 
-    def _enter(self, file: str) -> None:
-        """Report at places of a file from now on."""
-        self.here = self.expander.found = self.found.of(file)
-
-    def _read(self, text: str) -> None:
+    def read(self, text: str) -> None:
+        """Read the file, or one that it includes."""
         lines = text.replace("\r\n", "\n").split("\n")
-        active: list[
-            list[bool | str]
-        ] = []  # of each condition: whether it holds, whether one has held, a doubt
+        states: list[tuple[bool, bool, str]] = []  # of each condition: it holds, a branch has held, a doubt
         at = 0
         while at < len(lines):
             number, line = at + 1, lines[at]
             at += 1
-            if line.startswith("\t") and self.current and all(state[0] for state in active):
-                while line.endswith("\\") and not line.endswith("\\\\") and at < len(lines):
+            active = all(state[0] for state in states)
+            if line.startswith("\t") and self.current:
+                while re.search(r"(?<!\\)(?:\\\\)*\\\Z", line) and at < len(lines):
                     line += "\n" + lines[at].removeprefix("\t")
                     at += 1
-                self._recipe(number, line[1:])
+                if active:
+                    self._recipe(number, line[1:])
                 continue
-            while line.endswith("\\") and at < len(lines):
+            while re.search(r"(?<!\\)(?:\\\\)*\\\Z", line) and at < len(lines):
                 line = f"{line[:-1].rstrip()} {lines[at].strip()}"
                 at += 1
+            comment = _COMMENT.search(line)
             stripped = _COMMENT.sub(r"\1", line).strip()
             if not stripped:
+                text = (comment[2] if comment else "").lstrip("#").strip()
+                self.comment = text if re.search(r"\w", text) else ""
                 continue
+            if comment and comment[2].startswith("#"):
+                self.comment = comment[2].lstrip("#").strip()
             place = Node(SCALAR, "", number, 1)
-            if match := _DIRECTIVE.match(stripped):
-                self._condition(match[1], match[2], active, place)
-                self.doubt = next((str(state[2]) for state in active if state[2]), "")
-            elif not all(state[0] for state in active):
-                if stripped.startswith("define "):
-                    at = _end_of(lines, at)
-            elif match := _DEFINED.match(stripped):
-                end = _end_of(lines, at)
-                self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), place)
-                at = end
-            else:
-                self._tried(stripped, place)
-
-    def _tried(self, text: str, place: Node) -> None:
-        try:
-            self._statement(text, place)
-        except DynamicError as why:
-            self.unsure = self.unsure or ("" if self.doubt else why.message)
+            try:
+                if match := _CONDITION.match(stripped):
+                    states = self._condition(match[1], match[2], states)
+                    self.doubt = next((state[2] for state in states if state[2]), "")
+                elif match := _DEFINED.match(stripped):
+                    end = _end_of(lines, at)
+                    if active:
+                        self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), is_param=False)
+                    at = end
+                elif active:
+                    self._statement(stripped, place)
+            except UntranslatableError as why:
+                self.unsure = self.unsure or why.message
+            self.comment = ""
 
     def _statement(self, text: str, place: Node) -> None:
-        self.place = self.expander.place = place
         word, _, rest = text.partition(" ")
-        rest = rest.strip()
         if word in ("include", "-include", "sinclude"):
-            self._include(rest, place, is_optional=word != "include")
+            self._include(rest.strip(), is_optional=word != "include")
             return
-        if word in ("export", "unexport") and not text.startswith(("export:", "export :")):
-            self._export(word, rest, place)
-            return
-        if word in ("vpath", "undefine", "load"):
-            raise UntranslatableError("directive", f"`{word}`")
-        while word in ("override", "private"):
-            text = rest
+        is_export = is_override = False
+        while word in ("export", "override", "private") and not rest.lstrip().startswith(":"):
+            is_export, is_override = is_export or word == "export", is_override or word != "export"
+            text = rest.strip()
             word, _, rest = text.partition(" ")
-            rest = rest.strip()
         colon = _colon(text)
         match = _ASSIGNED.match(text)
         if match and (colon < 0 or match.start(2) <= colon):
             self.current = []
-            self._assign(match[1], match[2], match[3], place)
+            name = self.expander.text(match[1])
+            self._assign(name, match[2], match[3], is_param=not is_override)
+            if is_export:
+                self.exported[name] = True
+        elif is_export and text:
+            self.exported.update(dict.fromkeys(self.expander.text(text).split(), True))
+        elif is_export or word in ("unexport", "vpath", "undefine", "load") or (self.doubt and colon < 0):
+            raise UntranslatableError("make", f"`{text or 'export'}`")
         elif colon >= 0:
             self._rule(text, colon, place)
-        else:
-            expanded = self.expander.expand(text)
-            if "".join(str(piece) for piece in expanded).strip():
-                raise UntranslatableError("shape", f"neither a variable nor a rule: {text[:80]}")
+        elif "".join(map(str, self.expander.expand(text))).strip():
+            raise UntranslatableError("make", f"it is neither a variable nor a rule: {text[:80]}")
 
-    def _assign(self, name: str, sign: str, value: str, place: Node) -> None:
-        expander = self.expander
-        name = expander.text(name, "a name")
-        earlier = expander.known.get(name)
-        if self.doubt or (earlier is not None and earlier.unknown and sign == "+="):
-            expander.known[name] = Variable(
-                unknown=self.doubt or (earlier.unknown if earlier else ""), place=place
-            )
+    def _assign(self, name: str, sign: str, value: str, *, is_param: bool = True) -> None:
+        """Set a variable; raises UntranslatableError for one that changes how make works."""
+        known = self.expander.known
+        earlier = known.get(name)
+        if name in _REACHING or (name == "MAKEFLAGS" and not all(map(_FLAGS.fullmatch, value.split()))):
+            raise UntranslatableError("make", f"`{name}` is set")
+        if name == ".DEFAULT_GOAL":
+            self.goal = self.expander.text(value)
+        if sign == "?=" and earlier is not None and not earlier.unknown:
             return
-        if sign == "?=" and earlier is not None:
-            return
-        if sign == "?=":
-            message = f"{name} is a parameter with a default: what the environment says of it is not read"
-            self.here.differs("default", message, place)
-        if sign == "!=":
-            value, sign = f"$(shell {value})", ":="
-        if sign == "+=" and earlier is not None:
-            if earlier.pieces is None:
-                expander.known[name] = Variable(text=f"{earlier.text} {value}".strip(), place=place)
-                return
-            expander.known[name] = Variable(
-                pieces=(*earlier.pieces, " ", *expander.expand(value)), place=place
-            )
-        elif sign in (":=", "::=", ":::="):
-            before, expander.is_recipe = expander.is_recipe, True
-            try:
-                pieces = tuple(expander.expand(value))
-            except DynamicError as why:
-                expander.known[name] = Variable(unknown=why.message, place=place)
-                return
-            finally:
-                expander.is_recipe = before
-            expander.known[name] = Variable(pieces=pieces, place=place)
-        else:
-            expander.known[name] = Variable(text=value, place=place)
-
-    def _export(self, word: str, rest: str, place: Node) -> None:
-        match = _ASSIGNED.match(rest)
-        if match:
-            self._assign(match[1], match[2], match[3], place)
-            names = [match[1]]
-        else:
-            names = self.expander.text(rest, "names").split()
-        if not names:
-            self.exports_all = word == "export"
-        for name in names:
-            if word == "export":
-                self.exported[name] = place
-            else:
-                self.exported.pop(name, None)
-
-    def _include(self, rest: str, place: Node, *, is_optional: bool) -> None:
+        is_param = is_param and earlier is None and not self.doubt
+        why = self.doubt or (earlier.unknown if earlier is not None and sign in ("+=", "?=") else "")
         try:
-            names = self.expander.text(rest, "an included file").split()
-        except DynamicError as why:
-            if not is_optional:
-                self.unsure = why.message
-            self.here.differs("include", f"{why.message}: what it includes is left out", place)
-            return
+            if why or sign == "!=":
+                raise UntranslatableError("make", why or f"`{name} != {value[:60]}` runs a command")
+            if sign == "?=":
+                known[name] = Variable(pieces=(from_environment(name, self.expander.expand(value)),))
+            elif sign == "+=" and (earlier is None or earlier.pieces is None):
+                text = f"{earlier.text} {value}" if earlier is not None else value
+                known[name] = Variable(text=text, unknown="" if earlier is not None else f"`{name} += …` without a value")
+            elif sign == "+=" and earlier is not None:
+                known[name] = Variable(pieces=(*(earlier.pieces or ()), " ", *self.expander.expand(value)))
+            elif sign == "=":
+                known[name] = Variable(text=value, is_param=is_param)
+            else:
+                known[name] = Variable(pieces=tuple(self.expander.expand(value)), is_param=is_param)
+        except UntranslatableError as reason:
+            known[name] = Variable(unknown=reason.message)
+
+    def _include(self, rest: str, *, is_optional: bool) -> None:
+        names = self.expander.text(rest).split()
         for name in names:
             path = os.path.join(os.path.dirname(self.found.file), name)
-            self.files += 1
-            if not os.path.isfile(path):
-                if not is_optional:
-                    self.unsure = f"the included file {name} is not there"
-                    continue
-                self.here.differs("include", f"the file {name} is not there, and is left out", place)
-                continue
-            if self.files > MAX_FILES:
-                raise UntranslatableError("include", "too many files include each other")
+            self.included.append(name)
+            if self.doubt or not os.path.isfile(path) or len(self.included) > MAX_FILES:
+                what = "is not there" if not is_optional else "may be there when the plan runs"
+                raise UntranslatableError("make", f"the included file {name} {what}")
             try:
                 text = read_source(path, "file").decode("utf-8", "replace")
             except InvalidInput as error:
-                raise UntranslatableError("include", str(error)) from None
+                raise UntranslatableError("make", str(error)) from None
             self.current = []
-            before = self.here.file
-            self._enter(path)
-            self._read(text)
-            self._enter(before)
+            self.read(text)
             self.current = []
 
-    def _condition(self, word: str, rest: str, active: list[list[bool | str]], place: Node) -> None:
-        self.place = self.expander.place = place
+    def _condition(
+        self, word: str, rest: str, states: list[tuple[bool, bool, str]]
+    ) -> list[tuple[bool, bool, str]]:
+        """Return the conditions that are open after one of their words; raises UntranslatableError."""
+        if word in ("else", "endif") and not states:
+            raise UntranslatableError("make", f"`{word}` without a condition")
+        outer = states if word in ("ifeq", "ifneq", "ifdef", "ifndef") else states[:-1]
         if word == "endif":
-            if not active:
-                raise UntranslatableError("shape", f"`endif` without a condition in line {place.line}")
-            active.pop()
-            return
+            return outer
+        has_held, doubt = (False, "") if word != "else" else states[-1][1:]
+        if doubt:
+            return states  # every branch is read, and nothing in it is certain
         if word == "else":
-            if not active:
-                raise UntranslatableError("shape", f"`else` without a condition in line {place.line}")
-            state = active[-1]
-            again = _DIRECTIVE.match(rest)
-            outer = all(each[0] for each in active[:-1])
-            if state[2]:
-                return  # every branch is read, and nothing in it is certain
-            state[0] = not state[1] and outer
-            if state[0] and again is not None:
-                state[0], state[2] = self._asked(again[1], again[2])
-            state[1] = state[1] or state[0]
-            return
-        outer = all(each[0] for each in active)
-        holds, doubt = self._asked(word, rest) if outer else (False, "")
-        active.append([holds, holds or not outer, doubt])
-
-    def _asked(self, word: str, rest: str) -> tuple[bool, str]:
-        """Return whether a condition holds; with a doubt its lines are read, and nothing in them is certain."""
-        try:
-            return self._holds(word, rest), ""
-        except DynamicError as why:
-            return True, f"the condition in line {self.place.line} decides it, and {why.message}"
+            again = _CONDITION.match(rest)
+            word, rest = (again[1], again[2]) if again else ("", "")
+        holds = not has_held and all(state[0] for state in outer)
+        if holds and word:
+            try:
+                holds = self._holds(word, rest)
+            except UntranslatableError as why:
+                doubt = f"a condition decides it, and {why.message}"
+        return [*outer, (holds, has_held or holds, doubt)]
 
     def _holds(self, word: str, rest: str) -> bool:
         if word in ("ifdef", "ifndef"):
-            name = self.expander.text(rest, "a name").strip()
-            known = self.expander.known.get(name)
-            is_set = known is not None and bool(known.text or known.pieces not in (None, (), ("",)))
-            if known is None:
-                message = f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
-                self.here.differs("unset", message, self.place)
-            return is_set is (word == "ifdef")
+            name = self.expander.text(rest).strip()
+            variable = self.expander.known.get(name)
+            if variable is None or variable.unknown or (variable.pieces and isinstance(variable.pieces[0], Shell)):
+                raise UntranslatableError("make", f"`{name}` may be a variable of the environment")
+            self.expander.frozen.add(name)
+            return bool(variable.text or variable.pieces not in (None, (), ("",))) is (word == "ifdef")
         one, other = _compared(rest)
-        same = self.expander.text(one, "it") == self.expander.text(other, "it")
-        return same is (word == "ifeq")
+        return (self.expander.text(one) == self.expander.text(other)) is (word == "ifeq")
 
     def _rule(self, text: str, colon: int, place: Node) -> None:
-        try:
-            targets = self.expander.text(text[:colon], "a target").split()
-        except DynamicError as why:
-            self.current = [""]  # its lines are read, and belong to nothing
-            self.here.differs(
-                "make", f"a rule is left out, whose targets are known to make alone: {why.message}", place
-            )
-            return
+        is_grouped = text[:colon].endswith("&")
+        targets = _names(self.expander.text(text[: colon - is_grouped]))
         is_double = text[colon : colon + 2] == "::"
-        rest = text[colon + (2 if is_double else 1) :].strip()
-        own = _ASSIGNED.match(rest.removeprefix("export ").removeprefix("private ").removeprefix("override "))
-        if own and not is_double:
+        rest = text[colon + 1 + is_double :].strip()
+        self.current = targets
+        own = _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest))
+        if own and not is_double and "%" not in "".join(targets):
             for target in targets:
-                rule = self._of(target, place)
-                self._set(target, rule.but(variables=(*rule.variables, (own[1], own[2], own[3]))))
+                self._set(target, self._of(target, place).but(unfit="it has variables of its own"))
+            self.current = []
             return
         rest, semicolon, recipe = rest.partition(";")
-        parts = _parts(rest)
-        unfit = (
-            self.doubt
-            or ("it has a double colon" if is_double else "")
-            or ("its prerequisites are static patterns" if len(parts) > 2 else "")
-        )
-        pattern = ""
-        if len(parts) == 2:
-            pattern, rest = self.expander.text(parts[0], "a pattern").strip(), parts[1]
+        unfit = self.doubt or ("it has a double colon" if is_double else "")
+        pattern, at = "", _colon(rest)
+        if at >= 0:
+            pattern, rest = self.expander.text(rest[:at]).strip(), rest[at + 1 :]
         before, _, only = rest.partition("|")
         try:
-            needs, first = (
-                self.expander.text(before, "a prerequisite").split(),
-                self.expander.text(only, "a prerequisite").split(),
-            )
-        except DynamicError as why:
-            needs, first, unfit = [], [], why.message
-        self.current = targets
+            needs, first = _names(self.expander.text(before)), _names(self.expander.text(only))
+            if re.search(r"[*?\[\]()~]|(?<!\S)-l", f"{before} {only}") or ".WAIT" in needs:
+                unfit = unfit or f"make alone knows what it needs: {before.strip()[:60]}"
+        except UntranslatableError as why:
+            needs, first, unfit = [], [], unfit or why.message
         for target in targets:
-            if target in _SPECIAL:
+            if target.startswith(".") and "/" not in target:
+                if target not in _HARMLESS or self.doubt or (target == ".IGNORE" and needs):
+                    raise UntranslatableError("make", f"the target `{target}`")
                 self.specials.setdefault(target, []).extend(needs)
-                continue
-            rule = self._of(target, place)
-            stem = stem_of(pattern, target) if pattern else ""
-            mine = [each.replace("%", stem or "", 1) for each in needs] if pattern else needs
-            self._set(
-                target,
-                rule.but(
-                    needs=(*rule.needs, *(each for each in mine if each not in rule.needs)),
-                    first=(*rule.first, *(each for each in first if each not in rule.first)),
-                    unfit=rule.unfit or unfit,
-                    stem=stem or rule.stem,
-                ),
-            )
+            elif "%" in target:
+                self.patterns.append(target)
+            else:
+                rule = self._of(target, place)
+                stem = (stem_of(pattern, target) or "") if pattern else ""
+                mine, early = ([each.replace("%", stem, 1) if pattern else each for each in names] for names in (needs, first))
+                self._set(target, rule.but(
+                    needs=(*rule.needs, *mine), first=(*rule.first, *early), unfit=rule.unfit or unfit,
+                    stem=stem or rule.stem, title=self.comment or rule.title,
+                    is_shared=rule.is_shared or (is_grouped and len(targets) > 1),
+                ))  # fmt: skip
+        self._restart = True
         if semicolon:
             self._recipe(place.line, recipe.strip())
 
     def _of(self, target: str, place: Node) -> Rule:
-        return self.rules.get(target) or Rule(place=place, file=self.here.file)
+        return self.rules.get(target) or Rule(place=place)
 
     def _set(self, target: str, rule: Rule) -> None:
+        if not self.rules and self.doubt:
+            self.unsure = self.unsure or self.doubt
         self.rules[target] = rule
 
+    _restart = False
+
     def _recipe(self, number: int, line: str) -> None:
+        """Add a line to the recipe of the current targets; a second recipe takes the place of the first."""
         for target in self.current:
-            if target in _SPECIAL or target not in self.rules:
-                continue
-            rule = self.rules[target]
-            self._set(target, rule.but(recipe=(*rule.recipe, (number, line)), has_recipe=True))
+            rule = self.rules.get(target)
+            if rule is not None:
+                before = () if self._restart else rule.recipe
+                unfit = rule.unfit or self.doubt
+                self.rules[target] = rule.but(recipe=(*before, (number, line)), has_recipe=True, unfit=unfit)
+        self._restart = False
 
     # Converting.
 
-    def convert(self, wanted: Collection[str]) -> DraftPlan:
-        """Return the plan."""
-        plan, found, top = self.plan, self.found, self.place
-        self.is_bash, self.errexit = self._shell()
-        for code, message in (
-            ("timeout", "a step has 24 hours; make lets a command run as long as it takes"),
-            ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-            ("folder", "commands run where planrun is started: the folder of the Makefile"),
-        ):
-            found.differs(code, message, Node(SCALAR, "", 1, 1))
-        self.first = self._environment()
-        order = Order(plan, found, self._find)
-        names = list(wanted)
-        for name in wanted:
-            if name not in self.rules:
-                hint = did_you_mean(name, self.public) or f"there are {', '.join(self.public[:30])}"
-                found.refuse("shape", f'there is no target "{name}"; {hint}', top)
-                return plan
-        if not names and self.public:
-            default = self._default()
-            names = [default] if default else []
-            if not default:
-                self._all(order)
-                return plan
-        for name in names:
-            order.run([(name, ())])
-        if not plan.steps and names and not found.is_refused:
-            plan.add(DraftStep(plan.name(names[0]), validate=[{"that": True}]))
-        return plan
+    def convert(self, wanted: Collection[str]) -> tuple[DraftPlan, bool]:
+        """Return the plan, and whether make runs a part of it."""
+        plan, top = DraftPlan(), Node(SCALAR, "", 1, 1)
+        self.plan, self.by_make = plan, False
+        for name in self.included:
+            if name in self.rules or any(stem_of(pattern, name) is not None for pattern in self.patterns):
+                self.unsure = self.unsure or f"make makes the included file {name}"
+        self._head()
+        order = Order(plan, self.found, self._find)
+        unknown = [each for each in wanted if each not in self.rules and not self._by_pattern(each)]
+        if unknown and not self.unsure:
+            hint = did_you_mean(unknown[0], self.rules) or f"there are {', '.join(list(self.rules)[:30])}"
+            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', top)
+            return plan, False
+        goal = self.goal or next(iter(self.rules), "")
+        others = [name for name in self.rules if name != goal and "/" not in name]
+        if wanted:
+            for name in wanted:
+                self._run(order, name)
+        elif _HELP.fullmatch(goal) and others:
+            order.is_choice = True
+            ends = {name: self._run(order, name) for name in others}
+            tell(self.found, choose(plan, ends), "the first target only lists the others", top)
+        elif goal or self.unsure:
+            self._run(order, "" if self.unsure else goal)
+            if others and plan.steps:
+                message = f"only {goal or 'the default'} is converted; --job converts {', '.join(others[:20])}"
+                self.found.differs("target", f"{message}{' …' if len(others) > 20 else ''}", top)
+        plan.params = {
+            **plan.params,
+            **{name: {"type": "string", "default": text} for name, text in self.expander.params.items()},
+        }
+        return plan, self.by_make
 
-    def _all(self, order: Order) -> None:
-        order.is_choice = True
-        ends = {name: last for name in self.public if (last := order.run([(name, ())]))}
-        if len(ends) > 1:
-            place = Node(SCALAR, "", 1, 1)
-            tell(self.found, choose(self.plan, ends), "the default target only shows the others", place)
+    def _head(self) -> None:
+        """Set what all steps share: the shell of recipes and exported variables."""
+        self.shell, self.strict = "/bin/sh", False
+        try:
+            shell = self.expander.text("$(SHELL)").split()
+            flags = (
+                shlex.split(self.expander.text("$(.SHELLFLAGS)")) if ".SHELLFLAGS" in self.expander.known else ["-c"]
+            )
+            if len(shell) != 1 or os.path.basename(shell[0]) not in _POSIX:
+                raise UntranslatableError("make", f"the shell `{' '.join(shell)}`")
+            kept = [word for word in (re.sub(r"(?<=^-)(\w*)c(\w*)$", r"\1\2", word) for word in flags) if word != "-"]
+            self.strict = any(re.fullmatch(r"-\w*e\w*|errexit", word) for word in kept)
+            bare = "/" not in shell[0] and not kept
+            self.shell = shlex.join([*shell, *(kept or (["+e"] if bare else []))])
+            env = {}
+            for name in self.exported:
+                if name in self.expander.known:
+                    env[name] = template_of(self.expander.expand(f"$({name})"), f"the variable {name}")
+            if env and not self.unsure:
+                self.plan.keys["env"] = env
+        except (UntranslatableError, ValueError) as why:
+            self.unsure = self.unsure or getattr(why, "message", "the flags of the shell")
+        self.plan.keys["defaults"] = {"shell": self.shell, "timeout": "24h"}
 
-    @property
-    def public(self) -> list[str]:
-        """The targets that people call."""
-        phony = self.specials.get(".PHONY", [])
-        named = [
-            name
-            for name in self.rules
-            if "%" not in name and not re.fullmatch(r"\.[A-Za-z]+(?:\.[A-Za-z]+)?", name)
-        ]
-        return [name for name in named if name in phony] or named
+    def _by_pattern(self, name: str) -> bool:
+        return any(stem_of(pattern, name) is not None for pattern in self.patterns)
 
-    def _default(self) -> str:
-        goal = self.expander.known.get(".DEFAULT_GOAL")
-        name = (
-            goal.text.strip()
-            if goal is not None and goal.pieces is None
-            else plain(goal.pieces or (), "a goal")
-            if goal
-            else ""
-        )
-        first = next((each for each in self.rules if "%" not in each and not each.startswith(".")), "")
-        name = name or first
-        rule = self.rules.get(name)
-        texts = " ".join(line for _, line in rule.recipe) if rule else ""
-        only_shows = _HELP.fullmatch(name) or "MAKEFILE_LIST" in texts
-        if rule is None or (only_shows and not [each for each in rule.needs if not _HELP.fullmatch(each)]):
-            return ""
-        if not rule.recipe and rule.needs and all(_HELP.fullmatch(each) for each in rule.needs):
-            return ""
-        return name
+    def _run(self, order: Order, goal: str) -> list[str]:
+        """Emit the steps of one goal; returns those that it ends with."""
+        whole = self.unsure or self._whole(goal)
+        ends = [] if whole else order.run([(goal, ())])
+        if not ends:
+            step = self._make_step(self.plan.name(goal or "make"), goal, whole or "nothing in the plan would run for it")
+            ends = [self.plan.add(step).id]
+        return ends
 
-    def _shell(self) -> tuple[bool, bool]:
-        """Choose the shell; returns whether it is bash, and whether it ends at the first failure."""
-        known = self.expander.known
-        words = self.expander.text("$(SHELL)", "SHELL").split() if "SHELL" in known else ["sh"]
-        flags = self.expander.text("$(.SHELLFLAGS)", ".SHELLFLAGS").split() if ".SHELLFLAGS" in known else []
-        words += [each for each in flags if each != "-c"]
-        words = [re.sub(r"c$", "", each) if re.fullmatch(r"-[a-z]*c", each) else each for each in words]
-        words[0] = words[0] if words[0] != "/bin/sh" else "sh"
-        self.plan.keys["defaults"] = {"shell": shlex.join(words), "timeout": "24h"}
-        options = " ".join(each for each in words[1:] if re.fullmatch(r"-[a-z]+", each))
-        return words[0].endswith("bash"), "e" in options or "errexit" in words
-
-    def _environment(self) -> list[str]:
-        """Put exported variables into the plan; returns lines for those that only a shell knows."""
-        names = {**self.exported}
-        for name, variable in self.expander.known.items():
-            if (
-                self.exports_all or ".EXPORT_ALL_VARIABLES" in self.specials or name in _FROM_CALLER
-            ) and NAME.match(name):
-                names.setdefault(name, variable.place or self.place)
-        env: dict[str, str] = {}
-        lines: list[str] = []
-        for name, place in names.items():
-            if name not in self.expander.known or not NAME.match(name) or name == "SHELL":
+    def _whole(self, goal: str) -> str:
+        """Return why make has to run a goal with all that it needs; "" where the plan does."""
+        outer: set[str] = set()
+        waiting, tops = [goal], []
+        while waiting:
+            name = waiting.pop()
+            if name in outer or not self._is_made(name):
                 continue
-            self.expander.place, self.expander.is_recipe = place, True
-            try:
-                pieces = self.expander.expand(f"$({name})")
-                if any(isinstance(piece, Read) for piece in pieces):
-                    lines += [*lines_of(pieces), f'export {name}="{shell_text(pieces)}"']
-                else:
-                    env[name] = script_of(pieces)
-            except UntranslatableError as why:
-                self.found.refuse(why.code, f"{why.message} (variable {name})", place)
-        if env:
-            self.plan.keys["env"] = env
-        return list(dict.fromkeys(lines))
+            outer.add(name)
+            rule = self.rules.get(name)
+            if name in self._reach(name) or (rule is not None and rule.is_shared):
+                return f"{name} is made with others, or needs itself"
+            if self._why(name):
+                tops.append(name)
+            elif rule is not None:
+                waiting += [*rule.needs, *rule.first]
+        if goal in tops:
+            return self._why(goal)
+        inner: set[str] = set()
+        for name in tops:
+            if self._reach(name) & (outer | inner):
+                return f"make runs {name}, and others need what it needs"
+            inner |= self._reach(name)
+        return ""
 
-    def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
-        name = key[0]
-        rule = self._rule_of(name)
+    def _reach(self, name: str) -> frozenset[str]:
+        """Return the targets that one needs, with those that these need."""
+        if name not in self._reaches:
+            seen: set[str] = set()
+            waiting = [name]
+            while waiting:
+                rule = self.rules.get(waiting.pop())
+                for need in (*rule.needs, *rule.first) if rule is not None else ():
+                    if need not in seen and self._is_made(need):
+                        seen.add(need)
+                        waiting.append(need)
+            self._reaches[name] = frozenset(seen)
+        return self._reaches[name]
+
+    def _is_made(self, name: str) -> bool:
+        """Say whether make may have something to run for a name."""
+        if name in self.rules or self._by_pattern(name) or _MADE.match(name):
+            return True
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        return any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
+
+    def _why(self, name: str) -> str:
+        """Return why make has to run a target; "" where a step does."""
+        if name not in self._whys:
+            self._whys[name] = self._reason(name, self.rules.get(name))
+        return self._whys[name]
+
+    def _reason(self, name: str, rule: Rule | None) -> str:
+        phony = self.specials.get(".PHONY", [])
         if rule is None:
-            return None
-        recipe = Recipe(name, rule.place, lambda step: self._step(name, rule, step))
-        if not self._by_make(name, rule):
-            recipe.before = [(each, ()) for each in (*rule.needs, *rule.first) if each != name]
-        return recipe
-
-    def _rule_of(self, name: str) -> Rule | None:
-        """Return the rule of a target, made from a pattern where there is no other; None for a file."""
-        rule = self.rules.get(name)
-        if rule is not None and (rule.has_recipe or name in self.specials.get(".PHONY", [])):
-            return rule
-        for pattern, each in self.rules.items():
-            stem = stem_of(pattern, name) if "%" in pattern else None
-            if stem is not None and each.has_recipe:
-                needs = tuple(need.replace("%", stem, 1) for need in each.needs)
-                return each.but(needs=(*(rule.needs if rule else ()), *needs), stem=stem)
-        return rule
-
-    def _by_make(self, name: str, rule: Rule) -> str:
-        """Return why make itself has to run a target; "" where its recipe is known."""
-        if rule.unfit or self.unsure:
-            return rule.unfit or self.unsure
-        if rule.variables and any(self._rule_of(each) is not None for each in rule.needs):
-            return "it sets variables for the targets that it needs"
-        for need in rule.needs:
-            if self._rule_of(need) is None and re.search(r"\.(?:o|a|so|lo)$", need):
-                return f"make has a rule of its own for {need}"
-        if not rule.has_recipe and name not in self.specials.get(".PHONY", []) and not rule.needs:
-            return ""
+            return "no rule of the file is its own"
+        if rule.unfit:
+            return rule.unfit
+        if name not in phony:
+            if not rule.has_recipe:
+                alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
+                if alike or self._by_pattern(name) or self._is_source(name):
+                    return "it has no recipe of its own"
+            elif not all(need in phony for need in rule.needs):
+                return "whether it is up to date depends on the age of files"
         try:
             self._commands(name, rule)
-        except DynamicError as why:
+        except UntranslatableError as why:
             return why.message
         return ""
 
-    def _commands(self, name: str, rule: Rule) -> tuple[list[str], list[Command]]:
-        """Return what a recipe's script begins with, and its commands; raises UntranslatableError."""
-        expander = self.expander
-        self._enter(rule.file)
-        before = dict(expander.known)
-        expander.auto = {
-            "@": name, "<": next(iter(rule.needs), ""), "^": " ".join(dict.fromkeys(rule.needs)),
-            "+": " ".join(rule.needs), "*": rule.stem, "|": " ".join(rule.first),
-        }  # fmt: skip
-        try:
-            for variable, sign, value in rule.variables:
-                self._assign(variable, sign, value, rule.place)
-            expander.is_recipe = True
-            return self._lines(rule)
-        finally:
-            expander.known, expander.auto, expander.is_recipe = before, {}, False
+    def _is_source(self, name: str) -> bool:
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        return bool(_MADE.match(name)) or any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
 
-    def _lines(self, rule: Rule) -> tuple[list[str], list[Command]]:
-        first = list(self.first)
-        commands: list[Command] = []
-        one = ".ONESHELL" in self.specials
-        ignored = ".IGNORE" in self.specials
-        for number, line in rule.recipe:
-            self.expander.place = Node(SCALAR, "", number, 1)
-            pieces = self.expander.expand(line)
-            for part in _split(pieces):
-                text, signs = _signs(part)
-                if not "".join(piece if isinstance(piece, str) else "x" for piece in text).strip():
-                    continue
-                first += [each for each in lines_of(text) if each not in first]
-                tolerated = ignored or "-" in signs
-                commands.append(Command(text=script_of(text), is_tolerated=tolerated))
-        if one and commands:
-            commands = [Command(text="\n".join(each.text for each in commands))]
-        return first, commands
+    def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
+        name, files = key
+        rule = self.rules.get(name)
+        if isinstance(files, tuple) and files:
+            place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
+            check = [{"files_exist": list(files)}]
+            return Recipe(f"{name}.files", place, lambda step_id: DraftStep(step_id, validate=check))
+        why = self._why(name)
+        if rule is None or why:
+            place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
+            return Recipe(name, place, lambda step_id: self._make_step(step_id, name, why))
+        recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
+        for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
+            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]
+        return recipe
 
-    def _step(self, name: str, rule: Rule, step_id: str) -> DraftStep | None:
-        why = self._by_make(name, rule)
-        self._enter(rule.file)
-        if why:
-            self.here.differs("make", f"{name} is run by make, which must be there: {why}", rule.place)
-            return DraftStep(step_id, run=f"make {shlex.quote(name)}\n")
-        try:
-            first, commands = self._commands(name, rule)
-        except UntranslatableError as problem:
-            step = DraftStep(step_id)
-            step.make_abstract(
-                self.here.refuse(
-                    problem.code, f"{problem.message} (target {name})", self.expander.place, step_id
-                )
-            )
-            return step
-        if not commands:
-            return None
-        guard = self._guard(name, rule)
-        step = DraftStep(step_id, run="\n".join([*guard, joined(first, commands, errexit=self.errexit)]))
-        if step_id != name:
-            step.keys["title"] = name
+    def _make_step(self, step_id: str, name: str, why: str) -> DraftStep:
+        self.by_make = True
+        file = os.path.basename(self.found.file)
+        words = ["make", *(["-f", file] if file not in _DEFAULT_NAMES else []), *([name] if name else [])]
+        rule = self.rules.get(name)
+        place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
+        self.found.differs("make", f"make runs {name or 'the default'}, and must be there: {why}", place)
+        return self._titled(DraftStep(step_id, run=f"{shlex.join(words)}\n"), name)
+
+    def _titled(self, step: DraftStep, name: str) -> DraftStep:
+        rule = self.rules.get(name)
+        title = " ".join(rule.title.split())[:200] if rule is not None else ""
+        if title.isprintable() and (title or step.id != name):
+            step.keys["title"] = title or name or "make"
         return step
 
-    def _guard(self, name: str, rule: Rule) -> list[str]:
-        """Return the lines that end a script where its file is newer than what it is made of."""
-        phony = self.specials.get(".PHONY", [])
-        if name in phony:
-            return []
-        word = shlex.quote(name)
-        if any(
-            need in phony or ((found := self._rule_of(need)) is not None and not found.has_recipe)
-            for need in rule.needs
-        ):
-            return []
-        lines = [f"[ -e {word} ] && old= || old=yes"]
-        made = [need for need in rule.needs if self._rule_of(need) is not None]
-        given = [need for need in rule.needs if need not in made]
-        missing = f'{{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}'
-        # A rule need not make its file: what waits for it is out of date then.
-        for needs, otherwise in ((given, missing), (made, "{ old=yes; continue; }")):
-            if needs:
-                lines += [
-                    f"for file in {' '.join(map(shlex.quote, needs))}; do",
-                    f'  [ -e "$file" ] || {otherwise}',
-                    f'  [ ! "$file" -nt {word} ] || old=yes',
-                    "done",
-                ]
-        return [
-            *lines,
-            'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make',
-        ]
+    def _step(self, name: str, rule: Rule, step_id: str) -> DraftStep | None:
+        commands = self._commands(name, rule)
+        if not commands:
+            return None
+        first = []
+        if name not in self.specials.get(".PHONY", []) and not rule.needs:
+            first = [f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"]
+        return self._titled(DraftStep(step_id, run=joined(commands, strict=self.strict, first=first)), name)
+
+    def _commands(self, name: str, rule: Rule) -> list[Command]:
+        """Return the commands of a recipe; raises UntranslatableError."""
+        expander = self.expander
+        needs = list(dict.fromkeys(rule.needs))
+        expander.auto = {
+            "@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs),
+            "*": rule.stem, "|": " ".join(rule.first),
+        }  # fmt: skip
+        try:
+            rows = [part for _, line in rule.recipe for part in _split(self._expanded(line))]
+        finally:
+            expander.auto = {}
+        commands: list[Command] = []
+        for row in rows:
+            pieces, signs = _signs(row)
+            if "".join(map(str, pieces)).strip():
+                tolerated = ".IGNORE" in self.specials or "-" in signs
+                commands.append(Command(text=script_of(pieces), is_tolerated=tolerated))
+        if ".ONESHELL" in self.specials and commands:
+            text = "\n".join(each.text for each in commands)
+            commands = [Command(text=text, is_tolerated=commands[0].is_tolerated)]
+        if self.strict and any(each.is_tolerated for each in commands):
+            raise UntranslatableError("make", "a line whose failure does not count, in a shell with -e")
+        return commands
+
+    def _expanded(self, line: str) -> list[Piece]:
+        if "MAKE" in line and "MAKEFLAGS" in self.expander.known:
+            raise UntranslatableError("make", "it calls make, and the file sets MAKEFLAGS")
+        pieces = self.expander.expand(line)
+        for name in re.findall(r"\$\{?(\w+)", "".join(piece for piece in pieces if isinstance(piece, str))):
+            if name in self.expander.known and name not in self.exported:
+                raise UntranslatableError("make", f"a command reads `${name}`, which the file sets and may export")
+        return pieces
+
+
+def _names(text: str) -> list[str]:
+    """Return the names of targets: a backslash takes a blank, a colon and the like their meaning."""
+    words: list[str] = re.findall(r"(?:\\.|[^\s\\])+", text)
+    return [re.sub(r"\\([\s:#%|;&\\])", r"\1", word) for word in words]
 
 
 def _end_of(lines: list[str], at: int) -> int:
     """Return the line behind the `endef` that ends a definition."""
     depth = 1
     while at < len(lines) and depth:
-        word = lines[at].strip().split(" ", maxsplit=1)[0]
-        depth += 1 if word == "define" else -1 if word == "endef" else 0
+        word = (lines[at].split() or [""])[0]
+        depth += (word == "define") - (word == "endef")
         at += 1
     return at
 
 
 def _colon(text: str) -> int:
-    """Return where the first colon outside of brackets stands; -1 for none."""
-    depth = 0
-    for at, char in enumerate(text):
-        if char in "({" and at and text[at - 1] == "$":
+    """Return where the first colon outside of brackets stands that no backslash escapes; -1 for none."""
+    depth = at = 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            at += 1
+        elif char in "({" and (depth or text[at - 1 : at] == "$"):
             depth += 1
         elif char in ")}" and depth:
             depth -= 1
         elif char == ":" and not depth:
             return at
+        at += 1
     return -1
-
-
-def _parts(text: str) -> list[str]:
-    """Return a text cut at its colons outside of brackets."""
-    found = []
-    while (at := _colon(text)) >= 0:
-        found.append(text[:at])
-        text = text[at + 1 :]
-    return [*found, text]
 
 
 def _compared(rest: str) -> tuple[str, str]:
@@ -639,7 +572,7 @@ def _compared(rest: str) -> tuple[str, str]:
                 return rest[1:at].rstrip(), rest[at + 1 : -1].strip()
     match = re.fullmatch(r"""(["'])(.*?)\1\s*(["'])(.*?)\3""", rest)
     if match is None:
-        raise UntranslatableError("shape", f"a condition cannot be read: {rest[:80]}")
+        raise UntranslatableError("make", f"a condition cannot be read: {rest[:80]}")
     return match[2], match[4]
 
 
@@ -647,10 +580,7 @@ def _split(pieces: list[Piece]) -> Iterator[list[Piece]]:
     """Yield the lines of a recipe's line: a variable may hold several."""
     part: list[Piece] = []
     for piece in pieces:
-        if not isinstance(piece, str):
-            part.append(piece)
-            continue
-        rows = re.split(r"(?<!\\)\n", piece)
+        rows = re.split(r"(?<!\\)\n", piece) if isinstance(piece, str) else [piece]
         for at, row in enumerate(rows):
             if at:
                 yield part
@@ -660,23 +590,41 @@ def _split(pieces: list[Piece]) -> Iterator[list[Piece]]:
 
 
 def _signs(pieces: list[Piece]) -> tuple[list[Piece], str]:
-    """Return a line without the signs before it, and the signs."""
-    if not pieces or not isinstance(pieces[0], str):
-        return pieces, ""
-    match = re.match(r"[\s@+-]*", pieces[0])
-    assert match is not None  # it matches nothing, too
-    return [pieces[0][match.end() :], *pieces[1:]], match[0]
+    """Return a line without the signs before it, and the signs; raises UntranslatableError."""
+    first = pieces[0] if pieces and isinstance(pieces[0], str) else ""
+    signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
+    rest: list[Piece] = [first[len(signs) :], *pieces[1:]] if first else pieces
+    while rest and rest[0] == "":
+        rest = rest[1:]
+    if rest and not isinstance(rest[0], str):  # a variable in whose value such a sign may stand
+        value = rest[0].text if isinstance(rest[0], Param) else rest[0].text.partition("-")[2]
+        if value[:1] in ("", "}", "@", "+", "-"):
+            raise UntranslatableError("make", "a variable may say that a failure does not count")
+    return rest, signs
 
 
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
-    makefile = Makefile(found)
-    try:
-        makefile.read(text)
-        return makefile.convert(jobs)
-    except UntranslatableError as why:
-        makefile.here.refuse(why.code, why.message, makefile.expander.place)
-        return DraftPlan()
-    except RecursionError:
-        makefile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
-        return DraftPlan()
+    frozen: set[str] = set()
+    top = Node(SCALAR, "", 1, 1)
+    for code, message in (
+        ("timeout", "a step has 24 hours; make lets a recipe run as long as it takes"),
+        ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
+        ("folder", "recipes run where planrun is started: the folder of the Makefile"),
+    ):
+        found.differs(code, message, top)
+    while True:  # again where a value decides what the plan is, or make has to know all values
+        aside = Findings(found.file, found.accepted)
+        makefile = Makefile(aside, frozen)
+        try:
+            makefile.read(text)
+            plan, by_make = makefile.convert(jobs)
+        except (RecursionError, UntranslatableError) as why:
+            found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), top)
+            return DraftPlan()
+        names = set(makefile.expander.params)
+        if by_make:
+            frozen |= names
+        if not names & frozen:
+            move(aside, found)
+            return plan

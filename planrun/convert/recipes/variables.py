@@ -6,194 +6,145 @@ import posixpath
 import re
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import NAME, SAFE, DynamicError, Param, Piece, Read, plain, script_of
+from planrun.convert.recipes.scripts import MAX_TEXT, NAME, SAFE, Param, Piece, Shell
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from planrun.convert.draft import DraftPlan
-    from planrun.convert.reader import Findings
-    from planrun.plan.yaml.node import Node
-
-BUILT_IN = {
-    "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "MAKE": "make",
-    "LEX": "lex", "YACC": "yacc", "ARFLAGS": "rv", "SHELL": "/bin/sh", "MAKEFLAGS": "", "MAKEFILE_LIST": "Makefile",
-    "MAKECMDGOALS": "", "MAKELEVEL": "0", "FC": "f77", "COMMA": ",",
+# What make itself sets, and the environment overrides.
+IMPLICIT = {
+    "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "LEX": "lex",
+    "YACC": "yacc", "ARFLAGS": "rv", "FC": "f77", "CO": "co", "PC": "pc", "TEX": "tex", "MAKEINFO": "makeinfo",
 }  # fmt: skip
-_MACHINE = {"uname": "Linux", "uname -s": "Linux", "uname -o": "GNU/Linux"}
+_OF_MAKE = frozenset(("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"))
+_DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")  # what can stand in `${NAME-…}`
 MAX_NESTING = 40
-MAX_TEXT = 100_000
-MAX_EXPANDED = 200_000  # texts of one file
+MAX_EXPANDED = 50_000  # texts of one file, and of one makefile's functions
 
 
 class Variable(Record):
-    """A variable: its text as it stands, or the pieces that it was when it was read; `unknown`: why it is not known."""
+    """A variable: its text, or what it was when it was read; `unknown`: why make alone knows it."""
 
     text: str = ""
-    unknown: str = ""
     pieces: tuple[Piece, ...] | None = None
-    place: Node | None = None
+    unknown: str = ""
+    is_param: bool = False  # whether a run may set it: it is assigned once, and nothing depends on its value
 
 
 class Expander:
-    """Fills in variables; `auto` are those of the recipe that is read."""
+    """Fills in variables; `auto` are those of the recipe that is read.
 
-    def __init__(self, plan: DraftPlan, found: Findings, place: Node) -> None:
-        self.plan = plan
-        self.found = found
-        self.place = place
+    `frozen` are variables whose values decide what the plan is: they are no parameters.
+    """
+
+    def __init__(self, frozen: set[str]) -> None:
         self.known: dict[str, Variable] = {}
         self.auto: Mapping[str, str] = {}
-        self.is_recipe = False  # whether a shell reads what is expanded
-        self._count = 0
+        self.params: dict[str, str] = {}
+        self.frozen = frozen
         self._expanded = 0
         self._open: list[str] = []
 
-    def text(self, text: str, what: str) -> str:
-        """Return a text that is known now; raises DynamicError."""
-        before, self.is_recipe = self.is_recipe, False
-        try:
-            return plain(self.expand(text), what)
-        finally:
-            self.is_recipe = before
+    def text(self, text: str) -> str:
+        """Return a text that has to be known now; raises UntranslatableError."""
+        found = ""
+        for piece in self.expand(text):
+            if isinstance(piece, Shell):
+                raise UntranslatableError("make", f"`{text.strip()[:60]}` depends on the environment")
+            if isinstance(piece, Param):
+                self.frozen.add(piece.name)
+            found += piece.text if isinstance(piece, Param) else piece
+        return found
 
     def expand(self, text: str) -> list[Piece]:
         """Return a text with everything filled in; raises UntranslatableError."""
-        self._expanded += 1
+        self._expanded += 1 + len(text) // 1000
         if self._expanded > MAX_EXPANDED:
             raise UntranslatableError("too-large", "too many texts have to be filled in")
         found: list[Piece] = []
         at = 0
-        while True:
-            dollar = text.find("$", at)
-            if dollar < 0 or dollar == len(text) - 1:
-                found.append(text[at:])
-                break
+        while 0 <= (dollar := text.find("$", at)) < len(text) - 1:
             found.append(text[at:dollar])
             sign = text[dollar + 1]
+            at = dollar + 2
             if sign == "$":
                 found.append("$")
-                at = dollar + 2
             elif sign in "({":
                 end = _closing(text, dollar + 1)
                 found += self._reference(text[dollar + 2 : end])
                 at = end + 1
             else:
                 found += self._variable(sign)
-                at = dollar + 2
-        if sum(len(piece) for piece in found if isinstance(piece, str)) > MAX_TEXT:
-            raise UntranslatableError("shape", "a text becomes too long")
+        found.append(text[at:])
+        size = sum(len(piece) for piece in found if isinstance(piece, str))
+        if size > MAX_TEXT:
+            raise UntranslatableError("too-large", "a text becomes too long")
+        self._expanded += size // 1000
         return _compact(found)
 
     def _reference(self, inside: str) -> list[Piece]:
-        word = re.match(r"\s*([a-z-]+)(?:\s+|$)", inside)
-        if word and word[1] in _FUNCTIONS and (word.end() < len(inside) or word[1] == "call"):
-            return _FUNCTIONS[word[1]](self, inside[word.end() :])
+        word = re.match(r"\s*([a-z-]+)\s+", inside)
+        if word and word[1] in FUNCTIONS:
+            return FUNCTIONS[word[1]](self, inside[word.end() :])
+        if word:
+            raise UntranslatableError("make", f"`$({inside[:60]})` is known to make alone")
         name, colon, change = inside.partition(":")
         if colon and "=" in change and "$" not in name:
             old, _, new = change.partition("=")
             if "%" not in old:
                 old, new = f"%{old}", f"%{new}"
-            return [_patsubst(self.text(old, name), self.text(new, name), self._plain(name))]
-        return self._variable(self.text(inside, "a name").strip())
-
-    def _plain(self, name: str) -> str:
-        before, self.is_recipe = self.is_recipe, False
-        try:
-            return plain(self._variable(name), name)
-        finally:
-            self.is_recipe = before
+            return [_patsubst(self.text(old), self.text(new), self.text(f"$({name})"))]
+        return self._variable(self.text(inside).strip())
 
     def _variable(self, name: str) -> list[Piece]:
         base, kind = (name[:-1], name[-1]) if len(name) == 2 and name[1] in "DF" else (name, "")
         if base in self.auto:
             return [_part(self.auto[base], kind)]
-        if base in ("@", "<", "^", "+", "?", "*", "%", "|"):
-            raise DynamicError(f"`${name}` is known to make alone")
         variable = self.known.get(name)
         if variable is None:
-            return self._unknown(name)
+            return self._unset(name)
         if variable.unknown:
-            raise DynamicError(f"`{name}`: {variable.unknown}")
+            raise UntranslatableError("make", f"`{name}`: {variable.unknown}")
         if variable.pieces is not None:
-            return self._param(name, list(variable.pieces), is_whole=True)
-        if name in self._open or len(self._open) > MAX_NESTING:
+            found = list(variable.pieces)
+        elif name in self._open or len(self._open) > MAX_NESTING:
             raise UntranslatableError("shape", f"the variable {name} is made of itself")
-        self._open.append(name)
-        try:
-            return self._param(name, self.expand(variable.text), is_whole="$" not in variable.text)
-        finally:
-            self._open.pop()
+        else:
+            self._open.append(name)
+            try:
+                found = self.expand(variable.text)
+            finally:
+                self._open.pop()
+        text = found[0]
+        fits = variable.is_param and name not in self.frozen and len(found) == 1 and NAME.match(name)
+        if fits and isinstance(text, str) and SAFE.match(text):
+            self.params[name] = text
+            return [Param(name=name, text=text)]
+        return found
 
-    def _param(self, name: str, pieces: list[Piece], *, is_whole: bool) -> list[Piece]:
-        """Return a variable as a parameter where a script takes its value."""
-        if (
-            len(pieces) == 1
-            and isinstance(pieces[0], Read)
-            and NAME.match(name)
-            and pieces[0].name.startswith("SHELL_")
-        ):
-            own = pieces[0].name
-            return [
-                Read(
-                    name=name,
-                    lines=tuple(
-                        f"{name}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line
-                        for line in pieces[0].lines
-                    ),
-                )
-            ]
-        if not self.is_recipe or not is_whole or not all(isinstance(piece, str) for piece in pieces):
-            return pieces
-        text = "".join(str(piece) for piece in pieces)
-        if not SAFE.match(text) or not NAME.match(name):
-            if text:
-                message = (
-                    f"the variable {name} is written into the plan as its text, and cannot be given to a run"
-                )
-                self.found.differs("variable", message, self.place)
-            return pieces
-        self.plan.params.setdefault(name, {"type": "string", "default": text})
-        return [Param(name=name, text=text)]
-
-    def _unknown(self, name: str) -> list[Piece]:
+    def _unset(self, name: str) -> list[Piece]:
+        if name == "MAKE":
+            return ["make"]
+        if name == "SHELL":
+            return ["/bin/sh"]
         if name in ("CURDIR", "PWD"):
-            return [Read(name="PLANRUN_WORKSPACE")]
-        if name in BUILT_IN:
-            return [BUILT_IN[name]]
-        if not NAME.match(name):
-            return [""]
-        if not self.is_recipe:
-            message = (
-                f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
-            )
-            self.found.differs("unset", message, self.place)
-            return [""]
-        self.found.differs(
-            "env-vars", f"{name} is set nowhere in the file: it is a variable of the environment", self.place
-        )
-        return [Read(name=name)]
+            return [Shell(text="${PLANRUN_WORKSPACE}")]
+        if name in _OF_MAKE or name.startswith(".") or name[:1] in "@<^+?*%|":
+            raise UntranslatableError("make", f"`$({name})` is known to make alone")
+        return [from_environment(name, [IMPLICIT.get(name, "")])] if NAME.match(name) else [""]
 
-    def shell(self, command: list[Piece]) -> list[Piece]:
-        """Return the output of a command: known for some, otherwise a variable of the shell."""
-        text = "".join(piece for piece in command if isinstance(piece, str)).strip()
-        text = re.sub(r"\s*2>\s*/dev/null\s*", "", text)
-        if text in _MACHINE and all(isinstance(piece, str) for piece in command):
-            self.found.differs("machine", f"`{text}` is taken to be {_MACHINE[text]}", self.place)
-            return [_MACHINE[text]]
-        self._count += 1
-        name = f"SHELL_{self._count}"
-        before, self.is_recipe = self.is_recipe, True
-        lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
-        self.is_recipe = before
-        self.found.differs(
-            "shell-function",
-            "`$(shell …)` runs in each step that reads it, and keeps its line breaks",
-            self.place,
-        )
-        return [Read(name=name, lines=(*lines, f'{name}="$({script_of(command).strip()})"'))]
+
+def from_environment(name: str, otherwise: Sequence[Piece]) -> Piece:
+    """Return a variable that the environment sets, with a default; raises UntranslatableError."""
+    text = "".join(
+        piece.text if isinstance(piece, Shell) else piece if isinstance(piece, str) and _DEFAULT.match(piece) else "\n"
+        for piece in otherwise
+    )
+    if "\n" in text or not NAME.match(name):
+        raise UntranslatableError("make", f"the default of `{name}` cannot be written in a shell")
+    return Shell(text=f"${{{name}-{text}}}", reads=name)
 
 
 def _compact(pieces: Sequence[Piece]) -> list[Piece]:
@@ -201,11 +152,9 @@ def _compact(pieces: Sequence[Piece]) -> list[Piece]:
     for piece in pieces:
         if isinstance(piece, str) and found and isinstance(found[-1], str):
             found[-1] += piece
-        elif piece != "" or not found:
+        elif piece != "":
             found.append(piece)
-    if len(found) > 1 and found[0] == "":
-        found = found[1:]
-    return found
+    return found or [""]
 
 
 def _closing(text: str, start: int) -> int:
@@ -213,12 +162,9 @@ def _closing(text: str, start: int) -> int:
     opening, closing = text[start], ")" if text[start] == "(" else "}"
     depth = 0
     for at in range(start, len(text)):
-        if text[at] == opening:
-            depth += 1
-        elif text[at] == closing:
-            depth -= 1
-            if not depth:
-                return at
+        depth += (text[at] == opening) - (text[at] == closing)
+        if not depth:
+            return at
     raise UntranslatableError("shape", f"a bracket is not closed: {text[:80]}")
 
 
@@ -227,20 +173,11 @@ def arguments(text: str, most: int = 99) -> list[str]:
     found: list[str] = []
     depth = start = 0
     for at, char in enumerate(text):
-        if char in "({":
-            depth += 1
-        elif char in ")}":
-            depth -= 1
-        elif char == "," and not depth and len(found) < most - 1:
+        depth += (char in "({") - (char in ")}")
+        if char == "," and not depth and len(found) < most - 1:
             found.append(text[start:at])
             start = at + 1
     return [*found, text[start:]]
-
-
-def _part(words: str, kind: str) -> str:
-    if kind == "D":
-        return " ".join(posixpath.dirname(word) or "." for word in words.split())
-    return " ".join(posixpath.basename(word) for word in words.split()) if kind == "F" else words
 
 
 def stem_of(pattern: str, word: str) -> str | None:
@@ -252,156 +189,111 @@ def stem_of(pattern: str, word: str) -> str | None:
     return word[len(before) : len(word) - len(after)] if fits else None
 
 
+def _part(words: str, kind: str) -> str:
+    if kind == "D":
+        return " ".join(posixpath.dirname(word) or "." for word in words.split())
+    return " ".join(map(posixpath.basename, words.split())) if kind == "F" else words
+
+
 def _patsubst(old: str, new: str, words: str) -> str:
-    found = []
-    for word in words.split():
-        stem = stem_of(old.strip(), word)
-        found.append(
-            word if stem is None else new.strip().replace("%", stem, 1) if "%" in old else new.strip()
-        )
-    return " ".join(found)
+    old, new = old.strip(), new.strip()
+    stems = [(word, stem_of(old, word)) for word in words.split()]
+    return " ".join(word if stem is None else new.replace("%", stem, 1) if "%" in old else new for word, stem in stems)
 
 
-def _of_words(work: Callable[[list[str]], Sequence[str]]) -> Callable[[Expander, str], list[Piece]]:
-    return lambda own, text: [" ".join(work(own.text(text, "a function").split()))]
-
-
-def _of_texts(count: int, work: Callable[..., str]) -> Callable[[Expander, str], list[Piece]]:
+def _texts(count: int, work: Callable[..., str]) -> Callable[[Expander, str], list[Piece]]:
     def run(own: Expander, text: str) -> list[Piece]:
-        given = [own.text(each, "a function") for each in arguments(text, count)]
+        given = [own.text(each) for each in arguments(text, count)]
         if len(given) != count:
-            raise UntranslatableError(
-                "function", f"a function has {count} arguments, and {len(given)} are given"
-            )
+            raise UntranslatableError("make", f"a function takes {count} arguments: {text[:60]}")
         return [work(*given)]
 
     return run
 
 
+def _words(work: Callable[[list[str]], Sequence[str]]) -> Callable[[Expander, str], list[Piece]]:
+    return _texts(1, lambda text: " ".join(work(text.split())))
+
+
 def _filtered(patterns: str, words: str, *, keeps: bool) -> str:
-    return " ".join(
-        word
-        for word in words.split()
-        if any(stem_of(pattern, word) is not None for pattern in patterns.split()) is keeps
-    )
+    fits = [(word, any(stem_of(each, word) is not None for each in patterns.split())) for word in words.split()]
+    return " ".join(word for word, fit in fits if fit is keeps)
+
+
+def _word(at: str, words: str) -> str:
+    if not at.strip().isdecimal() or not int(at):
+        raise UntranslatableError("make", f"`$(word {at.strip()[:20]},…)` is an error of make")
+    return (words.split()[int(at) - 1 :] or [""])[0]
 
 
 def _if(own: Expander, text: str) -> list[Piece]:
     parts = [*arguments(text, 3), ""]
-    return own.expand(parts[1].strip() if own.text(parts[0], "a test").strip() else parts[2].strip())
+    return own.expand(parts[1] if own.text(parts[0].strip()) else parts[2])
 
 
-def _either(own: Expander, text: str) -> list[Piece]:
-    for part in arguments(text):
-        if own.text(part, "a test").strip():
-            return own.expand(part.strip())
-    return [""]
+def _or(own: Expander, text: str) -> list[Piece]:
+    return [next((found for part in arguments(text) if (found := own.text(part.strip()))), "")]
 
 
-def _all(own: Expander, text: str) -> list[Piece]:
-    last = ""
-    for part in arguments(text):
-        last = part
-        if not own.text(part, "a test").strip():
-            return [""]
-    return own.expand(last.strip())
+def _and(own: Expander, text: str) -> list[Piece]:
+    found = [own.text(part.strip()) for part in arguments(text)]
+    return [found[-1] if all(found) else ""]
 
 
 def _foreach(own: Expander, text: str) -> list[Piece]:
-    name, words, body = arguments(text, 3)
-    name = own.text(name, "a name").strip()
-    before = own.known.get(name)
+    parts = arguments(text, 3)
+    if len(parts) != 3:
+        raise UntranslatableError("make", f"`$(foreach {text[:60]})` is an error of make")
+    name, before = own.text(parts[0]).strip(), own.known
     found: list[Piece] = []
-    for word in own.text(words, "a list").split():
-        own.known[name] = Variable(pieces=(word,))
-        was, own.is_recipe = own.is_recipe, False
-        try:
-            found += [*([" "] if found else []), *own.expand(body)]
-        finally:
-            own.is_recipe = was
-    if before is None:
-        own.known.pop(name, None)
-    else:
-        own.known[name] = before
-    return _compact(found) or [""]
+    try:
+        for word in own.text(parts[1]).split():
+            own.known = {**before, name: Variable(pieces=(word,))}
+            found += [*([" "] if found else []), *own.expand(parts[2])]
+    finally:
+        own.known = before
+    return _compact(found)
 
 
 def _call(own: Expander, text: str) -> list[Piece]:
     name, *given = arguments(text)
-    name = own.text(name, "a name").strip()
-    if name not in own.known or own.known[name].pieces is not None:
-        raise UntranslatableError("function", f"`$(call {name})`: there is no such function")
-    auto = dict(own.auto)
-    own.auto = {
-        **auto,
-        "0": name,
-        **{str(at): own.text(each, "an argument") for at, each in enumerate(given, 1)},
-    }
-    own.auto = {**{str(at): "" for at in range(1, 10)}, **own.auto}
+    name = own.text(name).strip()
+    if name not in own.known or own.known[name].pieces is not None or own.known[name].unknown:
+        raise UntranslatableError("make", f"`$(call {name[:60]})`: make alone knows this function")
+    if len(own._open) > MAX_NESTING:
+        raise UntranslatableError("shape", f"the function {name} calls itself")
+    words = {str(at): own.text(each) for at, each in enumerate(given, 1)}
+    before, own.auto = own.auto, {**own.auto, **dict.fromkeys(map(str, range(1, 10)), ""), "0": name, **words}
+    own._open.append(f"call {name}")
     try:
         return own.expand(own.known[name].text)
     finally:
-        own.auto = auto
+        own._open.pop()
+        own.auto = before
 
 
-def _told(_own: Expander, _text: str) -> list[Piece]:
+def _told(own: Expander, text: str) -> list[Piece]:
+    own.expand(text)
     return [""]
 
 
-def _dynamic(name: str) -> Callable[[Expander, str], list[Piece]]:
-    def run(_own: Expander, text: str) -> list[Piece]:
-        raise DynamicError(f"`$({name} {text[:60]})` is known to make alone")
-
-    return run
-
-
-def _sorted(words: list[str]) -> list[str]:
-    return sorted(set(words))
-
-
-_FUNCTIONS: Mapping[str, Callable[[Expander, str], list[Piece]]] = {
-    "shell": lambda own, text: own.shell(own.expand(text)),
-    "subst": _of_texts(3, lambda old, new, text: text.replace(old, new) if old else text),
-    "patsubst": _of_texts(3, _patsubst),
-    "strip": _of_words(list),
-    "findstring": _of_texts(2, lambda part, text: part if part in text else ""),
-    "filter": _of_texts(2, lambda patterns, words: _filtered(patterns, words, keeps=True)),
-    "filter-out": _of_texts(2, lambda patterns, words: _filtered(patterns, words, keeps=False)),
-    "sort": _of_words(_sorted),
-    "word": _of_texts(
-        2,
-        lambda at, words: (
-            (words.split() + [""] * int(at))[int(at) - 1] if at.strip().isdecimal() and int(at) else ""
-        ),
-    ),
-    "words": _of_words(lambda words: [str(len(words))]),
-    "firstword": _of_words(lambda words: words[:1]),
-    "lastword": _of_words(lambda words: words[-1:]),
-    "wordlist": _of_texts(3, lambda first, last, words: " ".join(words.split()[int(first) - 1 : int(last)])),
-    "dir": _of_words(
-        lambda words: [f"{posixpath.dirname(word)}/" if "/" in word else "./" for word in words]
-    ),
-    "notdir": _of_words(lambda words: [posixpath.basename(word) for word in words]),
-    "basename": _of_words(lambda words: [posixpath.splitext(word)[0] for word in words]),
-    "suffix": _of_words(lambda words: [posixpath.splitext(word)[1] for word in words]),
-    "addprefix": _of_texts(2, lambda part, words: " ".join(f"{part}{word}" for word in words.split())),
-    "addsuffix": _of_texts(2, lambda part, words: " ".join(f"{word}{part}" for word in words.split())),
-    "if": _if,
-    "or": _either,
-    "and": _all,
-    "foreach": _foreach,
-    "call": _call,
-    "info": _told,
-    "warning": _told,
-    "error": _dynamic("error"),
-    "eval": _dynamic("eval"),
-    "wildcard": _dynamic("wildcard"),
-    "abspath": _dynamic("abspath"),
-    "realpath": _dynamic("realpath"),
-    "value": _dynamic("value"),
-    "origin": _dynamic("origin"),
-    "flavor": _dynamic("flavor"),
-    "file": _dynamic("file"),
-    "join": _dynamic("join"),
-    "guile": _dynamic("guile"),
-}
+FUNCTIONS: Mapping[str, Callable[[Expander, str], list[Piece]]] = {
+    "subst": _texts(3, lambda old, new, text: text.replace(old, new) if old else text + new),
+    "patsubst": _texts(3, _patsubst),
+    "strip": _words(list),
+    "findstring": _texts(2, lambda part, text: part if part in text else ""),
+    "filter": _texts(2, lambda patterns, words: _filtered(patterns, words, keeps=True)),
+    "filter-out": _texts(2, lambda patterns, words: _filtered(patterns, words, keeps=False)),
+    "sort": _words(lambda words: sorted(set(words))),
+    "word": _texts(2, _word),
+    "words": _words(lambda words: [str(len(words))]),
+    "firstword": _words(lambda words: words[:1]),
+    "lastword": _words(lambda words: words[-1:]),
+    "dir": _words(lambda words: [f"{posixpath.dirname(word).rstrip('/')}/" if "/" in word else "./" for word in words]),
+    "notdir": _words(lambda words: [posixpath.basename(word) for word in words]),
+    "basename": _words(lambda words: [posixpath.splitext(word)[0] for word in words]),
+    "suffix": _words(lambda words: [end for word in words if (end := posixpath.splitext(word)[1])]),
+    "addprefix": _texts(2, lambda part, words: " ".join(f"{part}{word}" for word in words.split())),
+    "addsuffix": _texts(2, lambda part, words: " ".join(f"{word}{part}" for word in words.split())),
+    "if": _if, "or": _or, "and": _and, "foreach": _foreach, "call": _call, "info": _told, "warning": _told,
+}  # fmt: skip
