@@ -17,6 +17,7 @@ from planrun.convert.recipes.scripts import (
     Param,
     Piece,
     Shell,
+    give,
     joined,
     move,
     quoted_text,
@@ -301,7 +302,8 @@ class Justfile:
         if self.evaluator.outputs and not self.unsure:
             lines = []
             for name, script in self.evaluator.outputs.items():
-                lines += [f'value="$({script})" || exit', f'echo "{name}=$value" >> "$PLANRUN_OUTPUT"']
+                lines.append(f'{name}="$({script})" || exit')
+                lines.append(f"printf '{name}<<END\\n%s\\nEND\\n' \"${name}\" >> \"$PLANRUN_OUTPUT\"")
             outputs = dict.fromkeys(self.evaluator.outputs, "string")
             step = DraftStep(self.plan.name(self.evaluator.step), run="\n".join(lines) + "\n", outputs=outputs)
             self.plan.add(step).keys.update(self.own)
@@ -451,6 +453,7 @@ class Justfile:
             return None
         try:
             self._fill(step, entry, given, words)
+            give(step, [Param(name=name, step=self.evaluator.step) for name in self.evaluator.outputs])
         except UntranslatableError as why:
             return self._abstract(step, why.message, entry)
         return step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.draft import literal_text, says_nothing
+from planrun.convert.draft import literal_text, says_nothing, step_path
 from planrun.convert.reader import UntranslatableError
 from planrun.model.record import Record
 from planrun.plan.check.quoting import open_quotes
@@ -15,8 +15,9 @@ from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from planrun.convert.draft import DraftStep
     from planrun.convert.reader import Findings
 
 SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]+\Z")  # what `run` accepts as a value
@@ -38,16 +39,21 @@ _OWN = frozenset(
 
 
 class Param(Record):
-    """A value that the plan fills in: a parameter, whose default is `text`, or the output of a `step`."""
+    """A value that the plan fills in: a parameter, whose default is `text`, or the output of a `step`.
+
+    `may_skip`: the step may be skipped, together with those that read it.
+    """
 
     name: str
     text: str = ""
     step: str = ""
+    may_skip: bool = False
 
     @property
     def path(self) -> str:
         """The expression that reads it."""
-        return f"steps.{self.step}.outputs.{self.name}" if self.step else f"params.{self.name}"
+        path = f"{step_path(self.step, 'outputs')}.{self.name}" if self.step else f"params.{self.name}"
+        return f"default({path}, '')" if self.may_skip else path
 
 
 class Shell(Record):
@@ -86,9 +92,12 @@ def lines_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
 
 def script_of(pieces: Sequence[Piece]) -> str:
     """Return a text as a script; raises UntranslatableError where a shell would not fill a piece in."""
-    holes = [piece for piece in pieces if isinstance(piece, Shell)]
-    text = "".join(_HOLE if isinstance(piece, Shell) else _plan_text(piece) for piece in pieces)
-    if re.search(r"(?<!\$)\$\$\{\{ (params|steps)", text):
+    holes = [_in_shell(piece) for piece in pieces if not isinstance(piece, str) and (isinstance(piece, Shell) or piece.step)]
+    text = "".join(
+        _HOLE if isinstance(piece, Shell) or (isinstance(piece, Param) and piece.step) else _plan_text(piece)
+        for piece in pieces
+    )
+    if re.search(r"(?<!\$)\$\$\{\{ (params|steps|default)", text):
         raise UntranslatableError("dollar", "`$` right before a value cannot be written in a plan")
     frames = open_quotes([part for each in text.split(_HOLE) for part in (each, None)])
     if frames[-1] not in ("command", "comment"):
@@ -109,6 +118,19 @@ def script_of(pieces: Sequence[Piece]) -> str:
             )
         found += piece.text + part
     return found
+
+
+def _in_shell(piece: Param | Shell) -> Shell:
+    """Return the variable in which a step gets an output of another one."""
+    return Shell(text=f"${{{piece.name}}}", reads=piece.name) if isinstance(piece, Param) else piece
+
+
+def give(step: DraftStep, outputs: Iterable[Param]) -> None:
+    """Give a step the outputs of others that its script reads as variables."""
+    script = str(step.keys.get("run", ""))
+    for each in outputs:
+        if f"${{{each.name}}}" in script and each.step != step.id:
+            step.keys.setdefault("env", {}).setdefault(each.name, f"${{{{ {each.path} }}}}")
 
 
 def _plan_text(piece: Piece) -> str:
@@ -138,7 +160,7 @@ def template_of(pieces: Sequence[Piece], what: str) -> str:
 
 def is_plain(line: str) -> bool:
     """Say whether a line is a simple command that leaves nothing behind in its shell."""
-    text = re.sub(r"\$\{\{ [\w.]+(?: \| sh)? \}\}", "x", line.strip())
+    text = re.sub(r"\$\{\{ .*? \}\}", "x", line.strip())
     words = text.split(maxsplit=1)
     return bool(_PLAIN.match(text)) and words[0] not in _OWN
 
