@@ -32,7 +32,9 @@ MAX_NESTING = 60
 MAX_STEPS = 50_000  # values of one file
 
 
-def _cased(join: str, change: Callable[[str], str], first: Callable[[str], str] | None = None) -> Callable[[str], str]:
+def _cased(
+    join: str, change: Callable[[str], str], first: Callable[[str], str] | None = None
+) -> Callable[[str], str]:
     def work(text: str) -> str:
         words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", text)
         return join.join((first or change)(word) if not at else change(word) for at, word in enumerate(words))
@@ -84,7 +86,9 @@ def _string(text: str) -> str:
         body = dedent(body.removeprefix("\n"))
     if quotes[0] == '"':
         if re.search(r"(?<!\\)(?:\\\\)*\\[^ntr\"\\\n]", body):
-            raise UntranslatableError("expression", f"the string {text[:40]} has an escape that planrun does not know")
+            raise UntranslatableError(
+                "expression", f"the string {text[:40]} has an escape that planrun does not know"
+            )
         body = re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], body, flags=re.DOTALL)
     return body
 
@@ -110,7 +114,10 @@ class Evaluator:
         for piece in pieces:
             if isinstance(piece, Param) and piece.name in self.params and not piece.step:
                 self.frozen.add(piece.name)
-        fixed = [piece.text if isinstance(piece, Param) and piece.name in self.params else piece for piece in pieces]
+        fixed = [
+            piece.text if isinstance(piece, Param) and piece.name in self.params else piece
+            for piece in pieces
+        ]
         return known(fixed, what)
 
     def value(self, tokens: list[Token], given: Mapping[str, list[Piece]]) -> list[Piece]:
@@ -148,7 +155,9 @@ class Evaluator:
             while True:
                 match = _TOKEN.match(text, end)
                 if match is None:
-                    raise UntranslatableError("expression", f"`{{{{` is not closed: {text[start : start + 60]}")
+                    raise UntranslatableError(
+                        "expression", f"`{{{{` is not closed: {text[start : start + 60]}"
+                    )
                 sign, end = match["sign"], match.end()
                 if sign == "}" and not depth and text.startswith("}}", end - 1):
                     break
@@ -232,7 +241,9 @@ class _Parser:
     def take(self, text: str = "") -> Token:
         token = self.look()
         if not token[0] or (text and token[1] != text):
-            raise UntranslatableError("expression", f"it has `{token[1]}` where `{text or 'a value'}` is expected")
+            raise UntranslatableError(
+                "expression", f"it has `{token[1]}` where `{text or 'a value'}` is expected"
+            )
         self.at += 1
         return token
 
@@ -255,7 +266,9 @@ class _Parser:
         while self.look() in (("sign", "+"), ("sign", "/")):
             slash = ["/"] if self.take()[1] == "/" else []
             found = self.own.charge([*found, *slash, *self._one()])
-        text = "".join(str(piece) for piece in found) if all(isinstance(piece, str) for piece in found) else None
+        text = (
+            "".join(str(piece) for piece in found) if all(isinstance(piece, str) for piece in found) else None
+        )
         return found if text is None else [text]
 
     def _one(self) -> list[Piece]:

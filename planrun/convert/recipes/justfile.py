@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(r"(@?)([A-Za-z_][\w-]*)(?=[\s:*+$])(.*)\Z", re.DOTALL)
 _SET = re.compile(r"(export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)\Z", re.DOTALL)
-_SYSTEMS = frozenset(("linux", "unix", "windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android"))
+_SYSTEMS = frozenset(
+    ("linux", "unix", "windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android")
+)
 _ATTRIBUTES = frozenset((
     "private", "group", "doc", "no-cd", "working-directory", "no-exit-message", "exit-message", "default", "confirm",
     "positional-arguments", "script", "parallel", "metadata", "extension", "no-quiet", *_SYSTEMS,
@@ -124,7 +126,11 @@ class Justfile:
                 comment = line.strip().lstrip("#! ") if line.strip() else ""
                 continue
             while at < len(lines) and (line.rstrip().endswith("\\") or _is_open(line)):
-                line = f"{line.rstrip()[:-1]} {lines[at]}" if line.rstrip().endswith("\\") else f"{line}\n{lines[at]}"
+                line = (
+                    f"{line.rstrip()[:-1]} {lines[at]}"
+                    if line.rstrip().endswith("\\")
+                    else f"{line}\n{lines[at]}"
+                )
                 at += 1
             self.place = Node(SCALAR, "", number, 1)
             start = start if attributes else number - 1
@@ -139,7 +145,11 @@ class Justfile:
                     end += 1
                 head = _HEAD.match(line)
                 is_recipe = head is not None and not _SET.match(line) and ":" in head[3]
-                if is_recipe and head is not None and not re.match(r"(?:set|alias|import\??|mod\??)\s+[\"'\w]", line):
+                if (
+                    is_recipe
+                    and head is not None
+                    and not re.match(r"(?:set|alias|import\??|mod\??)\s+[\"'\w]", line)
+                ):
                     whole = "\n".join(lines[start:end]).rstrip()
                     self._recipe(head[2], head[3], lines[at:end], tuple(attributes), comment, whole)
                     at = end
@@ -163,7 +173,9 @@ class Justfile:
             self.aliases[match[1]] = match[2]
         elif word in ("import", "import?"):
             self._import(self._constant(rest), file, is_optional=word == "import?")
-        elif word in ("mod", "mod?") and (match := re.match(r"([A-Za-z_][\w-]*)(?:\s+([\"'].+))?\s*(?:#.*)?\Z", rest)):
+        elif word in ("mod", "mod?") and (
+            match := re.match(r"([A-Za-z_][\w-]*)(?:\s+([\"'].+))?\s*(?:#.*)?\Z", rest)
+        ):
             given = self._constant(match[2]) if match[2] else ""
             self._module(match[1], given, file, is_optional=word == "mod?")
         elif match := _SET.match(line):
@@ -197,9 +209,18 @@ class Justfile:
 
     def _module(self, name: str, given: str, file: str, *, is_optional: bool) -> None:
         """Read a module: its recipes are called by its name, and run in its folder."""
-        names = (f"{name}.just", f"{name}/mod.just", f"{name}/justfile", f"{name}/.justfile", f"{name}/Justfile")
+        names = (
+            f"{name}.just",
+            f"{name}/mod.just",
+            f"{name}/justfile",
+            f"{name}/.justfile",
+            f"{name}/Justfile",
+        )
         if given:
-            names = (given, *(f"{given}/{each}" for each in ("mod.just", "justfile", ".justfile", "Justfile")))
+            names = (
+                given,
+                *(f"{given}/{each}" for each in ("mod.just", "justfile", ".justfile", "Justfile")),
+            )
         folder = os.path.dirname(file)
         path = next((path for each in names if os.path.isfile(path := os.path.join(folder, each))), None)
         if path is None:
@@ -217,11 +238,19 @@ class Justfile:
         self.modules[name] = module
 
     def _recipe(
-        self, name: str, head: str, body: list[str], attributes: tuple[tuple[str, str], ...], comment: str, text: str
+        self,
+        name: str,
+        head: str,
+        body: list[str],
+        attributes: tuple[tuple[str, str], ...],
+        comment: str,
+        text: str,
     ) -> None:
         systems = {key for key, _ in attributes if key in _SYSTEMS}
         if systems and not systems & {"linux", "unix"}:
-            self.here.differs("other-machines", f"the recipe {name} is not for Linux, and is left out", self.place)
+            self.here.differs(
+                "other-machines", f"the recipe {name} is not for Linux, and is left out", self.place
+            )
             return
         while body and not body[-1].strip():
             body = body[:-1]
@@ -281,7 +310,10 @@ class Justfile:
         """Add the shell, the environment and the commands of variables to the keys of a plan, or of a module's steps."""
         try:
             self.shell, self.strict = _shell(self.settings.get("shell", ""))
-            env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in self._exports()}
+            env = {
+                name: template_of(self.evaluator.name(name), f"the variable {name}")
+                for name in self._exports()
+            }
             for name in self.evaluator.texts:
                 if any(kind == "back" or text == "shell" for kind, text in self.evaluator.texts[name]):
                     self.evaluator.name(name)
@@ -303,9 +335,11 @@ class Justfile:
             lines = []
             for name, script in self.evaluator.outputs.items():
                 lines.append(f'{name}="$({script})" || exit')
-                lines.append(f"printf '{name}<<END\\n%s\\nEND\\n' \"${name}\" >> \"$PLANRUN_OUTPUT\"")
+                lines.append(f'printf \'{name}<<END\\n%s\\nEND\\n\' "${name}" >> "$PLANRUN_OUTPUT"')
             outputs = dict.fromkeys(self.evaluator.outputs, "string")
-            step = DraftStep(self.plan.name(self.evaluator.step), run="\n".join(lines) + "\n", outputs=outputs)
+            step = DraftStep(
+                self.plan.name(self.evaluator.step), run="\n".join(lines) + "\n", outputs=outputs
+            )
             self.plan.add(step).keys.update(self.own)
         for module in self.modules.values():
             module.surround(keys)
@@ -314,8 +348,13 @@ class Justfile:
         return list(self.evaluator.texts) if self.settings.get("export") == "true" else self.exported
 
     def _files_of_variables(self) -> list[str]:
-        named = next((self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), "")
-        if not named and "true" not in (self.settings.get("dotenv-load"), self.settings.get("dotenv-required")):
+        named = next(
+            (self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), ""
+        )
+        if not named and "true" not in (
+            self.settings.get("dotenv-load"),
+            self.settings.get("dotenv-required"),
+        ):
             return []
         name = self._constant(named) if named else ".env"
         path = os.path.join(os.path.dirname(self.found.file), name)
@@ -343,7 +382,10 @@ class Justfile:
             name for name, entry in self.recipes.items()
             if not name.startswith("_") and entry.attribute("private") is None and not _only_lists(entry)
         ]  # fmt: skip
-        return [*own, *(f"{name}::{each}" for name, module in self.modules.items() for each in module._callable())]
+        return [
+            *own,
+            *(f"{name}::{each}" for name, module in self.modules.items() for each in module._callable()),
+        ]
 
     def _default(self) -> list[str]:
         marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
@@ -358,11 +400,15 @@ class Justfile:
         name, args = key
         found = self.entry(name)
         if found is None:
-            step = lambda step_id: self._abstract(DraftStep(step_id, title=name), f"there is no recipe `{name}`", None)  # noqa: E731
+            step = lambda step_id: self._abstract(
+                DraftStep(step_id, title=name), f"there is no recipe `{name}`", None
+            )  # noqa: E731
             return Recipe(name, TOP, step)
         own, entry = found
         if args[:1] == ("ask",):
-            return Recipe(f"{name}.ask", entry.place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
+            return Recipe(
+                f"{name}.ask", entry.place, lambda step_id: DraftStep(step_id, ask={"question": args[1]})
+            )
         own.is_choice = self.is_choice
         prefix = name.rpartition("::")[0]
         return own.recipe(entry, args, f"{prefix}::" if prefix else "")
@@ -391,7 +437,9 @@ class Justfile:
             recipe.before.insert(0, (f"{prefix}{entry.name}", ("ask", text)))
         return recipe
 
-    def _given(self, entry: Entry, args: tuple[Argument, ...]) -> tuple[dict[str, list[Piece]], dict[str, list[str]]]:
+    def _given(
+        self, entry: Entry, args: tuple[Argument, ...]
+    ) -> tuple[dict[str, list[Piece]], dict[str, list[str]]]:
         """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
         given: dict[str, list[Piece]] = {}
         words: dict[str, list[str]] = {}
@@ -421,7 +469,13 @@ class Justfile:
         default = self.evaluator.value(list(param.default), given) if param.default is not None else None
         name = param.name.replace("-", "_")
         whole = default is None or (len(default) == 1 and isinstance(default[0], (str, Param)))
-        text = "" if default is None or not whole else default[0].text if isinstance(default[0], Param) else str(default[0])
+        text = (
+            ""
+            if default is None or not whole
+            else default[0].text
+            if isinstance(default[0], Param)
+            else str(default[0])
+        )
         if not is_top or not NAME.match(name) or not whole or (text and not SAFE.match(text)):
             return [] if default is None else [default]
         if self.given.setdefault(name, entry.name) != entry.name or name in self.evaluator.texts:
@@ -447,7 +501,9 @@ class Justfile:
     def _step(
         self, step_id: str, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[str]]
     ) -> DraftStep | None:
-        step = DraftStep(step_id, **({"title": entry.title[:200]} if entry.title.isprintable() and entry.title else {}))
+        step = DraftStep(
+            step_id, **({"title": entry.title[:200]} if entry.title.isprintable() and entry.title else {})
+        )
         step.keys.update(self.own)
         if not any(line.strip() for line in entry.body):
             return None
@@ -458,13 +514,17 @@ class Justfile:
             return self._abstract(step, why.message, entry)
         return step
 
-    def _fill(self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[str]]) -> None:
+    def _fill(
+        self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[str]]
+    ) -> None:
         """Write the script of a recipe; raises UntranslatableError."""
         for name in dict(entry.attributes):
             if name not in _ATTRIBUTES:
                 raise UntranslatableError("attribute", f"the attribute `{name}`")
         if (folder := entry.attribute("working-directory")) is not None:
-            step.keys["workdir"] = os.path.normpath(os.path.join(self.own.get("workdir", ""), folder.strip("'\"")))
+            step.keys["workdir"] = os.path.normpath(
+                os.path.join(self.own.get("workdir", ""), folder.strip("'\""))
+            )
         exports = [each for each in entry.params if each.is_exported or self.settings.get("export") == "true"]
         if exports:
             env = {each.name: template_of(given[each.name], each.name) for each in exports}
@@ -473,11 +533,15 @@ class Justfile:
         required = [each for each in entry.params if each.default is None and self.is_choice]
         for piece in (piece for each in required for piece in given[each.name] if isinstance(piece, Param)):
             if not piece.step and self.plan.params.get(piece.name, {}).get("default") == "":
-                first.append(f'[ -n "${{{{ {piece.path} }}}}" ] || {{ echo "give --param {piece.name}=…" >&2; exit 2; }}')
+                first.append(
+                    f'[ -n "${{{{ {piece.path} }}}}" ] || {{ echo "give --param {piece.name}=…" >&2; exit 2; }}'
+                )
         is_positional = self.settings.get("positional-arguments") == "true"
         if is_positional or entry.attribute("positional-arguments") is not None:
             if entry.params:
-                first.append(" ".join(["set --", *(word for each in entry.params for word in words[each.name])]))
+                first.append(
+                    " ".join(["set --", *(word for each in entry.params for word in words[each.name])])
+                )
         if entry.body[0].startswith("#!") or entry.attribute("script") is not None:
             self._whole(step, entry, given, first)
             return
@@ -503,7 +567,9 @@ class Justfile:
             text = named or self.settings.get("script-interpreter", "").strip("[]") or "'sh', '-eu'"
             words = [token.strip("'\"") for kind, token in tokens_of(text) if kind == "string"]
         else:
-            words = shlex.split(self.evaluator.known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line"))
+            words = shlex.split(
+                self.evaluator.known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line")
+            )
             if os.path.basename(words[0]) == "env":
                 words = words[2:] if words[1:2] == ["-S"] else words[1:]
         program = os.path.basename(words[0]) if words else ""
@@ -547,7 +613,10 @@ def _word(value: list[Piece]) -> str:
 
 def _shell(text: str) -> tuple[str, bool]:
     """Return the shell of all lines, and whether it ends at the first failure; raises UntranslatableError."""
-    words = [token[1:-1] for kind, token in tokens_of(text.strip().strip("[]")) if kind == "string"] or ["sh", "-cu"]
+    words = [token[1:-1] for kind, token in tokens_of(text.strip().strip("[]")) if kind == "string"] or [
+        "sh",
+        "-cu",
+    ]
     kept = [words[0]]
     for word in words[1:]:
         kept.append(re.sub(r"c", "", word) if re.fullmatch(r"-[a-z]*c[a-z]*", word) else word)
@@ -565,7 +634,9 @@ def _is_open(line: str) -> bool:
     if re.search(r"'''|\"\"\"|```", rest):
         return True
     rest = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", rest)
-    return rest.count("(") + rest.count("[") + rest.count("{") > rest.count(")") + rest.count("]") + rest.count("}")
+    return rest.count("(") + rest.count("[") + rest.count("{") > rest.count(")") + rest.count(
+        "]"
+    ) + rest.count("}")
 
 
 def _attributes(line: str) -> tuple[str, list[tuple[str, str]]]:
@@ -574,7 +645,9 @@ def _attributes(line: str) -> tuple[str, list[tuple[str, str]]]:
     if match is None:
         raise UntranslatableError("attribute", f"it cannot be read: {line[:80]}")
     pattern = r"([a-z-]+)\s*(?:\(((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^)'\"])*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|\Z)"
-    return line[match.end() :], [(each[1], each[2] or each[3] or "") for each in re.finditer(pattern, match[1].strip())]
+    return line[match.end() :], [
+        (each[1], each[2] or each[3] or "") for each in re.finditer(pattern, match[1].strip())
+    ]
 
 
 def _colon(tokens: list[Token]) -> int:

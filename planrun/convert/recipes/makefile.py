@@ -50,7 +50,9 @@ _REACHING = frozenset(
 _FLAGS = re.compile(r"-?[rRs]+|--no-print-directory|--no-builtin-(rules|variables)|--silent|--warn-undefined-variables|"
                     r"-j\d*|--jobs=?\d*|--output-sync(=\w+)?|-O\w*")  # fmt: skip
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
-_SOURCES = tuple(".o .c .cc .C .cpp .p .f .F .m .r .s .S .mod .sh .y .l".split())  # from which make builds a name
+_SOURCES = tuple(
+    ".o .c .cc .C .cpp .p .f .F .m .r .s .S .mod .sh .y .l".split()
+)  # from which make builds a name
 _POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
 _DEFAULT_NAMES = ("Makefile", "makefile", "GNUmakefile")
@@ -127,7 +129,9 @@ class Makefile:
                 elif match := _DEFINED.match(stripped):
                     end = _end_of(lines, at)
                     if active:
-                        self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), is_param=False)
+                        self._assign(
+                            match[1], match[2] or "=", "\n".join(lines[at : end - 1]), is_param=False
+                        )
                     at = end
                 elif active:
                     self._statement(stripped, place)
@@ -181,7 +185,9 @@ class Makefile:
                 known[name] = Variable(pieces=(from_environment(name, self.expander.expand(value)),))
             elif sign == "+=" and (earlier is None or earlier.pieces is None):
                 text = f"{earlier.text} {value}" if earlier is not None else value
-                known[name] = Variable(text=text, unknown="" if earlier is not None else f"`{name} += …` without a value")
+                known[name] = Variable(
+                    text=text, unknown="" if earlier is not None else f"`{name} += …` without a value"
+                )
             elif sign == "+=" and earlier is not None:
                 known[name] = Variable(pieces=(*(earlier.pieces or ()), " ", *self.expander.expand(value)))
             elif sign == "=":
@@ -234,7 +240,11 @@ class Makefile:
         if word in ("ifdef", "ifndef"):
             name = self.expander.text(rest).strip()
             variable = self.expander.known.get(name)
-            if variable is None or variable.unknown or (variable.pieces and isinstance(variable.pieces[0], Shell)):
+            if (
+                variable is None
+                or variable.unknown
+                or (variable.pieces and isinstance(variable.pieces[0], Shell))
+            ):
                 raise UntranslatableError("make", f"`{name}` may be a variable of the environment")
             self.expander.frozen.add(name)
             return bool(variable.text or variable.pieces not in (None, (), ("",))) is (word == "ifdef")
@@ -275,7 +285,10 @@ class Makefile:
             else:
                 rule = self._of(target, place)
                 stem = (stem_of(pattern, target) or "") if pattern else ""
-                mine, early = ([each.replace("%", stem, 1) if pattern else each for each in names] for names in (needs, first))
+                mine, early = (
+                    [each.replace("%", stem, 1) if pattern else each for each in names]
+                    for names in (needs, first)
+                )
                 self._set(target, rule.but(
                     needs=(*rule.needs, *mine), first=(*rule.first, *early), unfit=rule.unfit or unfit,
                     stem=stem or rule.stem, title=self.comment or rule.title,
@@ -333,7 +346,9 @@ class Makefile:
         elif goal or self.unsure:
             self._run(order, "" if self.unsure else goal)
             if others and plan.steps:
-                message = f"only {goal or 'the default'} is converted; --job converts {', '.join(others[:20])}"
+                message = (
+                    f"only {goal or 'the default'} is converted; --job converts {', '.join(others[:20])}"
+                )
                 self.found.differs("target", f"{message}{' …' if len(others) > 20 else ''}", top)
         plan.params = {
             **plan.params,
@@ -347,11 +362,17 @@ class Makefile:
         try:
             shell = self.expander.text("$(SHELL)").split()
             flags = (
-                shlex.split(self.expander.text("$(.SHELLFLAGS)")) if ".SHELLFLAGS" in self.expander.known else ["-c"]
+                shlex.split(self.expander.text("$(.SHELLFLAGS)"))
+                if ".SHELLFLAGS" in self.expander.known
+                else ["-c"]
             )
             if len(shell) != 1 or os.path.basename(shell[0]) not in _POSIX:
                 raise UntranslatableError("make", f"the shell `{' '.join(shell)}`")
-            kept = [word for word in (re.sub(r"(?<=^-)(\w*)c(\w*)$", r"\1\2", word) for word in flags) if word != "-"]
+            kept = [
+                word
+                for word in (re.sub(r"(?<=^-)(\w*)c(\w*)$", r"\1\2", word) for word in flags)
+                if word != "-"
+            ]
             self.strict = any(re.fullmatch(r"-\w*e\w*|errexit", word) for word in kept)
             bare = "/" not in shell[0] and not kept
             self.shell = shlex.join([*shell, *(kept or (["+e"] if bare else []))])
@@ -373,7 +394,9 @@ class Makefile:
         whole = self.unsure or self._whole(goal)
         ends = [] if whole else order.run([(goal, ())])
         if not ends:
-            step = self._make_step(self.plan.name(goal or "make"), goal, whole or "nothing in the plan would run for it")
+            step = self._make_step(
+                self.plan.name(goal or "make"), goal, whole or "nothing in the plan would run for it"
+            )
             ends = [self.plan.add(step).id]
         return ends
 
@@ -490,7 +513,9 @@ class Makefile:
             return None
         first = []
         if name not in self.specials.get(".PHONY", []) and not rule.needs:
-            first = [f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"]
+            first = [
+                f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"
+            ]
         return self._titled(DraftStep(step_id, run=joined(commands, strict=self.strict, first=first)), name)
 
     def _commands(self, name: str, rule: Rule) -> list[Command]:
@@ -524,7 +549,9 @@ class Makefile:
         pieces = self.expander.expand(line)
         for name in re.findall(r"\$\{?(\w+)", "".join(piece for piece in pieces if isinstance(piece, str))):
             if name in self.expander.known and name not in self.exported:
-                raise UntranslatableError("make", f"a command reads `${name}`, which the file sets and may export")
+                raise UntranslatableError(
+                    "make", f"a command reads `${name}`, which the file sets and may export"
+                )
         return pieces
 
 

@@ -92,7 +92,11 @@ def lines_of(pieces: Sequence[Piece]) -> tuple[str, ...]:
 
 def script_of(pieces: Sequence[Piece]) -> str:
     """Return a text as a script; raises UntranslatableError where a shell would not fill a piece in."""
-    holes = [_in_shell(piece) for piece in pieces if not isinstance(piece, str) and (isinstance(piece, Shell) or piece.step)]
+    holes = [
+        _in_shell(piece)
+        for piece in pieces
+        if not isinstance(piece, str) and (isinstance(piece, Shell) or piece.step)
+    ]
     text = "".join(
         _HOLE if isinstance(piece, Shell) or (isinstance(piece, Param) and piece.step) else _plan_text(piece)
         for piece in pieces
@@ -108,7 +112,9 @@ def script_of(pieces: Sequence[Piece]) -> str:
     for piece in holes:
         name = re.escape(piece.reads)
         if name and re.search(rf"(?<![\w$]){name}\+?=|\b(?:for|read|unset|local)\b[^;\n]*\b{name}\b", text):
-            raise UntranslatableError("variable", f"a command sets `{piece.reads}`, which is filled in before it runs")
+            raise UntranslatableError(
+                "variable", f"a command sets `{piece.reads}`, which is filled in before it runs"
+            )
     parts = text.split(_HOLE)
     found = parts[0]
     for piece, frame, part in zip(holes, frames, parts[1:], strict=False):
@@ -204,4 +210,6 @@ def move(source: Findings, target: Findings) -> None:
         if each.kind == "differs":
             found.differs(each.code, each.message, place)
         else:
-            (found.refuse if each.kind == "refused" else found.todo)(each.code, each.message, place, each.step)
+            (found.refuse if each.kind == "refused" else found.todo)(
+                each.code, each.message, place, each.step
+            )

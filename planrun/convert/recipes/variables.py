@@ -18,7 +18,9 @@ IMPLICIT = {
     "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "LEX": "lex",
     "YACC": "yacc", "ARFLAGS": "rv", "FC": "f77", "CO": "co", "PC": "pc", "TEX": "tex", "MAKEINFO": "makeinfo",
 }  # fmt: skip
-_OF_MAKE = frozenset(("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"))
+_OF_MAKE = frozenset(
+    ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES")
+)
 _DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")  # what can stand in `${NAME-…}`
 MAX_NESTING = 40
 MAX_EXPANDED = 50_000  # texts of one file, and of one makefile's functions
@@ -139,7 +141,11 @@ class Expander:
 def from_environment(name: str, otherwise: Sequence[Piece]) -> Piece:
     """Return a variable that the environment sets, with a default; raises UntranslatableError."""
     text = "".join(
-        piece.text if isinstance(piece, Shell) else piece if isinstance(piece, str) and _DEFAULT.match(piece) else "\n"
+        piece.text
+        if isinstance(piece, Shell)
+        else piece
+        if isinstance(piece, str) and _DEFAULT.match(piece)
+        else "\n"
         for piece in otherwise
     )
     if "\n" in text or not NAME.match(name):
@@ -198,7 +204,9 @@ def _part(words: str, kind: str) -> str:
 def _patsubst(old: str, new: str, words: str) -> str:
     old, new = old.strip(), new.strip()
     stems = [(word, stem_of(old, word)) for word in words.split()]
-    return " ".join(word if stem is None else new.replace("%", stem, 1) if "%" in old else new for word, stem in stems)
+    return " ".join(
+        word if stem is None else new.replace("%", stem, 1) if "%" in old else new for word, stem in stems
+    )
 
 
 def _texts(count: int, work: Callable[..., str]) -> Callable[[Expander, str], list[Piece]]:
@@ -216,7 +224,9 @@ def _words(work: Callable[[list[str]], Sequence[str]]) -> Callable[[Expander, st
 
 
 def _filtered(patterns: str, words: str, *, keeps: bool) -> str:
-    fits = [(word, any(stem_of(each, word) is not None for each in patterns.split())) for word in words.split()]
+    fits = [
+        (word, any(stem_of(each, word) is not None for each in patterns.split())) for word in words.split()
+    ]
     return " ".join(word for word, fit in fits if fit is keeps)
 
 

@@ -88,7 +88,9 @@ class Gathered:
             raise UntranslatableError("includes", f"it is in a file that is not there: {text}")
         self.files += 1
         if self.files > MAX_FILES or any(os.path.realpath(path) == os.path.realpath(each) for each in chain):
-            raise UntranslatableError("includes", f"it is in a file that includes itself, or too many: {text}")
+            raise UntranslatableError(
+                "includes", f"it is in a file that includes itself, or too many: {text}"
+            )
         try:
             root, problems, complete = read_tree(read_source(path, "file"), path, "file")
         except InvalidInput as error:
@@ -96,7 +98,13 @@ class Gathered:
         if root is None or problems or not complete:
             raise UntranslatableError("includes", f"it is in a file that is no valid YAML: {path}")
         folder = posixpath.join(file.folder, file.fixed(text_of(members.get("dir"))))
-        inner = File(root, Reader(file.reader.found.of(path)), file, prefix=prefix, folder=posixpath.normpath(folder) if folder else "")
+        inner = File(
+            root,
+            Reader(file.reader.found.of(path)),
+            file,
+            prefix=prefix,
+            folder=posixpath.normpath(folder) if folder else "",
+        )
         inner.given = dict(file.reader.mapping(members.get("vars"), "`vars`"))
         inner.is_internal = truth_of(members.get("internal")) is True or file.is_internal
         if not is_nothing(root.get("dotenv")):
@@ -147,7 +155,9 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
     if not emission.is_choice:
         for each in jobs or [name]:
             if emission.find(each) is None and not any(each.startswith(prefix) for prefix in gathered.lost):
-                found.refuse("task", f'there is no task "{each}"; there are {", ".join(list(tasks)[:30])}', root)
+                found.refuse(
+                    "task", f'there is no task "{each}"; there are {", ".join(list(tasks)[:30])}', root
+                )
                 return
             emission.top(each)
         if callable_ and not jobs:
@@ -160,7 +170,11 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
             tell(found, choose(plan, ends), why, root.key("tasks"))
     for prefix, why in gathered.lost.items() if not tasks else ():  # all tasks are elsewhere
         step = DraftStep(plan.name(prefix.strip(":") or "includes"))
-        step.make_abstract(found.todo("includes", f"the tasks of {prefix or 'an include'}: {why}", root.key("includes"), step.id))
+        step.make_abstract(
+            found.todo(
+                "includes", f"the tasks of {prefix or 'an include'}: {why}", root.key("includes"), step.id
+            )
+        )
         plan.add(step)
 
 
@@ -173,11 +187,17 @@ def _variables_of_files(file: File) -> None:
         for name in map(file.fixed, names):
             path = os.path.join(os.path.dirname(found.file), os.path.expanduser(name))
             if not os.path.isfile(path):
-                found.todo("dotenv", f"the file {name} is not there: where it is to be read, add it to `env_file`", place)
+                found.todo(
+                    "dotenv",
+                    f"the file {name} is not there: where it is to be read, add it to `env_file`",
+                    place,
+                )
                 continue
             lines = read_source(path, "file").decode("utf-8", "replace").split("\n")
             if not all(re.fullmatch(r"\s*(?:#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'\"$`\\#]*|'[^'$]*'|\"[^\"$\\`]*\")\s*(?:\s#.*)?", line) for line in lines):  # fmt: skip
-                raise UntranslatableError("dotenv", f"{name} has lines that go-task reads otherwise than planrun")
+                raise UntranslatableError(
+                    "dotenv", f"{name} has lines that go-task reads otherwise than planrun"
+                )
             kept.append(name)
     except (UntranslatableError, InvalidInput) as why:
         file.unsure = getattr(why, "message", str(why))
@@ -185,7 +205,9 @@ def _variables_of_files(file: File) -> None:
         return
     if kept:
         file.plan.keys["env_file"] = kept[::-1]
-        found.differs("dotenv", "a file of variables has to be there, and wins over the caller's environment", place)
+        found.differs(
+            "dotenv", "a file of variables has to be there, and wins over the caller's environment", place
+        )
 
 
 def _only_lists(task: Node) -> bool:

@@ -10,7 +10,18 @@ from itertools import product
 
 from planrun.convert.draft import DraftStep, quoted
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import NAME, SAFE, Command, Param, Piece, Shell, give, is_plain, joined, script_of
+from planrun.convert.recipes.scripts import (
+    NAME,
+    SAFE,
+    Command,
+    Param,
+    Piece,
+    Shell,
+    give,
+    is_plain,
+    joined,
+    script_of,
+)
 from planrun.convert.taskfile.templates import Template, Text, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -31,7 +42,9 @@ _TASK = frozenset((
     "dir", "sources", "generates", "method", "status", "preconditions", "requires", "prompt", "run", "ignore_error",
     "platforms", "set", "shopt", "if", "prefix", "watch", "failfast", "dotenv", "use_gitignore",
 ))  # fmt: skip
-_COMMAND = frozenset(("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive"))
+_COMMAND = frozenset(
+    ("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive")
+)
 _NOT_KEPT = ("dotenv", "use_gitignore")
 _OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
 
@@ -43,7 +56,9 @@ class File:
     budget: Budget
     plan: DraftPlan
 
-    def __init__(self, root: Node, reader: Reader, outer: File | None, *, prefix: str = "", folder: str = "") -> None:
+    def __init__(
+        self, root: Node, reader: Reader, outer: File | None, *, prefix: str = "", folder: str = ""
+    ) -> None:
         self.root, self.reader, self.outer = root, reader, outer
         self.prefix, self.folder = prefix, folder
         self.given: dict[str, Node] = {}
@@ -79,7 +94,9 @@ class Task:
 class Scope:
     """The variables that a text sees: `own` are values, `layers` variables of files, the nearest first."""
 
-    def __init__(self, file: File, layers: list[tuple[dict[str, Node], File]], own: Mapping[str, Any]) -> None:
+    def __init__(
+        self, file: File, layers: list[tuple[dict[str, Node], File]], own: Mapping[str, Any]
+    ) -> None:
         self.file, self.layers, self.own = file, layers, dict(own)
 
     def with_values(self, values: Mapping[str, Any]) -> Scope:
@@ -103,7 +120,10 @@ class Scope:
         for piece in value.pieces:
             if isinstance(piece, Param) and not piece.step and piece.name not in self.file.plan.params:
                 self.file.frozen.add(piece.name)
-        known = [piece.text if isinstance(piece, Param) and piece.name in self.file.frozen else piece for piece in value.pieces]
+        known = [
+            piece.text if isinstance(piece, Param) and piece.name in self.file.frozen else piece
+            for piece in value.pieces
+        ]
         if not all(isinstance(piece, str) for piece in known):
             raise UntranslatableError("template", "what is known only when the plan runs decides it")
         return "".join(map(str, known))
@@ -115,7 +135,9 @@ class Scope:
         for at, (variables, file) in enumerate(self.layers):
             if name in variables:  # it sees those that stand before it
                 earlier = dict(list(variables.items())[: list(variables).index(name)])
-                value = Scope(self.file, [(earlier, file), *self.layers[at + 1 :]], {}).value(name, variables[name], file)
+                value = Scope(self.file, [(earlier, file), *self.layers[at + 1 :]], {}).value(
+                    name, variables[name], file
+                )
                 is_root = at == len(self.layers) - 1
                 fits = isinstance(value, str) and SAFE.match(value) and NAME.match(name) and is_root
                 if fits and name not in self.file.frozen and name not in ("CLI_ARGS", "task"):
@@ -150,9 +172,14 @@ class Scope:
                 raise UntranslatableError("vars", f"the command of the variable {name} is not certain")
             return Text(pieces=(file.dynamic[id(node)],))
         if "map" in node.value:
-            return {key: self.value(key, each, file) for key, each in file.reader.mapping(node.value["map"], "`map`").items()}
+            return {
+                key: self.value(key, each, file)
+                for key, each in file.reader.mapping(node.value["map"], "`map`").items()
+            }
         if "ref" in node.value:
-            return Template(f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.freeze, self.file.budget).reference()
+            return Template(
+                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.freeze, self.file.budget
+            ).reference()
         if "value" in node.value:
             return self.value(name, node.value["value"], file)
         raise UntranslatableError("vars", f"the variable {name}")
@@ -161,7 +188,9 @@ class Scope:
 class Emission:
     """Puts tasks into a plan as steps."""
 
-    def __init__(self, plan: DraftPlan, tasks: Mapping[str, Task], aliases: Mapping[str, str], lost: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: DraftPlan, tasks: Mapping[str, Task], aliases: Mapping[str, str], lost: Mapping[str, str]
+    ) -> None:
         self.plan, self.tasks, self.aliases, self.lost = plan, tasks, aliases, lost
         self.is_choice = False
         self.first: list[str] = []  # the step that all others wait for
@@ -176,7 +205,9 @@ class Emission:
         for each in dict.fromkeys([file, *(task.file for task in self.tasks.values())]):
             members = [each.reader.mapping(each.root.get(name), f"`{name}`") for name in ("vars", "env")]
             try:
-                self.first = self.dynamic(f"{each.prefix}variables", each.scope(), {**members[0], **members[1]}, self.first, {})
+                self.first = self.dynamic(
+                    f"{each.prefix}variables", each.scope(), {**members[0], **members[1]}, self.first, {}
+                )
             except UntranslatableError as why:
                 each.unsure = each.unsure or why.message
 
@@ -185,7 +216,9 @@ class Emission:
     ) -> list[str]:
         """Emit the step that runs the commands of variables; returns what later steps wait for."""
         lines, outputs = [], {}
-        commands = {key: node for key, node in variables.items() if node.kind == MAPPING and "sh" in node.value}
+        commands = {
+            key: node for key, node in variables.items() if node.kind == MAPPING and "sh" in node.value
+        }
         if not commands:
             return after
         step = DraftStep(self.plan.name(name.replace(":", ".")), **keys)
@@ -194,7 +227,7 @@ class Emission:
                 raise UntranslatableError("vars", f"the name of the variable {key}")
             script = script_of(scope.pieces(text_of(node.value["sh"]))).strip()
             lines.append(f"{key}=$({script})" if is_plain(script) else f"{key}=$(\nset -e\n{script}\n)")
-            lines.append(f"printf '{key}<<END\\n%s\\nEND\\n' \"${key}\" >> \"$PLANRUN_OUTPUT\"")
+            lines.append(f'printf \'{key}<<END\\n%s\\nEND\\n\' "${key}" >> "$PLANRUN_OUTPUT"')
             outputs[key] = "string"
             scope.file.dynamic[id(node)] = Param(name=key, step=step.id, may_skip=self.is_choice)
         step.keys |= {"run": "\n".join(lines) + "\n", "outputs": outputs}
@@ -217,7 +250,9 @@ class Emission:
     def find(self, name: str) -> tuple[Task, list[str]] | None:
         """Return the task of a name, and what stands for the `*` of its own."""
         head, sign, rest = name.partition(":")
-        name = self.aliases.get(name, f"{self.aliases[head]}:{rest}" if sign and head in self.aliases else name)
+        name = self.aliases.get(
+            name, f"{self.aliases[head]}:{rest}" if sign and head in self.aliases else name
+        )
         if name in self.tasks:
             return self.tasks[name], []
         for pattern, task in self.tasks.items():
@@ -231,25 +266,39 @@ class Emission:
         self._used, self._once, self._top = {}, {}, name
         ends = self.call(name, {}, self.first, None)
         if ends == self.first:
-            ends = self.add(DraftStep(self.plan.name(name.replace(":", ".")), validate=[{"that": True}]), self.first)
+            ends = self.add(
+                DraftStep(self.plan.name(name.replace(":", ".")), validate=[{"that": True}]), self.first
+            )
         return ends
 
     def call(self, name: str, given: Mapping[str, Any], after: list[str], caller: Task | None) -> list[str]:
         """Emit a task with the variables that it is given; returns the steps that it ends with."""
-        full = name.removeprefix(":") if name.startswith(":") or caller is None else f"{caller.file.prefix}{name}"
+        full = (
+            name.removeprefix(":")
+            if name.startswith(":") or caller is None
+            else f"{caller.file.prefix}{name}"
+        )
         found = self.find(full)
         if found is None:
             prefix = next((each for each in self.lost if full.startswith(each)), None)
             why = self.lost[prefix] if prefix is not None else "there is no such task"
             step = DraftStep(self.plan.name(full.replace(":", ".")))
-            found_in = caller.file.reader.found if caller is not None else next(iter(self.tasks.values())).file.reader.found
+            found_in = (
+                caller.file.reader.found
+                if caller is not None
+                else next(iter(self.tasks.values())).file.reader.found
+            )
             place = caller.place if caller is not None else Node(SCALAR, "", 1, 1)
             step.make_abstract(found_in.todo("task", f"the task {full}: {why}", place, step.id))
             return self.add(step, after)
         task, match = found
         if len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS or task.name in self._open:
-            raise UntranslatableError("too-large", f"the task {full} calls itself, or there are too many steps")
-        values = sorted((name, repr(each) if isinstance(each, Text) else shown(each)) for name, each in given.items())
+            raise UntranslatableError(
+                "too-large", f"the task {full} calls itself, or there are too many steps"
+            )
+        values = sorted(
+            (name, repr(each) if isinstance(each, Text) else shown(each)) for name, each in given.items()
+        )
         key = (task.name, tuple(match), tuple(values))
         run = text_of(task.node.get("run")) if task.node.kind == MAPPING else ""
         run = run or text_of(task.file.root.get("run"))
@@ -273,10 +322,14 @@ class Emission:
         if task.node.kind == MAPPING:
             platforms = task.file.reader.texts(task.node.get("platforms"), "`platforms`")
             if platforms and not _runs_here(platforms):
-                task.file.reader.found.differs("other-machines", f"the task {task.name} is not for Linux", task.place)
+                task.file.reader.found.differs(
+                    "other-machines", f"the task {task.name} is not for Linux", task.place
+                )
                 return after
         names = [task.name.replace(":", ".")] if label != task.name and not self.is_choice else []
-        preferred = next((each for each in names if "*" not in each and each.casefold() not in self.plan._taken), label)
+        preferred = next(
+            (each for each in names if "*" not in each and each.casefold() not in self.plan._taken), label
+        )
         count = len(self.plan.steps)
         try:
             if task.file.unsure:
@@ -294,7 +347,11 @@ class Emission:
                     del table[key]
             step = DraftStep(self.plan.name(preferred))
             step.node = task.place
-            step.make_abstract(task.file.reader.found.todo(why.code, f"the task {task.name}: {why.message}", task.place, step.id))
+            step.make_abstract(
+                task.file.reader.found.todo(
+                    why.code, f"the task {task.name}: {why.message}", task.place, step.id
+                )
+            )
             step.keys["description"] = _source(task)
             return self.add(step, after)
 
@@ -302,7 +359,9 @@ class Emission:
 class _Task:
     """One task with its variables, while its steps are made."""
 
-    def __init__(self, emission: Emission, task: Task, match: list[str], given: Mapping[str, Any], label: str) -> None:
+    def __init__(
+        self, emission: Emission, task: Task, match: list[str], given: Mapping[str, Any], label: str
+    ) -> None:
         self.emission, self.task, self.label = emission, task, label
         self.reader, self.node = task.file.reader, task.node
         self.keys: dict[str, Any] = {}
@@ -355,8 +414,12 @@ class _Task:
         for at, group in enumerate(groups):
             if isinstance(group, list):
                 name = self._name("") if is_single else self._name(str(at + 1))
-                step = DraftStep(name, run=_script(group, [*self._options(), *self.made, *guards]), **self.keys, **files)
-                title = " ".join(shown(self.scope.freeze(self.scope.fill(text_of(self.member("desc"))))).split())
+                step = DraftStep(
+                    name, run=_script(group, [*self._options(), *self.made, *guards]), **self.keys, **files
+                )
+                title = " ".join(
+                    shown(self.scope.freeze(self.scope.fill(text_of(self.member("desc"))))).split()
+                )
                 if title and title.isprintable():
                     step.keys["title"] = title[:200]
                 after = self._add(step, after)
@@ -409,10 +472,14 @@ class _Task:
             self.scope = self.scope.with_values({name: Text(pieces=(Param(name=name),))})
         for name, node in own.items():
             if node.kind == MAPPING and "sh" in node.value:
-                after = self.emission.dynamic(f"{self.label}.variables", self.scope, {name: node}, after, dict(self.keys))
+                after = self.emission.dynamic(
+                    f"{self.label}.variables", self.scope, {name: node}, after, dict(self.keys)
+                )
             value = self.scope.value(name, node, self.task.file)
             self.scope = self.scope.with_values({name: value})
-        if self.made and any(each.kind == MAPPING and "sh" in each.value for each in (*own.values(), *env.values())):
+        if self.made and any(
+            each.kind == MAPPING and "sh" in each.value for each in (*own.values(), *env.values())
+        ):
             raise UntranslatableError("dir", "commands of variables in a folder that is not there")
         return self.emission.dynamic(f"{self.label}.environment", self.scope, env, after, dict(self.keys))
 
@@ -431,7 +498,9 @@ class _Task:
             pieces = pieces_of(self.scope.value(name, node, self.task.file))
             if not NAME.match(name) or any(isinstance(each, Shell) and not each.reads for each in pieces):
                 raise UntranslatableError("env", f"the variable {name} is known only to a shell")
-            env[name] = f"${{{{ default(env.{name}, {' ~ '.join(map(_expression, pieces)) or quoted('')}) }}}}"
+            env[name] = (
+                f"${{{{ default(env.{name}, {' ~ '.join(map(_expression, pieces)) or quoted('')}) }}}}"
+            )
         if env:
             self.keys["env"] = env
 
@@ -443,7 +512,9 @@ class _Task:
         for each in self.reader.items(self.member("preconditions"), "`preconditions`"):
             text = text_of(each.get("sh") if each.kind == MAPPING else each)
             message = text_of(each.get("msg")) if each.kind == MAPPING else ""
-            told = script_of(["echo ", shlex.quote(" ".join((message or f"precondition not met: {text}").split()))])
+            told = script_of(
+                ["echo ", shlex.quote(" ".join((message or f"precondition not met: {text}").split()))]
+            )
             if "{{" in message:
                 raise UntranslatableError("preconditions", "a message with a template")
             lines.append(f"{self._plain(text)} || {{ {told} >&2; exit 1; }}")
@@ -456,7 +527,9 @@ class _Task:
 
     def _plain(self, text: str) -> str:
         script = script_of(self.scope.pieces(text)).strip()
-        if not is_plain(script) and not re.fullmatch(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*", script):
+        if not is_plain(script) and not re.fullmatch(
+            r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*", script
+        ):
             raise UntranslatableError("status", f"a condition that is more than one command: {text[:60]}")
         return script
 
@@ -481,7 +554,9 @@ class _Task:
             raise UntranslatableError("method", f"`method: {method}`")
         if made := [each for each in found.get("produces", ()) if not each.startswith("!")]:
             found["produces"] = [{"path": made, "when": "present"}]
-        self.reader.found.differs("sources", "planrun's cache says whether a task is up to date, not .task", self.task.place)
+        self.reader.found.differs(
+            "sources", "planrun's cache says whether a task is up to date, not .task", self.task.place
+        )
         return {**found, "cache": True}
 
     def _options(self) -> list[str]:
@@ -493,7 +568,9 @@ class _Task:
             raise UntranslatableError("set", "an option of the shell")
         return list(dict.fromkeys(lines))
 
-    def _groups(self, nodes: list[Node], *, tolerated: bool) -> Iterator[list[_Entry] | tuple[str, dict[str, Any]]]:
+    def _groups(
+        self, nodes: list[Node], *, tolerated: bool
+    ) -> Iterator[list[_Entry] | tuple[str, dict[str, Any]]]:
         """Yield the commands between two calls of other tasks together, and the calls."""
         group: list[_Entry] = []
         for node in nodes:
@@ -522,7 +599,9 @@ class _Task:
         tolerated = tolerated or truth_of(node.get("ignore_error")) is True
         platforms = self.reader.texts(node.get("platforms"), "`platforms`")
         if platforms and not _runs_here(platforms):
-            self.reader.found.differs("other-machines", "commands for other systems than Linux are left out", node)
+            self.reader.found.differs(
+                "other-machines", "commands for other systems than Linux are left out", node
+            )
             return
         if not is_nothing(node.get("task")):
             if node.get("if") is not None or truth_of(node.get("ignore_error")):
@@ -640,6 +719,8 @@ def _source(task: Task) -> str:
     start = task.place.line - 1
     indent = len(lines[start]) - len(lines[start].lstrip())
     end = start + 1
-    while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent):
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent
+    ):
         end += 1
     return "\n".join(line[indent:] for line in lines[start:end]).rstrip()[:4000]

@@ -177,7 +177,9 @@ class Template:
         """Return a text that is there where a variable of the environment is set, as a shell writes it."""
         text = "".join(each if isinstance(each, str) else "\n" for each in body)
         if not asked.reads or not _SAFE_DEFAULT.match(text) or not end or end[0][0] != ("word", "end"):
-            raise UntranslatableError("template", "which part of a template holds is known only when the plan runs")
+            raise UntranslatableError(
+                "template", "which part of a template holds is known only when the plan runs"
+            )
         return Shell(text=f"${{{asked.reads}:+{text}}}", reads=asked.reads)
 
     def _loop(self, parts: list[str | list[Token]], at: int, *, active: bool) -> tuple[list[Piece], int]:
@@ -277,7 +279,12 @@ class Template:
         if name in ("default", "or", "coalesce") and len(args) == 2:
             first, second = (args[1], args[0]) if name == "default" else args
             return self._otherwise(first, second)
-        if name in ("shellQuote", "q") and len(args) == 1 and isinstance(args[0], Text) and len(args[0].pieces) == 1:
+        if (
+            name in ("shellQuote", "q")
+            and len(args) == 1
+            and isinstance(args[0], Text)
+            and len(args[0].pieces) == 1
+        ):
             piece = args[0].pieces[0]
             if isinstance(piece, Param):
                 return Text(pieces=(Shell(text=f"${{{{ {piece.path} | sh }}}}", is_bare=True),))
@@ -302,7 +309,8 @@ class Template:
         piece = value.pieces[0]
         if len(value.pieces) == 1 and isinstance(piece, Shell) and piece.text == f"${{{piece.reads}}}":
             text = "".join(
-                each.text if isinstance(each, Shell) else each if isinstance(each, str) else "\n" for each in pieces_of(other)
+                each.text if isinstance(each, Shell) else each if isinstance(each, str) else "\n"
+                for each in pieces_of(other)
             )
             if _SAFE_DEFAULT.match(re.sub(r"\$\{[^{}]*\}", "", text)):
                 return Text(pieces=(Shell(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads),))
