@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 NAMES = {"make": "Makefile", "just": "justfile", "task": "Taskfile.yml"}
 WORDS = {"make": ["make", "-s"], "just": ["just", "--quiet"], "task": ["task", "--silent"]}
 # Writes its arguments, one in brackets each, to the file that LOG names.
-_SHOW = """\
-#!/bin/sh
-{ for word in "$@"; do printf '<%s>' "$word"; done; echo; } >> "$LOG"
+_SHOW = r"""#!/bin/sh
+line=
+for word in "$@"; do line="$line<$word>"; done
+printf '%s\n' "$line" >> "$LOG"
 """
 
 
@@ -65,7 +66,11 @@ def folder_of(case: Case, folder: Path) -> dict[str, str]:
         path.write_text(text)
         if name.endswith((".sh", ".bin")):
             path.chmod(0o755)
-    keep = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "PLANRUN_"))}
+    keep = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MAKE", "MFLAGS", "PLANRUN_"))
+    }
     return {**keep, **case.env, "LOG": str(folder / "log"), "PATH": f"{bin_}:{os.environ['PATH']}"}
 
 

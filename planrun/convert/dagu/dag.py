@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 
-from planrun.convert.dagu.steps import StepReading, shell_of
+from planrun.convert.dagu.steps import StepReading
 from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
+from planrun.convert.recipes.scripts import TOP_FINDINGS, shell_of
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -114,7 +116,8 @@ class Dag:
                 *self.reader.texts(keys.get("shellargs"), "`shell_args`"),
             ]
             if words:
-                self.reading.shell, self.reading.strict = shell_of(words)
+                shell, self.reading.strict = shell_of(words)
+                self.reading.shell = shlex.join(shell)
             self.variables.read_consts(keys.get("consts"))
             self.variables.params(keys.get("params"), self.given)
             self.variables.env["DAG_NAME"] = (
@@ -156,9 +159,8 @@ class Dag:
         plan.keys |= {key: value for key, value in (("limits", limits), ("env", self.env)) if value}
         message = "commands are for `bash -e`; Dagu takes the shell of its user"
         found.differs("shell", message, keys.node)
-        found.differs("timeout", "a step has 24 hours; Dagu lets it run as long as it takes", keys.node)
-        message = "variables that look like credentials are not inherited; see `inherit_env`"
-        found.differs("environment", message, keys.node)
+        for code, text in TOP_FINDINGS:
+            found.differs(code, text.format("Dagu"), keys.node)
 
     def _doubt(self, why: str, place: Node) -> None:
         self.unsure = self.unsure or why

@@ -8,7 +8,7 @@ import shlex
 from planrun.convert.dagu.values import Keys, Variables, whole
 from planrun.convert.draft import DraftStep, literal_text
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import NAME, Command, is_plain, joined
+from planrun.convert.recipes.scripts import NAME, POSIX, is_plain, joined, shell_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -29,20 +29,8 @@ _TOLD = {
     "mailonerror": "no mail is sent",
     "workerselector": "the plan runs on this machine",
 }
-_POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 _INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _MATCHED = re.compile(r"[\w .,:/^$|()*+\[\]-]*\Z")  # patterns that grep -E reads as Go does
-
-
-def shell_of(words: list[str]) -> tuple[str, bool]:
-    """Return a shell that a file names, and whether it ends at the first failure; raises UntranslatableError."""
-    program = words[0].rpartition("/")[2] if words else ""
-    if program not in _POSIX or any(re.search(r"[$`]", word) for word in words):
-        raise UntranslatableError("shell", f"the shell `{' '.join(words)}`")
-    kept = [word for word in words if word != "-c"]
-    if len(kept) == 1 and "/" not in kept[0]:
-        kept.append("+e")
-    return shlex.join(kept), any(re.fullmatch(r"-[a-z]*e[a-z]*|errexit", word) for word in kept[1:])
 
 
 class StepReading:
@@ -64,13 +52,14 @@ class StepReading:
         strict = self.strict
         words = self._shell_words(keys)
         program = ""
-        if words and words[0].rpartition("/")[2] not in _POSIX:
+        if words and words[0].rpartition("/")[2] not in POSIX:
             program = words[0]
             if len(words) > 1 or not _INTERPRETERS.match(program) or len(commands) > 1:
                 raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
             step.keys["shell"] = program
         elif words:
-            step.keys["shell"], strict = shell_of(words)
+            shell, strict = shell_of(words)
+            step.keys["shell"] = shlex.join(shell)
         texts = [
             self.variables.script(text, before, step) if not program else self._text(text)
             for text in commands
@@ -79,7 +68,7 @@ class StepReading:
         if program and (keys.get("output") is not None or first):
             raise UntranslatableError("output", "an output of another language than that of a shell")
         name = self._output_name(keys)
-        script = texts[0] + "\n" if program else joined([Command(text=text) for text in texts], strict=strict)
+        script = texts[0] + "\n" if program else joined([(text, False) for text in texts], strict=strict)
         if name:
             inner = script.strip("\n")
             inner = inner if is_plain(inner) else f"\n{'set -e' if strict else ':'}\n{inner}\n"

@@ -7,7 +7,7 @@ import shlex
 
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of
-from planrun.convert.recipes.scripts import NAME, Param, Piece, Shell, script_of, template_of
+from planrun.convert.recipes.scripts import NAME, Piece, Shell, Value, script_of, template_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -174,13 +174,10 @@ class Variables:
             pieces += [text[at : match.start()], *self._referred(match[2], before)]
             at = match.end()
         pieces.append(text[at:])
-        script = script_of(pieces)
-        for piece in pieces:
-            if isinstance(piece, Shell) and (key := self._keys.get(piece.reads)):
-                step.keys.setdefault("env", {})[piece.reads] = f"${{{{ {key} }}}}"
+        env: dict[str, str] = {}
+        script = script_of(pieces, env)
+        step.keys |= {"env": {**step.keys.get("env", {}), **env}} if env else {}
         return script
-
-    _keys: dict[str, str] = {}
 
     def _referred(self, path: str, before: Collection[str]) -> list[Piece]:
         """Return what Dagu puts in for a reference; raises UntranslatableError."""
@@ -188,7 +185,7 @@ class Variables:
         if path in self.consts:
             return [self.consts[path]]
         if root == "params" and rest in self.plan.params and self.env.get(rest, "").startswith("${{ params."):
-            return [Param(name=rest)]
+            return [Value(expression=f"params.{rest}")]
         if root == "params" and rest in self.env and "${{" not in self.env[rest]:
             return [self.env[rest]]
         if root == "env" and NAME.match(rest) and rest not in self.lost:
@@ -198,8 +195,8 @@ class Variables:
         if match is None or step is None or step.id not in before:
             raise UntranslatableError("reference", f"`${{{path}}}` is known to Dagu alone")
         name = f"{match[1]}_{match[2]}".replace("-", "_")
-        self._keys = {**self._keys, name: f"default({step_path(step.id, 'outputs')}.{match[2]}, '')"}
-        return [Shell(text=f"${{{name}}}", reads=name)]
+        value = f"default({step_path(step.id, 'outputs')}.{match[2]}, '')"
+        return [Shell(text=f"${{{name}}}", reads=name, given=value)]
 
     def read_consts(self, node: Node | None, path: str = "consts") -> None:
         """Read the constants at the top of a file."""

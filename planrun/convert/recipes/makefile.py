@@ -14,49 +14,68 @@ from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.scripts import (
-    Command,
-    Param,
+    DEFAULT,
+    NAME,
+    TOP_FINDINGS,
+    Budget,
     Piece,
     Shell,
     joined,
-    move,
+    known,
     script_of,
+    shell_of,
     template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe
-from planrun.convert.recipes.variables import Expander, Variable, from_environment, stem_of
-from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.plan.problems import did_you_mean
-from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
+# What make itself sets, and the environment overrides.
+_IMPLICIT = {
+    "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "LEX": "lex",
+    "YACC": "yacc", "ARFLAGS": "rv", "FC": "f77", "CO": "co", "PC": "pc", "TEX": "tex", "MAKEINFO": "makeinfo",
+}  # fmt: skip
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
-_CONDITION = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
-_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
+_CONDITION = re.compile(r"(?:ifeq|ifneq|ifdef|ifndef|else|endif)\b")
+_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+(\S+)")
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#(.*)", re.DOTALL)
-_HARMLESS = frozenset((
-    ".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT", ".NOTPARALLEL",
-    ".IGNORE", ".ONESHELL",
-))  # fmt: skip
+_OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # a line that goes on
+_HARMLESS = frozenset((".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT",
+                       ".NOTPARALLEL"))  # fmt: skip
 # Variables that change how make works, or that programs get from it although nothing exports them.
 _REACHING = frozenset(
-    "VPATH GPATH .RECIPEPREFIX .LIBPATTERNS PATH HOME USER LANG LC_ALL TMPDIR TERM PWD SUFFIXES".split()
+    "VPATH GPATH .RECIPEPREFIX .LIBPATTERNS MAKEFLAGS PATH HOME USER LANG LC_ALL TMPDIR TERM PWD".split()
 )
-_FLAGS = re.compile(r"-?[rRs]+|--no-print-directory|--no-builtin-(rules|variables)|--silent|--warn-undefined-variables|"
-                    r"-j\d*|--jobs=?\d*|--output-sync(=\w+)?|-O\w*")  # fmt: skip
+_OF_MAKE = frozenset("MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL MAKECMDGOALS MAKEFILE_LIST MAKEFILES".split())
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
-_SOURCES = tuple(
-    ".o .c .cc .C .cpp .p .f .F .m .r .s .S .mod .sh .y .l".split()
-)  # from which make builds a name
-_POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
+_SOURCES = (
+    ".o",
+    ".c",
+    ".cc",
+    ".C",
+    ".cpp",
+    ".p",
+    ".f",
+    ".F",
+    ".m",
+    ".r",
+    ".s",
+    ".S",
+    ".mod",
+    ".sh",
+    ".y",
+    ".l",
+)
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
-_DEFAULT_NAMES = ("Makefile", "makefile", "GNUmakefile")
-MAX_FILES = 50
+_NAMES = ("Makefile", "makefile", "GNUmakefile")
+_GROUPED = "its rule makes several targets at once"
+MAX_NESTING = 40
+TOP = Node(SCALAR, "", 1, 1)
 
 
 class Rule(Record):
@@ -66,443 +85,348 @@ class Rule(Record):
     title: str = ""
     needs: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
-    recipe: tuple[tuple[int, str], ...] = ()
-    stem: str = ""
+    recipe: tuple[str, ...] | None = None
     unfit: str = ""  # why make has to run it
-    is_shared: bool = False  # whether its recipe makes other targets, too
-    has_recipe: bool = False
 
 
 class Makefile:
-    """One Makefile with what it includes."""
+    """One Makefile: what it says, and how a plan does it."""
 
-    def __init__(self, found: Findings, frozen: set[str]) -> None:
+    def __init__(self, found: Findings) -> None:
         self.found = found
-        self.expander = Expander(frozen)
+        self.budget = Budget()
+        self.values: dict[str, list[Piece] | str] = {}  # pieces, or a text that is expanded where it is read
+        self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
         self.patterns: list[str] = []
-        self.specials: dict[str, list[str]] = {}
-        self.exported: dict[str, bool] = {}
+        self.phony: set[str] = set()
+        self.exported: list[str] = []
         self.current: list[str] = []  # the targets whose recipe is read
-        self.included: list[str] = []
-        self.goal = ""
-        self.comment = ""
+        self.is_new = False  # whether the next line of a recipe begins it
+        self.goal = self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
         self._whys: dict[str, str] = {}
-        self._reaches: dict[str, frozenset[str]] = {}
+        self._open: list[str] = []
 
     # Reading.
 
     def read(self, text: str) -> None:
-        """Read the file, or one that it includes."""
+        """Read the file."""
         lines = text.replace("\r\n", "\n").split("\n")
-        states: list[tuple[bool, bool, str]] = []  # of each condition: it holds, a branch has held, a doubt
-        at = 0
+        at = depth = 0
         while at < len(lines):
             number, line = at + 1, lines[at]
             at += 1
-            active = all(state[0] for state in states)
-            if line.startswith("\t") and self.current:
-                while re.search(r"(?<!\\)(?:\\\\)*\\\Z", line) and at < len(lines):
-                    line += "\n" + lines[at].removeprefix("\t")
-                    at += 1
-                if active:
-                    self._recipe(number, line[1:])
-                continue
-            while re.search(r"(?<!\\)(?:\\\\)*\\\Z", line) and at < len(lines):
-                line = f"{line[:-1].rstrip()} {lines[at].strip()}"
+            is_recipe = line.startswith("\t") and bool(self.current)
+            while _OPEN.search(line) and at < len(lines):
+                more = lines[at].removeprefix("\t")
+                line = f"{line}\n{more}" if is_recipe else f"{line[:-1].rstrip()} {more.strip()}"
                 at += 1
+            if is_recipe:
+                self._recipe(line[1:])
+                continue
             comment = _COMMENT.search(line)
             stripped = _COMMENT.sub(r"\1", line).strip()
+            if comment and (not stripped or comment[2].startswith("#")):
+                self.comment = comment[2].strip("# \t=-")
             if not stripped:
-                text = (comment[2] if comment else "").lstrip("#").strip()
-                self.comment = text if re.search(r"\w", text) else ""
-                continue
-            if comment and comment[2].startswith("#"):
-                self.comment = comment[2].lstrip("#").strip()
-            place = Node(SCALAR, "", number, 1)
-            try:
-                if match := _CONDITION.match(stripped):
-                    states = self._condition(match[1], match[2], states)
-                    self.doubt = next((state[2] for state in states if state[2]), "")
-                elif match := _DEFINED.match(stripped):
-                    end = _end_of(lines, at)
-                    if active:
-                        self._assign(
-                            match[1], match[2] or "=", "\n".join(lines[at : end - 1]), is_param=False
-                        )
-                    at = end
-                elif active:
-                    self._statement(stripped, place)
-            except UntranslatableError as why:
-                self.unsure = self.unsure or why.message
-            self.comment = ""
+                self.comment = self.comment if comment else ""
+            elif _CONDITION.match(stripped):
+                depth += -1 if stripped.startswith("endif") else not stripped.startswith("else")
+                self.doubt = f"a condition decides it ({stripped[:60]})" if depth > 0 else ""
+            elif match := _DEFINED.match(stripped):
+                self.unknown[match[1]] = "it has several lines"
+                while at < len(lines) and lines[at].split()[:1] != ["endef"]:
+                    at += 1
+                at += 1
+            else:
+                try:
+                    self._statement(stripped, Node(SCALAR, "", number, 1))
+                except UntranslatableError as why:
+                    self.unsure = self.unsure or why.message
+            self.comment = self.comment if not stripped else ""
 
     def _statement(self, text: str, place: Node) -> None:
+        """Read an assignment or a rule; raises UntranslatableError where it makes everything uncertain."""
         word, _, rest = text.partition(" ")
-        if word in ("include", "-include", "sinclude"):
-            self._include(rest.strip(), is_optional=word != "include")
-            return
-        is_export = is_override = False
+        is_export = False
         while word in ("export", "override", "private") and not rest.lstrip().startswith(":"):
-            is_export, is_override = is_export or word == "export", is_override or word != "export"
-            text = rest.strip()
+            is_export, text = is_export or word == "export", rest.strip()
             word, _, rest = text.partition(" ")
-        colon = _colon(text)
-        match = _ASSIGNED.match(text)
+        colon, match = _colon(text), _ASSIGNED.match(text)
         if match and (colon < 0 or match.start(2) <= colon):
             self.current = []
-            name = self.expander.text(match[1])
-            self._assign(name, match[2], match[3], is_param=not is_override)
-            if is_export:
-                self.exported[name] = True
-        elif is_export and text:
-            self.exported.update(dict.fromkeys(self.expander.text(text).split(), True))
-        elif is_export or word in ("unexport", "vpath", "undefine", "load") or (self.doubt and colon < 0):
-            raise UntranslatableError("make", f"`{text or 'export'}`")
-        elif colon >= 0:
+            self._assign(match[1], match[2], match[3])
+            self.exported += [match[1]] if is_export else []
+        elif is_export and text and "$" not in text:
+            self.exported += text.split()
+        elif (
+            colon < 0
+            or is_export
+            or word in ("include", "-include", "sinclude", "unexport", "vpath", "undefine")
+        ):
+            raise UntranslatableError("make", f"`{text[:80] or 'export'}`")
+        else:
             self._rule(text, colon, place)
-        elif "".join(map(str, self.expander.expand(text))).strip():
-            raise UntranslatableError("make", f"it is neither a variable nor a rule: {text[:80]}")
 
-    def _assign(self, name: str, sign: str, value: str, *, is_param: bool = True) -> None:
-        """Set a variable; raises UntranslatableError for one that changes how make works."""
-        known = self.expander.known
-        earlier = known.get(name)
-        if name in _REACHING or (name == "MAKEFLAGS" and not all(map(_FLAGS.fullmatch, value.split()))):
+    def _assign(self, name: str, sign: str, value: str) -> None:
+        if name in _REACHING or "$" in name:
             raise UntranslatableError("make", f"`{name}` is set")
-        if name == ".DEFAULT_GOAL":
-            self.goal = self.expander.text(value)
-        if sign == "?=" and earlier is not None and not earlier.unknown:
+        earlier = self.values.get(name)
+        if sign == "?=" and (earlier is not None or name in self.unknown):
             return
-        is_param = is_param and earlier is None and not self.doubt
-        why = self.doubt or (earlier.unknown if earlier is not None and sign in ("+=", "?=") else "")
         try:
-            if why or sign == "!=":
-                raise UntranslatableError("make", why or f"`{name} != {value[:60]}` runs a command")
+            if self.doubt or sign == "!=" or (sign == "+=" and earlier is None):
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")
+            if name == ".DEFAULT_GOAL":
+                self.goal = known(self._expand(value), name)
             if sign == "?=":
-                known[name] = Variable(pieces=(from_environment(name, self.expander.expand(value)),))
-            elif sign == "+=" and (earlier is None or earlier.pieces is None):
-                text = f"{earlier.text} {value}" if earlier is not None else value
-                known[name] = Variable(
-                    text=text, unknown="" if earlier is not None else f"`{name} += …` without a value"
-                )
-            elif sign == "+=" and earlier is not None:
-                known[name] = Variable(pieces=(*(earlier.pieces or ()), " ", *self.expander.expand(value)))
-            elif sign == "=":
-                known[name] = Variable(text=value, is_param=is_param)
+                self.values[name] = [_from_environment(name, self._expand(value))]
+            elif sign == "+=" and isinstance(earlier, list):
+                self.values[name] = [*earlier, " ", *self._expand(value)]
+            elif sign in ("=", "+="):
+                self.values[name] = f"{earlier} {value}" if sign == "+=" else value
             else:
-                known[name] = Variable(pieces=tuple(self.expander.expand(value)), is_param=is_param)
-        except UntranslatableError as reason:
-            known[name] = Variable(unknown=reason.message)
-
-    def _include(self, rest: str, *, is_optional: bool) -> None:
-        names = self.expander.text(rest).split()
-        for name in names:
-            path = os.path.join(os.path.dirname(self.found.file), name)
-            self.included.append(name)
-            if self.doubt or not os.path.isfile(path) or len(self.included) > MAX_FILES:
-                what = "is not there" if not is_optional else "may be there when the plan runs"
-                raise UntranslatableError("make", f"the included file {name} {what}")
-            try:
-                text = read_source(path, "file").decode("utf-8", "replace")
-            except InvalidInput as error:
-                raise UntranslatableError("make", str(error)) from None
-            self.current = []
-            self.read(text)
-            self.current = []
-
-    def _condition(
-        self, word: str, rest: str, states: list[tuple[bool, bool, str]]
-    ) -> list[tuple[bool, bool, str]]:
-        """Return the conditions that are open after one of their words; raises UntranslatableError."""
-        if word in ("else", "endif") and not states:
-            raise UntranslatableError("make", f"`{word}` without a condition")
-        outer = states if word in ("ifeq", "ifneq", "ifdef", "ifndef") else states[:-1]
-        if word == "endif":
-            return outer
-        has_held, doubt = (False, "") if word != "else" else states[-1][1:]
-        if doubt:
-            return states  # every branch is read, and nothing in it is certain
-        if word == "else":
-            again = _CONDITION.match(rest)
-            word, rest = (again[1], again[2]) if again else ("", "")
-        holds = not has_held and all(state[0] for state in outer)
-        if holds and word:
-            try:
-                holds = self._holds(word, rest)
-            except UntranslatableError as why:
-                doubt = f"a condition decides it, and {why.message}"
-        return [*outer, (holds, has_held or holds, doubt)]
-
-    def _holds(self, word: str, rest: str) -> bool:
-        if word in ("ifdef", "ifndef"):
-            name = self.expander.text(rest).strip()
-            variable = self.expander.known.get(name)
-            if (
-                variable is None
-                or variable.unknown
-                or (variable.pieces and isinstance(variable.pieces[0], Shell))
-            ):
-                raise UntranslatableError("make", f"`{name}` may be a variable of the environment")
-            self.expander.frozen.add(name)
-            return bool(variable.text or variable.pieces not in (None, (), ("",))) is (word == "ifdef")
-        one, other = _compared(rest)
-        return (self.expander.text(one) == self.expander.text(other)) is (word == "ifeq")
+                self.values[name] = self._expand(value)
+        except UntranslatableError as why:
+            self.unknown[name] = self.unknown.get(name, why.message)
 
     def _rule(self, text: str, colon: int, place: Node) -> None:
-        is_grouped = text[:colon].endswith("&")
-        targets = _names(self.expander.text(text[: colon - is_grouped]))
-        is_double = text[colon : colon + 2] == "::"
-        rest = text[colon + 1 + is_double :].strip()
-        self.current = targets
-        own = _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest))
-        if own and not is_double and "%" not in "".join(targets):
-            for target in targets:
-                self._set(target, self._of(target, place).but(unfit="it has variables of its own"))
-            self.current = []
-            return
+        targets = _names(known(self._expand(text[:colon].removesuffix("&")), "a target"))
+        rest = text[colon + 1 :]
+        unfit = self.doubt or ("it has a double colon" if rest[:1] == ":" else "")
+        unfit = _GROUPED if text[:colon].endswith("&") and len(targets) > 1 else unfit
+        if _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest.strip())):
+            unfit, rest = "it has variables of its own", ""
         rest, semicolon, recipe = rest.partition(";")
-        unfit = self.doubt or ("it has a double colon" if is_double else "")
-        pattern, at = "", _colon(rest)
-        if at >= 0:
-            pattern, rest = self.expander.text(rest[:at]).strip(), rest[at + 1 :]
         before, _, only = rest.partition("|")
         try:
-            needs, first = _names(self.expander.text(before)), _names(self.expander.text(only))
-            if re.search(r"[*?\[\]()~]|(?<!\S)-l", f"{before} {only}") or ".WAIT" in needs:
-                unfit = unfit or f"make alone knows what it needs: {before.strip()[:60]}"
+            needs, first = (_names(known(self._expand(part), "what it needs")) for part in (before, only))
+            if (
+                re.search(r"[*?\[\]()~%:]|(?<!\S)-l|\.WAIT", " ".join([*needs, *first]).replace("\\:", ""))
+                and "\\:" not in rest
+            ):
+                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
         except UntranslatableError as why:
             needs, first, unfit = [], [], unfit or why.message
+        self.current, self.is_new = targets, True
         for target in targets:
-            if target.startswith(".") and "/" not in target:
-                if target not in _HARMLESS or self.doubt or (target == ".IGNORE" and needs):
-                    raise UntranslatableError("make", f"the target `{target}`")
-                self.specials.setdefault(target, []).extend(needs)
+            if target == ".PHONY" and not unfit:
+                self.phony.update(needs)
+            elif target.startswith(".") and "/" not in target and (target not in _HARMLESS or unfit):
+                raise UntranslatableError("make", f"the target `{target}`")
             elif "%" in target:
                 self.patterns.append(target)
-            else:
-                rule = self._of(target, place)
-                stem = (stem_of(pattern, target) or "") if pattern else ""
-                mine, early = (
-                    [each.replace("%", stem, 1) if pattern else each for each in names]
-                    for names in (needs, first)
-                )
-                self._set(target, rule.but(
-                    needs=(*rule.needs, *mine), first=(*rule.first, *early), unfit=rule.unfit or unfit,
-                    stem=stem or rule.stem, title=self.comment or rule.title,
-                    is_shared=rule.is_shared or (is_grouped and len(targets) > 1),
-                ))  # fmt: skip
-        self._restart = True
+            elif not target.startswith("."):
+                self.unsure = self.unsure or ("" if self.rules else self.doubt)
+                rule = self.rules.get(target) or Rule(place=place)
+                self.rules[target] = rule.but(
+                    needs=(*rule.needs, *needs), first=(*rule.first, *first), unfit=rule.unfit or unfit,
+                    title=self.comment or rule.title,
+                )  # fmt: skip
         if semicolon:
-            self._recipe(place.line, recipe.strip())
+            self._recipe(recipe.strip())
 
-    def _of(self, target: str, place: Node) -> Rule:
-        return self.rules.get(target) or Rule(place=place)
-
-    def _set(self, target: str, rule: Rule) -> None:
-        if not self.rules and self.doubt:
-            self.unsure = self.unsure or self.doubt
-        self.rules[target] = rule
-
-    _restart = False
-
-    def _recipe(self, number: int, line: str) -> None:
+    def _recipe(self, line: str) -> None:
         """Add a line to the recipe of the current targets; a second recipe takes the place of the first."""
         for target in self.current:
-            rule = self.rules.get(target)
-            if rule is not None:
-                before = () if self._restart else rule.recipe
-                unfit = rule.unfit or self.doubt
-                self.rules[target] = rule.but(recipe=(*before, (number, line)), has_recipe=True, unfit=unfit)
-        self._restart = False
+            if (rule := self.rules.get(target)) is not None:
+                before = () if self.is_new else rule.recipe or ()
+                self.rules[target] = rule.but(recipe=(*before, line), unfit=rule.unfit or self.doubt)
+        self.is_new = False
+
+    def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> list[Piece]:
+        """Return a text with its variables filled in; raises UntranslatableError for what make alone knows."""
+        found: list[Piece] = []
+        at = 0
+        for match in re.finditer(r"\$(?:\$|([({])|(.))", text, re.DOTALL):
+            if match.start() < at:
+                raise UntranslatableError("make", f"`{text[match.start() : match.start() + 60]}`")
+            found.append(text[at : match.start()])
+            at, name = match.end(), match[2]
+            if match[1]:
+                end = text.find(")" if match[1] == "(" else "}", at)
+                name, at = text[at:end] if end >= 0 else "", end + 1
+            found += ["$"] if name is None else self._value(name, auto or {})
+        return self.budget.charge([*found, text[at:]])
+
+    def _value(self, name: str, auto: Mapping[str, str]) -> list[Piece]:
+        if name in auto:
+            return [auto[name]]
+        if (
+            not re.fullmatch(r"[\w.-]+", name)
+            or name in _OF_MAKE
+            or name in self.unknown
+            or name in self._open
+        ):
+            raise UntranslatableError(
+                "make", f"`$({name[:60]})`: {self.unknown.get(name, 'make alone knows it')}"
+            )
+        value = self.values.get(name)
+        if isinstance(value, list):
+            return value
+        if value is not None and len(self._open) < MAX_NESTING:
+            self._open.append(name)
+            try:
+                return self._expand(value, auto)
+            finally:
+                self._open.pop()
+        if name in ("MAKE", "SHELL"):
+            return ["make" if name == "MAKE" else "/bin/sh"]
+        if name in ("CURDIR", "PWD"):
+            return [Shell(text="${PLANRUN_WORKSPACE}")]
+        return [_from_environment(name, [_IMPLICIT.get(name, "")])]
 
     # Converting.
 
-    def convert(self, wanted: Collection[str]) -> tuple[DraftPlan, bool]:
-        """Return the plan, and whether make runs a part of it."""
-        plan, top = DraftPlan(), Node(SCALAR, "", 1, 1)
-        self.plan, self.by_make = plan, False
-        for name in self.included:
-            if name in self.rules or any(stem_of(pattern, name) is not None for pattern in self.patterns):
-                self.unsure = self.unsure or f"make makes the included file {name}"
-        self._head()
+    def convert(self, wanted: Collection[str]) -> DraftPlan:
+        """Return the plan."""
+        self.plan = plan = DraftPlan()
+        plan.keys["defaults"] = {"shell": self._head(), "timeout": "24h"}
         order = Order(plan, self.found, self._find)
         unknown = [each for each in wanted if each not in self.rules and not self._by_pattern(each)]
         if unknown and not self.unsure:
             hint = did_you_mean(unknown[0], self.rules) or f"there are {', '.join(list(self.rules)[:30])}"
-            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', top)
-            return plan, False
+            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', TOP)
+            return plan
         goal = self.goal or next(iter(self.rules), "")
         others = [name for name in self.rules if name != goal and "/" not in name]
-        if wanted:
-            for name in wanted:
-                self._run(order, name)
-        elif _HELP.fullmatch(goal) and others:
+        if not wanted and others and _HELP.fullmatch(goal):
             order.is_choice = True
             ends = {name: self._run(order, name) for name in others}
-            tell(self.found, choose(plan, ends), "the first target only lists the others", top)
-        elif goal or self.unsure:
-            self._run(order, "" if self.unsure else goal)
-            if others and plan.steps:
-                message = (
-                    f"only {goal or 'the default'} is converted; --job converts {', '.join(others[:20])}"
-                )
-                self.found.differs("target", f"{message}{' …' if len(others) > 20 else ''}", top)
-        plan.params = {
-            **plan.params,
-            **{name: {"type": "string", "default": text} for name, text in self.expander.params.items()},
-        }
-        return plan, self.by_make
+            tell(self.found, choose(plan, ends), "the first target only lists the others", TOP)
+        elif wanted or goal or self.unsure:
+            for name in wanted or ["" if self.unsure else goal]:
+                self._run(order, name)
+            if others and not wanted:
+                names = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
+                self.found.differs("target", f"only {goal} is converted; --job converts {names}", TOP)
+        return plan
 
-    def _head(self) -> None:
-        """Set what all steps share: the shell of recipes and exported variables."""
-        self.shell, self.strict = "/bin/sh", False
+    def _head(self) -> str:
+        """Return the shell of all steps, and set the variables that they get."""
         try:
-            shell = self.expander.text("$(SHELL)").split()
-            flags = (
-                shlex.split(self.expander.text("$(.SHELLFLAGS)"))
-                if ".SHELLFLAGS" in self.expander.known
-                else ["-c"]
-            )
-            if len(shell) != 1 or os.path.basename(shell[0]) not in _POSIX:
-                raise UntranslatableError("make", f"the shell `{' '.join(shell)}`")
-            kept = [
-                word
-                for word in (re.sub(r"(?<=^-)(\w*)c(\w*)$", r"\1\2", word) for word in flags)
-                if word != "-"
-            ]
-            self.strict = any(re.fullmatch(r"-\w*e\w*|errexit", word) for word in kept)
-            bare = "/" not in shell[0] and not kept
-            self.shell = shlex.join([*shell, *(kept or (["+e"] if bare else []))])
-            env = {}
-            for name in self.exported:
-                if name in self.expander.known:
-                    env[name] = template_of(self.expander.expand(f"$({name})"), f"the variable {name}")
+            flags = self._value(".SHELLFLAGS", {}) if ".SHELLFLAGS" in self.values else ["-c"]
+            words = shlex.split(known([*self._value("SHELL", {}), " ", *flags], "the shell"))
+            shell, self.strict = shell_of(words)
+            env = {
+                name: template_of(self._value(name, {}), f"the variable {name}")
+                for name in self.exported
+                if name in self.values or name in self.unknown
+            }
             if env and not self.unsure:
                 self.plan.keys["env"] = env
+            return shlex.join(shell)
         except (UntranslatableError, ValueError) as why:
-            self.unsure = self.unsure or getattr(why, "message", "the flags of the shell")
-        self.plan.keys["defaults"] = {"shell": self.shell, "timeout": "24h"}
+            self.unsure = self.unsure or str(why)
+            return "/bin/sh"
 
     def _by_pattern(self, name: str) -> bool:
-        return any(stem_of(pattern, name) is not None for pattern in self.patterns)
+        return any(
+            name.startswith(before) and name.endswith(after)
+            for before, _, after in (pattern.partition("%") for pattern in self.patterns)
+        )
 
     def _run(self, order: Order, goal: str) -> list[str]:
         """Emit the steps of one goal; returns those that it ends with."""
         whole = self.unsure or self._whole(goal)
-        ends = [] if whole else order.run([(goal, ())])
-        if not ends:
-            step = self._make_step(
-                self.plan.name(goal or "make"), goal, whole or "nothing in the plan would run for it"
-            )
-            ends = [self.plan.add(step).id]
-        return ends
+        if not whole and (ends := order.run([(goal, ())])):
+            return ends
+        name = self.plan.name(goal or "make")
+        return [self.plan.add(self._by_make(name, goal, whole or "it has no commands")).id]
 
     def _whole(self, goal: str) -> str:
-        """Return why make has to run a goal with all that it needs; "" where the plan does."""
-        outer: set[str] = set()
-        waiting, tops = [goal], []
+        """Return why make has to run a goal with all that it needs; "" where the plan does.
+
+        What make runs for one step must not be needed by another one: it would run twice.
+        """
+        own: set[str] = set()
+        waiting, inner = [goal], [goal]
         while waiting:
             name = waiting.pop()
-            if name in outer or not self._is_made(name):
+            if name in own or not self._is_made(name):
                 continue
-            outer.add(name)
-            rule = self.rules.get(name)
-            if name in self._reach(name) or (rule is not None and rule.is_shared):
-                return f"{name} is made with others, or needs itself"
+            own.add(name)
+            if name in (below := self._below(name)) or (
+                name in self.rules and self.rules[name].unfit == _GROUPED
+            ):
+                return f"{name} needs itself, or is made with others"
             if self._why(name):
-                tops.append(name)
-            elif rule is not None:
-                waiting += [*rule.needs, *rule.first]
-        if goal in tops:
+                inner += below
+            else:
+                waiting += [*self.rules[name].needs, *self.rules[name].first]
+        if self._why(goal):
             return self._why(goal)
-        inner: set[str] = set()
-        for name in tops:
-            if self._reach(name) & (outer | inner):
-                return f"make runs {name}, and others need what it needs"
-            inner |= self._reach(name)
-        return ""
+        twice = [name for name in inner[1:] if name in own or inner.count(name) > 1]
+        return f"{twice[0]} is needed by what make runs, and by others" if twice else ""
 
-    def _reach(self, name: str) -> frozenset[str]:
+    def _below(self, name: str) -> set[str]:
         """Return the targets that one needs, with those that these need."""
-        if name not in self._reaches:
-            seen: set[str] = set()
-            waiting = [name]
-            while waiting:
-                rule = self.rules.get(waiting.pop())
-                for need in (*rule.needs, *rule.first) if rule is not None else ():
-                    if need not in seen and self._is_made(need):
-                        seen.add(need)
-                        waiting.append(need)
-            self._reaches[name] = frozenset(seen)
-        return self._reaches[name]
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            rule = self.rules.get(waiting.pop())
+            more = (
+                {need for need in (*rule.needs, *rule.first) if self._is_made(need)} - seen if rule else set()
+            )
+            seen |= more
+            waiting += more
+        return seen
 
     def _is_made(self, name: str) -> bool:
         """Say whether make may have something to run for a name."""
-        if name in self.rules or self._by_pattern(name) or _MADE.match(name):
-            return True
+        return name in self.rules or self._is_implied(name)
+
+    def _is_implied(self, name: str) -> bool:
+        """Say whether make may know how to make a file without a rule of its own."""
         path = os.path.join(os.path.dirname(self.found.file), name)
-        return any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
+        sources = any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
+        return self._by_pattern(name) or bool(_MADE.match(name)) or sources
 
     def _why(self, name: str) -> str:
         """Return why make has to run a target; "" where a step does."""
         if name not in self._whys:
-            self._whys[name] = self._reason(name, self.rules.get(name))
+            rule = self.rules.get(name) or Rule(place=TOP, unfit="no rule of the file is its own")
+            is_file = name not in self.phony
+            alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
+            if rule.unfit:
+                why = rule.unfit
+            elif is_file and rule.recipe is None and (alike or self._is_implied(name)):
+                why = "it has no recipe of its own"
+            elif is_file and rule.recipe is not None and not self.phony.issuperset(rule.needs):
+                why = "whether it is up to date depends on the age of files"
+            else:
+                try:
+                    self._commands(name, rule)
+                    why = ""
+                except UntranslatableError as reason:
+                    why = reason.message
+            self._whys[name] = why
         return self._whys[name]
-
-    def _reason(self, name: str, rule: Rule | None) -> str:
-        phony = self.specials.get(".PHONY", [])
-        if rule is None:
-            return "no rule of the file is its own"
-        if rule.unfit:
-            return rule.unfit
-        if name not in phony:
-            if not rule.has_recipe:
-                alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
-                if alike or self._by_pattern(name) or self._is_source(name):
-                    return "it has no recipe of its own"
-            elif not all(need in phony for need in rule.needs):
-                return "whether it is up to date depends on the age of files"
-        try:
-            self._commands(name, rule)
-        except UntranslatableError as why:
-            return why.message
-        return ""
-
-    def _is_source(self, name: str) -> bool:
-        path = os.path.join(os.path.dirname(self.found.file), name)
-        return bool(_MADE.match(name)) or any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
 
     def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
         name, files = key
-        rule = self.rules.get(name)
+        why, rule = self._why(name), self.rules.get(name) or Rule(place=TOP)
         if isinstance(files, tuple) and files:
-            place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
             check = [{"files_exist": list(files)}]
-            return Recipe(f"{name}.files", place, lambda step_id: DraftStep(step_id, validate=check))
-        why = self._why(name)
-        if rule is None or why:
-            place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
-            return Recipe(name, place, lambda step_id: self._make_step(step_id, name, why))
+            return Recipe(f"{name}.files", rule.place, lambda step_id: DraftStep(step_id, validate=check))
+        if why:
+            return Recipe(name, rule.place, lambda step_id: self._by_make(step_id, name, why))
         recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
         for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
             recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]
         return recipe
 
-    def _make_step(self, step_id: str, name: str, why: str) -> DraftStep:
-        self.by_make = True
+    def _by_make(self, step_id: str, name: str, why: str) -> DraftStep:
         file = os.path.basename(self.found.file)
-        words = ["make", *(["-f", file] if file not in _DEFAULT_NAMES else []), *([name] if name else [])]
-        rule = self.rules.get(name)
-        place = rule.place if rule is not None else Node(SCALAR, "", 1, 1)
+        words = ["make", *(["-f", file] if file not in _NAMES else []), *([name] if name else [])]
+        place = self.rules[name].place if name in self.rules else TOP
         self.found.differs("make", f"make runs {name or 'the default'}, and must be there: {why}", place)
         return self._titled(DraftStep(step_id, run=f"{shlex.join(words)}\n"), name)
 
     def _titled(self, step: DraftStep, name: str) -> DraftStep:
-        rule = self.rules.get(name)
-        title = " ".join(rule.title.split())[:200] if rule is not None else ""
+        title = " ".join(self.rules[name].title.split())[:200] if name in self.rules else ""
         if title.isprintable() and (title or step.id != name):
             step.keys["title"] = title or name or "make"
         return step
@@ -512,63 +436,51 @@ class Makefile:
         if not commands:
             return None
         first = []
-        if name not in self.specials.get(".PHONY", []) and not rule.needs:
+        if name not in self.phony and not rule.needs:
             first = [
                 f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"
             ]
         return self._titled(DraftStep(step_id, run=joined(commands, strict=self.strict, first=first)), name)
 
-    def _commands(self, name: str, rule: Rule) -> list[Command]:
-        """Return the commands of a recipe; raises UntranslatableError."""
-        expander = self.expander
+    def _commands(self, name: str, rule: Rule) -> list[tuple[str, bool]]:
+        """Return the commands of a recipe, and whose failures count for nothing; raises UntranslatableError."""
         needs = list(dict.fromkeys(rule.needs))
-        expander.auto = {
-            "@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs),
-            "*": rule.stem, "|": " ".join(rule.first),
-        }  # fmt: skip
-        try:
-            rows = [part for _, line in rule.recipe for part in _split(self._expanded(line))]
-        finally:
-            expander.auto = {}
-        commands: list[Command] = []
-        for row in rows:
-            pieces, signs = _signs(row)
-            if "".join(map(str, pieces)).strip():
-                tolerated = ".IGNORE" in self.specials or "-" in signs
-                commands.append(Command(text=script_of(pieces), is_tolerated=tolerated))
-        if ".ONESHELL" in self.specials and commands:
-            text = "\n".join(each.text for each in commands)
-            commands = [Command(text=text, is_tolerated=commands[0].is_tolerated)]
-        if self.strict and any(each.is_tolerated for each in commands):
+        auto = {"@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs),
+                "|": " ".join(rule.first)}  # fmt: skip
+        commands: list[tuple[str, bool]] = []
+        for line in rule.recipe or ():
+            pieces = self._expand(line, auto)
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            for variable in re.findall(r"\$\{?(\w+)", text):
+                if (variable in self.values or variable in self.unknown) and variable not in self.exported:
+                    raise UntranslatableError("make", f"a command reads `${variable}`, which the file sets")
+            first = pieces[0] if isinstance(pieces[0], str) else ""
+            signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
+            pieces = [first[len(signs) :], *pieces[1:]] if first else pieces
+            begin = next((piece for piece in pieces if piece != ""), "")
+            if isinstance(begin, Shell) and begin.text.partition("-")[2][:1] in ("", "}", "@", "+", "-"):
+                raise UntranslatableError("make", "a variable may say that a failure does not count")
+            if begin != "":
+                commands.append((script_of(pieces, {}), "-" in signs))
+        if self.strict and any(tolerated for _, tolerated in commands):
             raise UntranslatableError("make", "a line whose failure does not count, in a shell with -e")
         return commands
 
-    def _expanded(self, line: str) -> list[Piece]:
-        if "MAKE" in line and "MAKEFLAGS" in self.expander.known:
-            raise UntranslatableError("make", "it calls make, and the file sets MAKEFLAGS")
-        pieces = self.expander.expand(line)
-        for name in re.findall(r"\$\{?(\w+)", "".join(piece for piece in pieces if isinstance(piece, str))):
-            if name in self.expander.known and name not in self.exported:
-                raise UntranslatableError(
-                    "make", f"a command reads `${name}`, which the file sets and may export"
-                )
-        return pieces
+
+def _from_environment(name: str, otherwise: list[Piece]) -> Piece:
+    """Return a variable that the environment may set, with a default; raises UntranslatableError."""
+    parts = [each.text if isinstance(each, Shell) else each for each in otherwise]
+    if not NAME.match(name) or not all(
+        isinstance(each, Shell) or DEFAULT.match(str(each)) for each in otherwise
+    ):
+        raise UntranslatableError("make", f"the default of `{name}` cannot be written in a shell")
+    return Shell(text=f"${{{name}-{''.join(map(str, parts))}}}", reads=name)
 
 
 def _names(text: str) -> list[str]:
     """Return the names of targets: a backslash takes a blank, a colon and the like their meaning."""
-    words: list[str] = re.findall(r"(?:\\.|[^\s\\])+", text)
+    words: Iterator[str] = iter(re.findall(r"(?:\\.|[^\s\\])+", text))
     return [re.sub(r"\\([\s:#%|;&\\])", r"\1", word) for word in words]
-
-
-def _end_of(lines: list[str], at: int) -> int:
-    """Return the line behind the `endef` that ends a definition."""
-    depth = 1
-    while at < len(lines) and depth:
-        word = (lines[at].split() or [""])[0]
-        depth += (word == "define") - (word == "endef")
-        at += 1
-    return at
 
 
 def _colon(text: str) -> int:
@@ -576,82 +488,24 @@ def _colon(text: str) -> int:
     depth = at = 0
     while at < len(text):
         char = text[at]
-        if char == "\\":
-            at += 1
-        elif char in "({" and (depth or text[at - 1 : at] == "$"):
-            depth += 1
-        elif char in ")}" and depth:
-            depth -= 1
-        elif char == ":" and not depth:
+        at += char == "\\"
+        depth += (
+            1 if char in "({" and (depth or text[at - 1 : at] == "$") else -1 if char in ")}" and depth else 0
+        )
+        if char == ":" and not depth:
             return at
         at += 1
     return -1
 
 
-def _compared(rest: str) -> tuple[str, str]:
-    """Return the two sides of `ifeq`; raises UntranslatableError."""
-    rest = rest.strip()
-    if rest.startswith("(") and rest.endswith(")"):
-        depth = 0
-        for at, char in enumerate(rest[1:-1], 1):
-            depth += (char in "({") - (char in ")}")
-            if char == "," and not depth:
-                return rest[1:at].rstrip(), rest[at + 1 : -1].strip()
-    match = re.fullmatch(r"""(["'])(.*?)\1\s*(["'])(.*?)\3""", rest)
-    if match is None:
-        raise UntranslatableError("make", f"a condition cannot be read: {rest[:80]}")
-    return match[2], match[4]
-
-
-def _split(pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield the lines of a recipe's line: a variable may hold several."""
-    part: list[Piece] = []
-    for piece in pieces:
-        rows = re.split(r"(?<!\\)\n", piece) if isinstance(piece, str) else [piece]
-        for at, row in enumerate(rows):
-            if at:
-                yield part
-                part = []
-            part.append(row)
-    yield part
-
-
-def _signs(pieces: list[Piece]) -> tuple[list[Piece], str]:
-    """Return a line without the signs before it, and the signs; raises UntranslatableError."""
-    first = pieces[0] if pieces and isinstance(pieces[0], str) else ""
-    signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
-    rest: list[Piece] = [first[len(signs) :], *pieces[1:]] if first else pieces
-    while rest and rest[0] == "":
-        rest = rest[1:]
-    if rest and not isinstance(rest[0], str):  # a variable in whose value such a sign may stand
-        value = rest[0].text if isinstance(rest[0], Param) else rest[0].text.partition("-")[2]
-        if value[:1] in ("", "}", "@", "+", "-"):
-            raise UntranslatableError("make", "a variable may say that a failure does not count")
-    return rest, signs
-
-
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
-    frozen: set[str] = set()
-    top = Node(SCALAR, "", 1, 1)
-    for code, message in (
-        ("timeout", "a step has 24 hours; make lets a recipe run as long as it takes"),
-        ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-        ("folder", "recipes run where planrun is started: the folder of the Makefile"),
-    ):
-        found.differs(code, message, top)
-    while True:  # again where a value decides what the plan is, or make has to know all values
-        aside = Findings(found.file, found.accepted)
-        makefile = Makefile(aside, frozen)
-        try:
-            makefile.read(text)
-            plan, by_make = makefile.convert(jobs)
-        except (RecursionError, UntranslatableError) as why:
-            found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), top)
-            return DraftPlan()
-        names = set(makefile.expander.params)
-        if by_make:
-            frozen |= names
-        if not names & frozen:
-            move(aside, found)
-            return plan
+    for code, message in TOP_FINDINGS:
+        found.differs(code, message.format("make"), TOP)
+    makefile = Makefile(found)
+    try:
+        makefile.read(text)
+        return makefile.convert(jobs)
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
+        return DraftPlan()

@@ -9,9 +9,8 @@ import re
 from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import move
+from planrun.convert.recipes.scripts import TOP_FINDINGS
 from planrun.convert.taskfile.tasks import Emission, File, Task
-from planrun.convert.taskfile.templates import Budget
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -114,28 +113,23 @@ class Gathered:
 
 def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Taskfile becomes; `jobs` are the wanted tasks, none: `default`."""
-    for code, message in (
-        ("shell", "commands are for bash; go-task has a shell of its own that is nearly the same"),
-        ("timeout", "a step has 24 hours; go-task lets a command run as long as it takes"),
-        ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-    ):
-        found.differs(code, message, root)
-    frozen: set[str] = set()
-    while True:  # again where the value of a parameter decides what the plan is
-        aside, before, plan = Findings(found.file, found.accepted), set(frozen), DraftPlan()
-        try:
-            _convert(root, aside, jobs, plan, frozen)
-        except (RecursionError, UntranslatableError) as why:
-            aside.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
-        if frozen == before:
-            move(aside, found)
-            return plan
+    found.differs(
+        "shell", "commands are for bash; go-task has a shell of its own that is nearly the same", root
+    )
+    for code, message in TOP_FINDINGS:
+        found.differs(code, message.format("go-task"), root)
+    plan = DraftPlan()
+    try:
+        _convert(root, found, jobs, plan)
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", str(why) or "the file is nested too deeply", root)
+    return plan
 
 
-def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan, frozen: set[str]) -> None:
+def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan) -> None:
     reader = Reader(found)
     file = File(root, reader, None)
-    file.budget, file.frozen, file.plan = Budget(), frozen, plan
+    file.params = plan.params
     gathered = Gathered()
     gathered.add(file, (found.file,))
     version = text_of(root.get("version"))
@@ -143,7 +137,7 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
         file.unsure = f"the version of the Taskfile is {version or 'unknown'}; planrun knows 3"
     emission = Emission(plan, gathered.tasks, gathered.aliases, gathered.lost)
     plan.keys["defaults"] = {"shell": "bash -e", "timeout": "24h"}
-    _variables_of_files(file)
+    _variables_of_files(file, plan)
     tasks = gathered.tasks
     name = "default" if "default" in tasks else gathered.aliases.get("default", "")
     callable_ = [
@@ -178,7 +172,7 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
         plan.add(step)
 
 
-def _variables_of_files(file: File) -> None:
+def _variables_of_files(file: File, plan: DraftPlan) -> None:
     """Give the plan the files of variables: the first of several counts, as in go-task."""
     names = file.reader.texts(file.root.get("dotenv"), "`dotenv`")
     place, found = file.root.key("dotenv") if names else file.root, file.reader.found
@@ -204,7 +198,7 @@ def _variables_of_files(file: File) -> None:
         found.todo("dotenv", f"it makes all tasks uncertain: {file.unsure}", place)
         return
     if kept:
-        file.plan.keys["env_file"] = kept[::-1]
+        plan.keys["env_file"] = kept[::-1]
         found.differs(
             "dotenv", "a file of variables has to be there, and wins over the caller's environment", place
         )

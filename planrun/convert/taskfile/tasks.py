@@ -8,21 +8,10 @@ import re
 import shlex
 from itertools import product
 
-from planrun.convert.draft import DraftStep, quoted
+from planrun.convert.draft import DraftStep, quoted, step_path
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import (
-    NAME,
-    SAFE,
-    Command,
-    Param,
-    Piece,
-    Shell,
-    give,
-    is_plain,
-    joined,
-    script_of,
-)
-from planrun.convert.taskfile.templates import Template, Text, pieces_of, shown
+from planrun.convert.recipes.scripts import NAME, Budget, Piece, Shell, Value, is_plain, joined, script_of
+from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -32,7 +21,8 @@ if TYPE_CHECKING:
 
     from planrun.convert.draft import DraftPlan
     from planrun.convert.reader import Reader
-    from planrun.convert.taskfile.templates import Budget
+
+    Call = tuple[str, dict[str, Any]]
 
 MAX_STEPS = 1000
 MAX_DEPTH = 40  # of tasks that call each other
@@ -40,46 +30,49 @@ MAX_ITEMS = 100  # of one loop
 _TASK = frozenset((
     "cmds", "cmd", "deps", "desc", "summary", "label", "aliases", "silent", "interactive", "internal", "vars", "env",
     "dir", "sources", "generates", "method", "status", "preconditions", "requires", "prompt", "run", "ignore_error",
-    "platforms", "set", "shopt", "if", "prefix", "watch", "failfast", "dotenv", "use_gitignore",
+    "platforms", "set", "shopt", "if", "prefix", "watch", "failfast",
 ))  # fmt: skip
 _COMMAND = frozenset(
     ("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive")
 )
-_NOT_KEPT = ("dotenv", "use_gitignore")
 _OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
+_OF_TASK = frozenset(
+    "CHECKSUM TIMESTAMP EXIT_CODE CLI_FORCE CLI_SILENT CLI_VERBOSE CLI_ARGS_LIST TASK_VERSION TASK_EXE TASK ALIAS MATCH "
+    "ITEM KEY TASKFILE ROOT_TASKFILE".split()
+)
+_SIMPLE = re.compile(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*")
 
 
 class File:
     """One Taskfile: its root, and what its includer gives it."""
 
-    frozen: set[str]
-    budget: Budget
-    plan: DraftPlan
-
     def __init__(
-        self, root: Node, reader: Reader, outer: File | None, *, prefix: str = "", folder: str = ""
+        self, root: Node, reader: Reader, outer: File | None, prefix: str = "", folder: str = ""
     ) -> None:
-        self.root, self.reader, self.outer = root, reader, outer
-        self.prefix, self.folder = prefix, folder
+        self.root, self.reader, self.outer, self.prefix, self.folder = root, reader, outer, prefix, folder
         self.given: dict[str, Node] = {}
         self.is_internal = False
+        self.top: File = outer.top if outer is not None else self
         self.unsure = outer.unsure if outer is not None else ""
-        self.dynamic: dict[int, Param] = {}  # outputs of commands, by the nodes of their variables
-        if outer is not None:
-            self.frozen, self.budget, self.plan = outer.frozen, outer.budget, outer.plan
+        self.outputs: dict[int, str] = {}  # of commands, by the nodes of their variables, as expressions
+        self.budget = outer.budget if outer is not None else Budget()
+        self.params: dict[str, Any] = outer.params if outer is not None else {}
+
+    def members(self, name: str) -> dict[str, Node]:
+        """Return the members of a mapping at the top of the file."""
+        return self.reader.mapping(self.root.get(name), f"`{name}`")
 
     def scope(self) -> Scope:
         """Return the variables of the file, and of those that include it."""
-        layers = [(dict(self.reader.mapping(self.root.get("vars"), "`vars`")), self)]
-        if self.outer is not None:
-            outer = self.outer.scope()
-            return Scope(self, [(self.given, self.outer), *layers, *outer.layers], {})
+        outer = [(self.given, self.outer), *self.outer.scope().layers] if self.outer is not None else []
+        layers = [(self.members("vars"), self), *outer]
+        if self.given:  # what the includer gives wins over the file's own
+            layers[:2] = [layers[1], layers[0]]
         return Scope(self, layers, {})
 
     def fixed(self, text: str) -> str:
         """Return a text that has to be known now, filled in; raises UntranslatableError."""
-        scope = self.scope()
-        return shown(scope.freeze(scope.fill(text)))
+        return shown(fixed(self.scope().fill(text)))
 
 
 class Task:
@@ -87,8 +80,12 @@ class Task:
 
     def __init__(self, name: str, node: Node, place: Node, file: File) -> None:
         self.name, self.node, self.place, self.file = name, node, place, file
-        hidden = node.kind == MAPPING and truth_of(node.get("internal"))
-        self.is_internal = bool(hidden) or file.is_internal
+        self.is_internal = file.is_internal or truth_of(self.get("internal")) is True
+
+    def get(self, name: str) -> Node | None:
+        """Return the value of a key; None where the task has none."""
+        found = self.node.get(name) if self.node.kind == MAPPING else None
+        return None if is_nothing(found) else found
 
 
 class Scope:
@@ -105,28 +102,7 @@ class Scope:
 
     def fill(self, text: str) -> Any:
         """Return a text with its templates filled in; raises UntranslatableError."""
-        if "{{" not in text:
-            return text
-        return Template(text, self.lookup, self.freeze, self.file.budget).value()
-
-    def pieces(self, text: str) -> list[Piece]:
-        """Return a text with its templates filled in, in pieces."""
-        return pieces_of(self.fill(text))
-
-    def freeze(self, value: Any) -> Any:
-        """Return a value that has to be known now: parameters by their defaults; raises UntranslatableError."""
-        if not isinstance(value, Text):
-            return value
-        for piece in value.pieces:
-            if isinstance(piece, Param) and not piece.step and piece.name not in self.file.plan.params:
-                self.file.frozen.add(piece.name)
-        known = [
-            piece.text if isinstance(piece, Param) and piece.name in self.file.frozen else piece
-            for piece in value.pieces
-        ]
-        if not all(isinstance(piece, str) for piece in known):
-            raise UntranslatableError("template", "what is known only when the plan runs decides it")
-        return "".join(map(str, known))
+        return Template(text, self.lookup, self.file.budget).value() if "{{" in text else text
 
     def lookup(self, name: str) -> Any:
         """Return a variable; one that is set nowhere is a variable of the environment."""
@@ -135,28 +111,20 @@ class Scope:
         for at, (variables, file) in enumerate(self.layers):
             if name in variables:  # it sees those that stand before it
                 earlier = dict(list(variables.items())[: list(variables).index(name)])
-                value = Scope(self.file, [(earlier, file), *self.layers[at + 1 :]], {}).value(
-                    name, variables[name], file
-                )
-                is_root = at == len(self.layers) - 1
-                fits = isinstance(value, str) and SAFE.match(value) and NAME.match(name) and is_root
-                if fits and name not in self.file.frozen and name not in ("CLI_ARGS", "task"):
-                    return Text(pieces=(Param(name=name, text=str(value)),))
-                return value
-        root = self.file
-        while root.outer is not None:
-            root = root.outer
-        env = self.file.reader.mapping(root.root.get("env"), "`env`")
-        if name in env and env[name].kind == SCALAR:
-            return self.fill(text_of(env[name]))
+                outer = Scope(self.file, [(earlier, file), *self.layers[at + 1 :]], {})
+                return outer.value(name, variables[name], file)
+        env = self.file.top.members("env").get(name)
+        if env is not None and env.kind == SCALAR:
+            return self.fill(text_of(env))
         if name in ("ROOT_DIR", "USER_WORKING_DIR", "TASKFILE_DIR", "TASK_DIR"):
-            inner = self.file.folder if name in ("TASKFILE_DIR", "TASK_DIR") else ""
-            return Text(pieces=(Shell(text="${PLANRUN_WORKSPACE}"), *([f"/{inner}"] if inner else [])))
+            inner = (
+                f"/{self.file.folder}" if name in ("TASKFILE_DIR", "TASK_DIR") and self.file.folder else ""
+            )
+            return Text(pieces=(Shell(text=f"${{PLANRUN_WORKSPACE}}{inner}"),))
         if name == "CLI_ARGS":
-            self.file.plan.params["CLI_ARGS"] = {"type": "array", "items": {"type": "string"}, "default": []}
+            self.file.params["CLI_ARGS"] = {"type": "array", "items": {"type": "string"}, "default": []}
             return Text(pieces=(Shell(text="${{ params.CLI_ARGS | sh }}", is_bare=True),))
-        if not NAME.match(name) or name in ("CHECKSUM", "TIMESTAMP", "EXIT_CODE", "CLI_FORCE", "CLI_SILENT", "CLI_VERBOSE",
-                                            "TASK_VERSION", "TASK_EXE", "TASK", "ALIAS", "MATCH", "ITEM", "KEY", "CLI_ARGS_LIST", "TASKFILE", "ROOT_TASKFILE"):  # fmt: skip
+        if not NAME.match(name) or name in _OF_TASK:
             raise UntranslatableError("template", f"`.{name}` is known to go-task alone")
         return Text(pieces=(Shell(text=f"${{{name}}}", reads=name),))
 
@@ -167,10 +135,8 @@ class Scope:
         if node.kind == SCALAR:
             value = data_of(node)
             return self.fill(value) if isinstance(value, str) else "" if value is None else value
-        if "sh" in node.value:
-            if id(node) not in file.dynamic:
-                raise UntranslatableError("vars", f"the command of the variable {name} is not certain")
-            return Text(pieces=(file.dynamic[id(node)],))
+        if "sh" in node.value and id(node) in file.outputs:
+            return Text(pieces=(Shell(text=f"${{{name}}}", reads=name, given=file.outputs[id(node)]),))
         if "map" in node.value:
             return {
                 key: self.value(key, each, file)
@@ -178,10 +144,8 @@ class Scope:
             }
         if "ref" in node.value:
             return Template(
-                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.freeze, self.file.budget
+                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.budget
             ).reference()
-        if "value" in node.value:
-            return self.value(name, node.value["value"], file)
         raise UntranslatableError("vars", f"the variable {name}")
 
 
@@ -194,57 +158,49 @@ class Emission:
         self.plan, self.tasks, self.aliases, self.lost = plan, tasks, aliases, lost
         self.is_choice = False
         self.first: list[str] = []  # the step that all others wait for
-        self._pool: dict[tuple[Any, ...], list[list[str]]] = {}  # ends of tasks that other tops emitted
+        self._pool: dict[tuple[Any, ...], list[list[str]]] = {}  # ends of what was emitted, for other tops
         self._used: dict[tuple[Any, ...], int] = {}
         self._once: dict[tuple[Any, ...], list[str]] = {}
         self._open: list[str] = []
-        self._top = ""
 
-    def begin(self, file: File) -> None:
+    def begin(self, top: File) -> None:
         """Emit the steps that run the commands of the files' variables: go-task runs each once, before all."""
-        for each in dict.fromkeys([file, *(task.file for task in self.tasks.values())]):
-            members = [each.reader.mapping(each.root.get(name), f"`{name}`") for name in ("vars", "env")]
+        for each in dict.fromkeys([top, *(task.file for task in self.tasks.values())]):
+            members = {**each.members("vars"), **each.members("env")}
             try:
-                self.first = self.dynamic(
-                    f"{each.prefix}variables", each.scope(), {**members[0], **members[1]}, self.first, {}
-                )
+                self.first = self.commands(f"{each.prefix}variables", each.scope(), members, self.first, {})
             except UntranslatableError as why:
                 each.unsure = each.unsure or why.message
 
-    def dynamic(
+    def commands(
         self, name: str, scope: Scope, variables: Mapping[str, Node], after: list[str], keys: dict[str, Any]
     ) -> list[str]:
         """Emit the step that runs the commands of variables; returns what later steps wait for."""
-        lines, outputs = [], {}
-        commands = {
-            key: node for key, node in variables.items() if node.kind == MAPPING and "sh" in node.value
-        }
-        if not commands:
+        nodes = {key: node for key, node in variables.items() if node.kind == MAPPING and "sh" in node.value}
+        if not nodes:
             return after
-        step = DraftStep(self.plan.name(name.replace(":", ".")), **keys)
-        for key, node in commands.items():
+        step, lines = DraftStep(self.plan.name(name.replace(":", ".")), **keys), []
+        env: dict[str, str] = dict(keys.get("env", {}))
+        for key, node in nodes.items():
             if not NAME.match(key):
                 raise UntranslatableError("vars", f"the name of the variable {key}")
-            script = script_of(scope.pieces(text_of(node.value["sh"]))).strip()
+            script = script_of(pieces_of(scope.fill(text_of(node.value["sh"]))), env).strip()
             lines.append(f"{key}=$({script})" if is_plain(script) else f"{key}=$(\nset -e\n{script}\n)")
             lines.append(f'printf \'{key}<<END\\n%s\\nEND\\n\' "${key}" >> "$PLANRUN_OUTPUT"')
-            outputs[key] = "string"
-            scope.file.dynamic[id(node)] = Param(name=key, step=step.id, may_skip=self.is_choice)
-        step.keys |= {"run": "\n".join(lines) + "\n", "outputs": outputs}
+            path = f"{step_path(step.id, 'outputs')}.{key}"
+            scope.file.outputs[id(node)] = f"default({path}, '')" if self.is_choice else path
+        env = {key: value for key, value in env.items() if key not in nodes}
+        step.keys |= {
+            "run": "\n".join(lines) + "\n",
+            "outputs": dict.fromkeys(nodes, "string"),
+            **({"env": env} if env else {}),
+        }
         return self.add(step, after)
 
     def add(self, step: DraftStep, after: list[str]) -> list[str]:
-        """Append a step that waits for others, with the outputs and parameters that it reads; returns its id."""
+        """Append a step that waits for others; returns its id."""
         for each in after:
             step.wait(each)
-        files = dict.fromkeys(task.file for task in self.tasks.values())
-        give(step, [param for file in files for param in file.dynamic.values()])
-        root = next((file for file in files if file.outer is None), None)
-        known = root.reader.mapping(root.root.get("vars"), "`vars`") if root is not None else {}
-        for name in re.findall(r"params\.(\w+)", str(step.keys)):
-            if name in known and name not in self.plan.params and root is not None:
-                default = shown(root.scope().value(name, known[name], root))
-                self.plan.params[name] = {"type": "string", "default": default}
         return [self.plan.add(step).id]
 
     def find(self, name: str) -> tuple[Task, list[str]] | None:
@@ -263,12 +219,11 @@ class Emission:
 
     def top(self, name: str) -> list[str]:
         """Emit a task that a run names; returns the steps that it ends with."""
-        self._used, self._once, self._top = {}, {}, name
+        self._used, self._once = {}, {}
         ends = self.call(name, {}, self.first, None)
         if ends == self.first:
-            ends = self.add(
-                DraftStep(self.plan.name(name.replace(":", ".")), validate=[{"that": True}]), self.first
-            )
+            step = DraftStep(self.plan.name(name.replace(":", ".")), validate=[{"that": True}])
+            ends = self.add(step, self.first)
         return ends
 
     def call(self, name: str, given: Mapping[str, Any], after: list[str], caller: Task | None) -> list[str]:
@@ -280,34 +235,28 @@ class Emission:
         )
         found = self.find(full)
         if found is None:
-            prefix = next((each for each in self.lost if full.startswith(each)), None)
-            why = self.lost[prefix] if prefix is not None else "there is no such task"
-            step = DraftStep(self.plan.name(full.replace(":", ".")))
-            found_in = (
-                caller.file.reader.found
-                if caller is not None
-                else next(iter(self.tasks.values())).file.reader.found
+            why = next(
+                (self.lost[each] for each in self.lost if full.startswith(each)), "there is no such task"
             )
-            place = caller.place if caller is not None else Node(SCALAR, "", 1, 1)
-            step.make_abstract(found_in.todo("task", f"the task {full}: {why}", place, step.id))
-            return self.add(step, after)
+            task = caller or next(iter(self.tasks.values()))
+            return self.leave(full, task, UntranslatableError("task", why), after)
         task, match = found
         if len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS or task.name in self._open:
             raise UntranslatableError(
                 "too-large", f"the task {full} calls itself, or there are too many steps"
             )
         values = sorted(
-            (name, repr(each) if isinstance(each, Text) else shown(each)) for name, each in given.items()
+            (key, repr(each) if isinstance(each, Text) else shown(each)) for key, each in given.items()
         )
         key = (task.name, tuple(match), tuple(values))
-        run = text_of(task.node.get("run")) if task.node.kind == MAPPING else ""
-        run = run or text_of(task.file.root.get("run"))
+        run = text_of(task.get("run")) or text_of(task.file.root.get("run"))
         once = {"once": (task.name,), "when_changed": key}.get(run)
         if once in self._once:
             return self._once[once]
-        pool = self._pool.setdefault((*key, tuple(after)), [])
-        number = self._used.get((*key, tuple(after)), 0)
-        self._used[*key, tuple(after)] = number + 1
+        place = (*key, tuple(after))
+        pool = self._pool.setdefault(place, [])
+        number = self._used.get(place, 0)
+        self._used[place] = number + 1
         if number == len(pool):
             self._open.append(task.name)
             pool.append(self._emit(task, match, given, after))
@@ -317,265 +266,215 @@ class Emission:
         return pool[number]
 
     def _emit(self, task: Task, match: list[str], given: Mapping[str, Any], after: list[str]) -> list[str]:
-        label = task.name if len(self._open) == 1 else f"{self._open[-2]}.{task.name}"
-        label = label.replace(":", ".").replace("*", "-".join(match) or "x")
-        if task.node.kind == MAPPING:
-            platforms = task.file.reader.texts(task.node.get("platforms"), "`platforms`")
-            if platforms and not _runs_here(platforms):
-                task.file.reader.found.differs(
-                    "other-machines", f"the task {task.name} is not for Linux", task.place
-                )
-                return after
-        names = [task.name.replace(":", ".")] if label != task.name and not self.is_choice else []
-        preferred = next(
-            (each for each in names if "*" not in each and each.casefold() not in self.plan._taken), label
-        )
+        found = task.file.reader.found
+        platforms = task.file.reader.texts(task.get("platforms"), "`platforms`")
+        if platforms and not _runs_here(platforms):
+            found.differs("other-machines", f"the task {task.name} is not for Linux", task.place)
+            return after
+        own = task.name.replace(":", ".").replace("*", "-".join(match) or "x")
+        label = self.plan.name(own)
+        self.plan.give_back(label)
+        if len(self._open) > 1 and (self.is_choice or label != own):
+            label = f"{self._open[-2]}.{own}".replace(":", ".")
         count = len(self.plan.steps)
         try:
             if task.file.unsure:
                 raise UntranslatableError("task", task.file.unsure)
-            return _Task(self, task, match, given, preferred).emit(after)
+            return _Reading(self, task, match, given, label).emit(after)
         except UntranslatableError as why:
             if why.code == "too-large":
                 raise
-            for step in self.plan.steps[count:]:
-                self.plan.give_back(step.id)
             gone = {step.id for step in self.plan.steps[count:]}
+            for each in gone:
+                self.plan.give_back(each)
             del self.plan.steps[count:]
-            for table in (self._pool, self._once):
-                for key in [key for key, value in table.items() if gone & {*map(str, _flat(value))}]:
-                    del table[key]
-            step = DraftStep(self.plan.name(preferred))
-            step.node = task.place
-            step.make_abstract(
-                task.file.reader.found.todo(
-                    why.code, f"the task {task.name}: {why.message}", task.place, step.id
-                )
-            )
-            step.keys["description"] = _source(task)
-            return self.add(step, after)
+            self._once = {key: ends for key, ends in self._once.items() if not gone & set(ends)}
+            self._pool = {
+                key: ends for key, ends in self._pool.items() if not any(gone & set(each) for each in ends)
+            }
+            self._used = {key: number for key, number in self._used.items() if key in self._pool}
+            return self.leave(label, task, why, after, _source(task))
+
+    def leave(
+        self, label: str, task: Task, why: UntranslatableError, after: list[str], description: str = ""
+    ) -> list[str]:
+        """Leave a task to a person or a model: a step without an action."""
+        step = DraftStep(self.plan.name(label.replace(":", ".")))
+        step.node = task.place
+        message = f"the task {label}: {why.message}"
+        step.make_abstract(task.file.reader.found.todo(why.code, message, task.place, step.id))
+        if description:
+            step.keys["description"] = description
+        return self.add(step, after)
 
 
-class _Task:
+class _Reading:
     """One task with its variables, while its steps are made."""
 
     def __init__(
         self, emission: Emission, task: Task, match: list[str], given: Mapping[str, Any], label: str
     ) -> None:
-        self.emission, self.task, self.label = emission, task, label
-        self.reader, self.node = task.file.reader, task.node
+        self.emission, self.task, self.label, self.reader = emission, task, label, task.file.reader
         self.keys: dict[str, Any] = {}
-        values: dict[str, Any] = {"TASK": task.name, "MATCH": match, "ALIAS": task.name, **given}
-        self.scope = task.file.scope().with_values(values)
-        self.edges = 0
-
-    def member(self, name: str) -> Node | None:
-        """Return the value of a key of the task; None where it has none."""
-        found = self.node.get(name) if self.node.kind == MAPPING else None
-        return None if is_nothing(found) else found
+        self.env: dict[str, str] = {}
+        self.first: list[str] = []  # lines that a script begins with
+        self.scope = task.file.scope().with_values(
+            {"TASK": task.name, "MATCH": match, "ALIAS": task.name, **given}
+        )
 
     def emit(self, after: list[str]) -> list[str]:
         """Emit the steps; raises UntranslatableError where something is not certain."""
-        reader, node = self.reader, self.node
-        if node.kind == MAPPING:
-            reader.ignored(node.value, _TASK, node, f"the task {self.task.name}")
-            for name in _NOT_KEPT:
-                if self.member(name) is not None:
-                    raise UntranslatableError(name, f"it has `{name}`")
+        node, get = self.task.node, self.task.get
+        for key in node.value if node.kind == MAPPING else ():
+            if key not in _TASK:
+                raise UntranslatableError(f"key:{key}", f"it has `{key}`")
         self._folder()
         after = self._variables(after)
         self._environment()
-        tolerated = truth_of(self.member("ignore_error")) is True
+        tolerated = truth_of(get("ignore_error")) is True
         guards = self._guards()
-        if guards and self.member("if") is not None and self.member("deps") is not None:
+        if get("if") is not None and get("deps") is not None:
             raise UntranslatableError("if", "a condition of a task that needs others")
         ends: list[str] = []
-        for each in reader.items(self.member("deps"), "`deps`"):
+        for each in self.reader.items(get("deps"), "`deps`"):
             for name, given in self._calls(each):
                 ends += self.emission.call(name, given, after, self.task)
-        after = list(dict.fromkeys(ends)) or after
-        prompts = reader.texts(self.member("prompt"), "`prompt`")
+        after = (
+            list(dict.fromkeys([*ends, *after])) if self.env and ends else list(dict.fromkeys(ends)) or after
+        )
+        prompts = self.reader.texts(get("prompt"), "`prompt`")
         for text in prompts:
-            ask = {"question": " ".join(shown(self.scope.freeze(self.scope.fill(text))).split())}
-            after = self._add(DraftStep(self._name("ask"), ask=ask), after)
+            ask = {"question": " ".join(self._known(text).split())}
+            after = self.emission.add(DraftStep(self._name("ask"), ask=ask), after)
         nodes = node.value if node.kind == SEQUENCE else [node] if node.kind == SCALAR else [
-            *reader.either(self.member("cmd"), "`cmd`"), *reader.items(self.member("cmds"), "`cmds`")
+            *self.reader.either(get("cmd"), "`cmd`"), *self.reader.items(get("cmds"), "`cmds`")
         ]  # fmt: skip
-        groups = list(self._groups(nodes, tolerated=tolerated))
-        if (guards or prompts) and not groups:
-            groups = [[]]
+        groups = list(self._groups(nodes, tolerated=tolerated)) or ([[]] if guards or prompts else [])
         is_single = len(groups) == 1 and isinstance(groups[0], list)
-        files = self._files()
-        if not is_single and (guards or files.get("inputs")):
-            raise UntranslatableError("status", "whether it is up to date decides about calls of other tasks")
-        deferred = any(each.after for group in groups if isinstance(group, list) for each in group)
-        if deferred and not is_single:
-            raise UntranslatableError("defer", "what is deferred, beside calls of other tasks")
+        if not is_single and (guards or any(isinstance(each, list) and _deferred(each) for each in groups)):
+            raise UntranslatableError("status", "conditions or `defer` beside calls of other tasks")
         for at, group in enumerate(groups):
-            if isinstance(group, list):
-                name = self._name("") if is_single else self._name(str(at + 1))
-                step = DraftStep(
-                    name, run=_script(group, [*self._options(), *self.made, *guards]), **self.keys, **files
-                )
-                title = " ".join(
-                    shown(self.scope.freeze(self.scope.fill(text_of(self.member("desc"))))).split()
-                )
-                if title and title.isprintable():
-                    step.keys["title"] = title[:200]
-                after = self._add(step, after)
-            else:
+            if not isinstance(group, list):
                 after = self.emission.call(*group, after, self.task)
+                continue
+            script = _script(group, [*self._options(), *self.first, *guards])
+            step = DraftStep(self._name("" if is_single else str(at + 1)), run=script, **self.keys)
+            if self.env:
+                step.keys["env"] = self.env
+            title = " ".join(self._known(text_of(get("desc"))).split())
+            if title and title.isprintable():
+                step.keys["title"] = title[:200]
+            step.node = self.task.place
+            after = self.emission.add(step, after)
         return after
 
     def _name(self, part: str) -> str:
         return self.emission.plan.name(f"{self.label}.{part}" if part else self.label)
 
-    def _add(self, step: DraftStep, after: list[str]) -> list[str]:
-        step.node = self.task.place
-        return self.emission.add(step, after)
+    def _known(self, text: str, scope: Scope | None = None) -> str:
+        return shown(fixed((scope or self.scope).fill(text)))
+
+    def _text(self, text: str, scope: Scope | None = None) -> str:
+        return script_of(pieces_of((scope or self.scope).fill(text)), self.env)
 
     def _folder(self) -> None:
+        """Set the folder of the task; one that is not there is made, as by go-task."""
+        own, top = self.task.get("dir"), self.task.file.top
+        given = self.scope.fill(text_of(own))
         folder = self.task.file.folder
-        if (own := self.member("dir")) is not None:
-            given = self.scope.fill(text_of(own))
-            if isinstance(given, Text) and given.pieces[0] == Shell(text="${PLANRUN_WORKSPACE}"):
-                given = Text(pieces=("." if len(given.pieces) == 1 else "./", *given.pieces[1:]))
-                folder = ""
-            folder = posixpath.join(folder, shown(self.scope.freeze(given)).replace(".//", "./"))
-        folder = posixpath.normpath(folder) if folder else ""
-        self.made: list[str] = []
-        if folder not in ("", "."):
-            file = self.task.file
-            while file.outer is not None:
-                file = file.outer
-            if own is None or os.path.isdir(os.path.join(os.path.dirname(file.reader.found.file), folder)):
-                self.keys["workdir"] = folder
-            else:  # go-task makes it
-                self.made = [f"mkdir -p {shlex.quote(folder)}", f"cd {shlex.quote(folder)}"]
+        if isinstance(given, Text) and given.pieces[0] == Shell(text="${PLANRUN_WORKSPACE}"):
+            given, folder = f".{''.join(each for each in given.pieces[1:] if isinstance(each, str))}", ""
+        folder = posixpath.normpath(posixpath.join(folder, shown(fixed(given))) or ".")
+        if folder != "." and (
+            own is None or os.path.isdir(os.path.join(os.path.dirname(top.reader.found.file), folder))
+        ):
+            self.keys["workdir"] = folder
+        elif folder != ".":
+            self.first = [f"mkdir -p {shlex.quote(folder)}", f"cd {shlex.quote(folder)}"]
 
     def _variables(self, after: list[str]) -> list[str]:
-        """Set the task's own variables, those that commands give by a step of its own."""
-        own = self.reader.mapping(self.member("vars"), "`vars`")
-        env = self.reader.mapping(self.member("env"), "`env`")
-        for required in self.reader.items(self.node.get("requires") and self.node.get("requires").get("vars"), "`requires`") if self.node.kind == MAPPING else ():  # fmt: skip
-            name = text_of(required.get("name") if required.kind == MAPPING else required)
-            if name in self.scope.own or name in own or any(name in layer for layer, _ in self.scope.layers):
-                if required.kind == MAPPING:
-                    raise UntranslatableError("requires", f"which values {name} may have")
-                continue
-            fragment: dict[str, Any] = {"type": "string", "required": True}
-            if required.kind == MAPPING and not is_nothing(required.get("enum")):
-                fragment["enum"] = self.reader.texts(required.get("enum"), "`enum`")
-            if not NAME.match(name) or self.emission.is_choice:
-                raise UntranslatableError("requires", f"it needs the variable {name}")
-            self.emission.plan.params[name] = fragment
-            self.scope = self.scope.with_values({name: Text(pieces=(Param(name=name),))})
-        for name, node in own.items():
-            if node.kind == MAPPING and "sh" in node.value:
-                after = self.emission.dynamic(
-                    f"{self.label}.variables", self.scope, {name: node}, after, dict(self.keys)
-                )
-            value = self.scope.value(name, node, self.task.file)
-            self.scope = self.scope.with_values({name: value})
-        if self.made and any(
-            each.kind == MAPPING and "sh" in each.value for each in (*own.values(), *env.values())
+        """Set the task's own variables, those that commands give by steps of their own."""
+        own, env = (self.reader.mapping(self.task.get(name), f"`{name}`") for name in ("vars", "env"))
+        if self.first and any(
+            node.kind == MAPPING and "sh" in node.value for node in (*own.values(), *env.values())
         ):
             raise UntranslatableError("dir", "commands of variables in a folder that is not there")
-        return self.emission.dynamic(f"{self.label}.environment", self.scope, env, after, dict(self.keys))
+        requires = self.task.get("requires")
+        for each in self.reader.items(requires.get("vars") if requires is not None else None, "`requires`"):
+            name = text_of(each.get("name") if each.kind == MAPPING else each)
+            choices = each.get("enum") if each.kind == MAPPING else None
+            if name in self.scope.own or name in own or any(name in layer for layer, _ in self.scope.layers):
+                if choices is not None:
+                    raise UntranslatableError("requires", f"which values {name} may have")
+                continue
+            if not NAME.match(name) or self.emission.is_choice:
+                raise UntranslatableError("requires", f"it needs the variable {name}")
+            enum = {"enum": self.reader.texts(choices, "`enum`")} if choices is not None else {}
+            self.task.file.params[name] = {"type": "string", **enum, "required": True}
+            self.scope = self.scope.with_values({name: Text(pieces=(Value(expression=f"params.{name}"),))})
+        for name, node in own.items():
+            after = self.emission.commands(
+                f"{self.label}.variables", self.scope, {name: node}, after, self.keys
+            )
+            self.scope = self.scope.with_values({name: self.scope.value(name, node, self.task.file)})
+        return self.emission.commands(f"{self.label}.environment", self.scope, env, after, self.keys)
 
     def _environment(self) -> None:
         """Set `env`: the caller's variables win, as in go-task."""
-        chain, file = [], self.task.file
+        nodes: dict[str, Node] = self.reader.mapping(self.task.get("env"), "`env`")
+        file: File | None = self.task.file
         while file is not None:
-            chain.append(file)
-            file = file.outer  # type: ignore[assignment]
-        nodes: dict[str, Node] = {}
-        for each in chain[::-1]:
-            nodes |= each.reader.mapping(each.root.get("env"), "`env`")
-        nodes |= self.reader.mapping(self.member("env"), "`env`")
-        env = {}
+            nodes = {**file.members("env"), **nodes}
+            file = file.outer
         for name, node in nodes.items():
-            pieces = pieces_of(self.scope.value(name, node, self.task.file))
-            if not NAME.match(name) or any(isinstance(each, Shell) and not each.reads for each in pieces):
-                raise UntranslatableError("env", f"the variable {name} is known only to a shell")
-            env[name] = (
-                f"${{{{ default(env.{name}, {' ~ '.join(map(_expression, pieces)) or quoted('')}) }}}}"
-            )
-        if env:
-            self.keys["env"] = env
+            parts = map(_expression, pieces_of(self.scope.value(name, node, self.task.file)))
+            if not NAME.match(name):
+                raise UntranslatableError("env", f"the variable {name}")
+            self.env[name] = f"${{{{ default(env.{name}, {' ~ '.join(parts)}) }}}}"
 
     def _guards(self) -> list[str]:
         """Return the lines that end a script at once: `if`, preconditions, `status`; raises UntranslatableError."""
         lines = []
-        if (asked := self.member("if")) is not None:
-            lines.append(f"{self._plain(text_of(asked))} || exit 0")
-        for each in self.reader.items(self.member("preconditions"), "`preconditions`"):
-            text = text_of(each.get("sh") if each.kind == MAPPING else each)
-            message = text_of(each.get("msg")) if each.kind == MAPPING else ""
-            told = script_of(
-                ["echo ", shlex.quote(" ".join((message or f"precondition not met: {text}").split()))]
+        if (asked := self.task.get("if")) is not None:
+            lines.append(f"{self._test(text_of(asked))} || exit 0")
+        for each in self.reader.items(self.task.get("preconditions"), "`preconditions`"):
+            text, message = (
+                text_of(each.get(name)) if each.kind == MAPPING else "" for name in ("sh", "msg")
             )
-            if "{{" in message:
-                raise UntranslatableError("preconditions", "a message with a template")
-            lines.append(f"{self._plain(text)} || {{ {told} >&2; exit 1; }}")
-        status = [self._plain(text) for text in self.reader.texts(self.member("status"), "`status`")]
-        if status:
-            lines.append(f"if {' && '.join(status)}; then exit 0; fi  # it is up to date")
-        if status and self.member("sources") is not None:
-            raise UntranslatableError("status", "`status` beside `sources`")
-        return lines
+            test = self._test(text or text_of(each))
+            told = shlex.quote(" ".join(self._known(message).split()) or "a precondition is not met")
+            lines.append(f"{test} || {{ echo {told} >&2; exit 1; }}")
+        if self.task.get("sources") is not None:
+            message = f"the task {self.task.name} runs each time; where its files say whether it is done, add `cache`"
+            self.reader.found.differs("sources", message, self.task.place)
+            return lines
+        status = [self._test(text) for text in self.reader.texts(self.task.get("status"), "`status`")]
+        return [*lines, f"if {' && '.join(status)}; then exit 0; fi  # it is up to date"] if status else lines
 
-    def _plain(self, text: str) -> str:
-        script = script_of(self.scope.pieces(text)).strip()
-        if not is_plain(script) and not re.fullmatch(
-            r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*", script
-        ):
+    def _test(self, text: str) -> str:
+        script = self._text(text).strip()
+        if not is_plain(script) and not _SIMPLE.fullmatch(script):
             raise UntranslatableError("status", f"a condition that is more than one command: {text[:60]}")
         return script
 
-    def _files(self) -> dict[str, Any]:
-        """Return the keys for `sources` and `generates`."""
-        found: dict[str, Any] = {}
-        for key, name in (("inputs", "sources"), ("produces", "generates")):
-            patterns = []
-            for each in self.reader.items(self.member(name), f"`{name}`"):
-                text = text_of(each.get("exclude") if each.kind == MAPPING else each)
-                text = shown(self.scope.freeze(self.scope.fill(text)))
-                text = posixpath.normpath(posixpath.join(self.keys.get("workdir", ""), text))
-                if text.startswith(("/", "..", "~")) or "$" in text:
-                    raise UntranslatableError(name, f"the pattern {text}")
-                patterns.append(f"!{text}" if each.kind == MAPPING else text)
-            if patterns:
-                found[key] = patterns
-        method = text_of(self.member("method")) or text_of(self.task.file.root.get("method"))
-        if "inputs" not in found or method == "none":
-            return {}
-        if method not in ("", "checksum"):
-            raise UntranslatableError("method", f"`method: {method}`")
-        if made := [each for each in found.get("produces", ()) if not each.startswith("!")]:
-            found["produces"] = [{"path": made, "when": "present"}]
-        self.reader.found.differs(
-            "sources", "planrun's cache says whether a task is up to date, not .task", self.task.place
-        )
-        return {**found, "cache": True}
-
     def _options(self) -> list[str]:
-        lines = []
-        for root in (self.task.file.root, self.node if self.node.kind == MAPPING else self.task.file.root):
-            names = [_OPTIONS.get(name, name) for name in self.reader.texts(root.get("set"), "`set`")]
-            lines += [*(f"set -o {name}" for name in names), *(f"shopt -s {name}" for name in self.reader.texts(root.get("shopt"), "`shopt`"))]  # fmt: skip
+        nodes = [(self.task.file.root.get(name), self.task.get(name)) for name in ("set", "shopt")]
+        options, shopts = (
+            [text for each in pair for text in self.reader.texts(each, "`set`")] for pair in nodes
+        )
+        lines = [f"set -o {_OPTIONS.get(name, name)}" for name in options] + [
+            f"shopt -s {name}" for name in shopts
+        ]
         if not all(re.fullmatch(r"(set -o|shopt -s) [a-z_]+", line) for line in lines):
             raise UntranslatableError("set", "an option of the shell")
         return list(dict.fromkeys(lines))
 
-    def _groups(
-        self, nodes: list[Node], *, tolerated: bool
-    ) -> Iterator[list[_Entry] | tuple[str, dict[str, Any]]]:
+    def _groups(self, nodes: list[Node], *, tolerated: bool) -> Iterator[list[tuple[str, bool, bool]] | Call]:
         """Yield the commands between two calls of other tasks together, and the calls."""
-        group: list[_Entry] = []
+        group: list[tuple[str, bool, bool]] = []
         for node in nodes:
             for each in self._commands(node, tolerated=tolerated):
-                if isinstance(each, _Entry):
+                if len(each) == 3:
                     group.append(each)
                     continue
                 if group:
@@ -587,103 +486,91 @@ class _Task:
         if group:
             yield group
 
-    def _commands(self, node: Node, *, tolerated: bool) -> Iterator[_Entry | tuple[str, dict[str, Any]]]:
+    def _commands(self, node: Node, *, tolerated: bool) -> Iterator[tuple[str, bool, bool] | Call]:
+        """Yield commands, with whether a failure is tolerated and whether it is deferred, and calls."""
         if node.kind == SCALAR:
-            yield _Entry(script_of(self.scope.pieces(text_of(node))), tolerated=tolerated)
+            yield self._text(text_of(node)), tolerated, False
             return
-        if node.kind != MAPPING:
-            raise UntranslatableError("shape", "a command that is neither text nor a mapping")
-        for key in node.value:
-            if key not in _COMMAND:
-                raise UntranslatableError("cmds", f"a command with `{key}`")
+        if node.kind != MAPPING or (unknown := sorted(set(node.value) - _COMMAND)):
+            raise UntranslatableError(
+                "cmds", f"a command with `{unknown[0] if node.kind == MAPPING else 'a list'}`"
+            )
         tolerated = tolerated or truth_of(node.get("ignore_error")) is True
         platforms = self.reader.texts(node.get("platforms"), "`platforms`")
+        deferred, asked = node.get("defer"), node.get("if")
         if platforms and not _runs_here(platforms):
             self.reader.found.differs(
                 "other-machines", "commands for other systems than Linux are left out", node
             )
-            return
-        if not is_nothing(node.get("task")):
-            if node.get("if") is not None or truth_of(node.get("ignore_error")):
+        elif not is_nothing(node.get("task")):
+            if asked is not None or tolerated or deferred is not None:
                 raise UntranslatableError("if", "a condition of a call")
             yield from self._calls(node)
-            return
-        deferred = node.get("defer")
-        if deferred is not None and deferred.kind != SCALAR:
+        elif deferred is not None and deferred.kind != SCALAR:
             raise UntranslatableError("defer", "a task that runs at the end")
-        for scope in self._scopes(node.get("for")):
-            text = script_of(scope.pieces(text_of(deferred if deferred is not None else node.get("cmd"))))
-            if (asked := node.get("if")) is not None:
-                test = self._plain(text_of(asked))
-                text = f"if {test}; then\n{text.rstrip()}\nfi"
-            yield _Entry(text, tolerated=tolerated, after=deferred is not None)
+        else:
+            for scope in self._scopes(node.get("for")):
+                text = self._text(text_of(deferred if deferred is not None else node.get("cmd")), scope)
+                if asked is not None:
+                    text = f"if {self._test(text_of(asked))}; then\n{text.rstrip()}\nfi"
+                yield text, tolerated, deferred is not None
 
-    def _calls(self, node: Node) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _calls(self, node: Node) -> Iterator[Call]:
         """Yield the calls that an entry of `cmds` or `deps` describes; raises UntranslatableError."""
         if node.kind == SCALAR:
-            yield shown(self.scope.freeze(self.scope.fill(text_of(node)))), {}
+            yield self._known(text_of(node)), {}
             return
         for scope in self._scopes(node.get("for")):
-            given = {}
-            for name, value in self.reader.mapping(node.get("vars"), "`vars`").items():
-                if value.kind == MAPPING and "sh" in value.value:
-                    raise UntranslatableError("vars", f"a command gives the variable {name} of a call")
-                given[name] = scope.value(name, value, self.task.file)
-            yield shown(scope.freeze(scope.fill(text_of(node.get("task"))))), given
+            variables = self.reader.mapping(node.get("vars"), "`vars`").items()
+            yield (
+                self._known(text_of(node.get("task")), scope),
+                {name: scope.value(name, value, self.task.file) for name, value in variables},
+            )
 
     def _scopes(self, loop: Node | None) -> list[Scope]:
         """Return a scope for each item of a loop, one without a loop; raises UntranslatableError."""
         if loop is None or is_nothing(loop):
             return [self.scope]
-        name, items = "ITEM", []
-        if loop.kind == SEQUENCE:
-            items = [self.scope.value("ITEM", each, self.task.file) for each in loop.value]
-        elif loop.kind == SCALAR:
+        if loop.kind == SCALAR:
             raise UntranslatableError("for", f"a loop over the {text_of(loop)}, which are found when it runs")
+        name = (text_of(loop.get("as")) if loop.kind == MAPPING else "") or "ITEM"
+        if loop.kind == SEQUENCE:
+            items = self.scope.value("ITEM", loop, self.task.file)
+        elif not is_nothing(loop.get("matrix")):
+            members = self.reader.mapping(loop.get("matrix"), "`matrix`")
+            axes = {key: fixed(self.scope.value(key, each, self.task.file)) for key, each in members.items()}
+            total = 1
+            for values in axes.values():
+                total *= len(values) if isinstance(values, list) else MAX_ITEMS + 1
+            items = (
+                [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
+                if total <= MAX_ITEMS
+                else [None] * total
+            )
         else:
-            name = text_of(loop.get("as")) or "ITEM"
-            if not is_nothing(loop.get("matrix")):
-                axes = {
-                    key: self.scope.freeze(self.scope.value(key, each, self.task.file))
-                    for key, each in self.reader.mapping(loop.get("matrix"), "`matrix`").items()
-                }
-                total = 1
-                for values in axes.values():
-                    total *= len(values) if isinstance(values, list) else MAX_ITEMS + 1
-                if total > MAX_ITEMS:
-                    raise UntranslatableError("for", f"a loop over more than {MAX_ITEMS} items")
-                items = [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
-            else:
-                value = self.scope.freeze(self.scope.lookup(text_of(loop.get("var"))))
-                split = text_of(loop.get("split"))
-                items = value if isinstance(value, list) else shown(value).split(split or None)
+            value = fixed(self.scope.lookup(text_of(loop.get("var"))))
+            items = (
+                value if isinstance(value, list) else shown(value).split(text_of(loop.get("split")) or None)
+            )
         if len(items) > MAX_ITEMS:
             raise UntranslatableError("for", f"a loop over more than {MAX_ITEMS} items")
         return [self.scope.with_values({name: item}) for item in items]
 
 
-class _Entry:
-    """One command of a script; `after`: it runs when the task ends."""
-
-    def __init__(self, text: str, *, tolerated: bool = False, after: bool = False) -> None:
-        self.text, self.tolerated, self.after = text.rstrip("\n"), tolerated, after
+def _deferred(entries: list[tuple[str, bool, bool]]) -> bool:
+    return any(each[2] for each in entries)
 
 
-def _script(entries: list[_Entry], first: list[str]) -> str:
+def _script(entries: list[tuple[str, bool, bool]], first: list[str]) -> str:
     """Return the script of commands that run one after the other; `first` are lines that it begins with."""
     lines = list(first)
-    commands: list[Command] = []
-    for at, each in enumerate(entries):
-        if each.after:
-            raise_if = any("EXIT_CODE" in other.text for other in entries)
-            if raise_if or any(other.after for other in entries[:at]) or at:
-                raise UntranslatableError("defer", "what is deferred does not stand alone at the beginning")
-            lines.append(f"trap {shlex.quote(each.text)} EXIT")
-        else:
-            commands.append(Command(text=each.text, is_tolerated=each.tolerated))
-    if any(re.search(r"\$\([^()]*[;&|\n]|`[^`]*[;&|\n]", each.text) for each in entries):
+    if any(re.search(r"\$\([^()]*[;&|\n]|`[^`]*[;&|\n]", text) for text, _, _ in entries):
         lines.insert(0, "shopt -s inherit_errexit")  # as go-task: a failure ends a command in `$(…)`
-    return joined(commands, strict=True, first=lines) if commands else "\n".join([*lines, ":"]) + "\n"
+    if _deferred(entries[1:]) or (_deferred(entries) and "EXIT_CODE" in entries[0][0]):
+        raise UntranslatableError("defer", "what is deferred does not stand alone at the beginning")
+    lines += [f"trap {shlex.quote(text)} EXIT" for text, _, is_deferred in entries if is_deferred]
+    commands = [(text, tolerated) for text, tolerated, is_deferred in entries if not is_deferred]
+    return joined(commands or [(":", False)], strict=True, first=lines)
 
 
 def _runs_here(platforms: list[str]) -> bool:
@@ -691,22 +578,15 @@ def _runs_here(platforms: list[str]) -> bool:
 
 
 def _expression(piece: Piece) -> str:
-    if isinstance(piece, Param):
-        return piece.path
-    if isinstance(piece, Shell):
-        match = re.fullmatch(r"\$\{(\w+)(?::?-([^$]*))?\}", piece.text)
-        if match is None:
+    """Return a piece as an expression of the plan; raises UntranslatableError."""
+    if not isinstance(piece, Shell):
+        return piece.expression if isinstance(piece, Value) else quoted(piece)
+    match = re.fullmatch(r"\$\{(\w+)\}", piece.text)
+    if piece.given or not match or not piece.reads:
+        if not piece.given:
             raise UntranslatableError("env", f"`{piece.text}` in a variable")
-        return f"default(env.{match[1]}, {quoted(match[2] or '')})"
-    return quoted(piece)
-
-
-def _flat(value: Any) -> Iterator[str]:
-    for each in value:
-        if isinstance(each, str):
-            yield each
-        else:
-            yield from _flat(each)
+        return piece.given
+    return f"default(env.{match[1]}, '')"
 
 
 def _source(task: Task) -> str:

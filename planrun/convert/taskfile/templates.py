@@ -10,7 +10,7 @@ import re
 import shlex
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import MAX_TEXT, Param, Piece, Shell
+from planrun.convert.recipes.scripts import DEFAULT, MAX_TEXT, Budget, Piece, Shell, Value
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -28,29 +28,14 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "nil": ""}
-_SAFE_DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")
 MAX_PARTS = 2_000  # pieces of one text
 MAX_NESTING = 40
-MAX_WORK = 50_000  # values of one file
 
 
 class Text(Record):
     """A text of which only a run knows some pieces."""
 
     pieces: tuple[Piece, ...]
-
-
-class Budget:
-    """Counts what templates of one file cost."""
-
-    def __init__(self) -> None:
-        self.left = MAX_WORK
-
-    def charge(self, amount: int) -> None:
-        """Raise UntranslatableError where too much was asked for."""
-        self.left -= amount
-        if self.left < 0 or amount > MAX_TEXT:
-            raise UntranslatableError("too-large", "the templates of the file cost too much")
 
 
 def shown(value: Any) -> str:
@@ -68,19 +53,23 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def fixed(value: Any) -> Any:
+    """Return a value that has to be known now; raises UntranslatableError."""
+    if isinstance(value, Text):
+        raise UntranslatableError("template", "what is known only when the plan runs decides it")
+    return value
+
+
 def pieces_of(value: Any) -> list[Piece]:
     """Return a value as pieces of a text."""
     return list(value.pieces) if isinstance(value, Text) else [shown(value)]
 
 
 class Template:
-    """Fills one text in; `lookup` returns the value of a variable, `freeze` a value that has to be known now."""
+    """Fills one text in; `lookup` returns the value of a variable."""
 
-    def __init__(self, text: str, lookup: Lookup, freeze: Callable[[Any], Any], budget: Budget) -> None:
-        self.text = text
-        self.lookup = lookup
-        self.freeze = freeze
-        self.budget = budget
+    def __init__(self, text: str, lookup: Lookup, budget: Budget) -> None:
+        self.text, self.lookup, self.budget = text, lookup, budget
         self.local: dict[str, Any] = {}
         self.depth = 0
 
@@ -90,10 +79,8 @@ class Template:
         found, end = self._until(parts, 0, active=True)
         if end < len(parts):
             raise UntranslatableError("template", "an `end` or `else` without its beginning")
-        self.budget.charge(1 + sum(len(each) for each in found if isinstance(each, str)) // 100)
-        if all(isinstance(each, str) for each in found):
-            return "".join(map(str, found))
-        return Text(pieces=tuple(each for each in found if each != ""))
+        found = self.budget.charge(found)
+        return found[0] if isinstance(found[0], str) and len(found) == 1 else Text(pieces=tuple(found))
 
     def reference(self) -> Any:
         """Return the value of a text that is one expression between braces."""
@@ -164,7 +151,7 @@ class Template:
             if isinstance(asked, Text) and len(asked.pieces) == 1 and isinstance(asked.pieces[0], Shell):
                 body, end = self._until(parts, at + 1, active=True)
                 return [self._alternative(asked.pieces[0], body, parts[end : end + 1])], end
-            holds = not taken and (not test or bool(self.freeze(asked)))
+            holds = not taken and (not test or bool(fixed(asked)))
             body, at = self._until(parts, at + 1, active=holds)
             found += body if holds else []
             taken = taken or holds
@@ -176,7 +163,7 @@ class Template:
     def _alternative(self, asked: Shell, body: list[Piece], end: list[str | list[Token]]) -> Piece:
         """Return a text that is there where a variable of the environment is set, as a shell writes it."""
         text = "".join(each if isinstance(each, str) else "\n" for each in body)
-        if not asked.reads or not _SAFE_DEFAULT.match(text) or not end or end[0][0] != ("word", "end"):
+        if not asked.reads or not DEFAULT.match(text) or not end or end[0][0] != ("word", "end"):
             raise UntranslatableError(
                 "template", "which part of a template holds is known only when the plan runs"
             )
@@ -187,7 +174,7 @@ class Template:
         assert isinstance(head, list)
         sign = head.index(("sign", ":=")) if ("sign", ":=") in head else -1
         names = [text for kind, text in head[: max(sign, 0)] if kind == "variable"]
-        items = self.freeze(self._whole(head[sign + 1 :])) if active else []
+        items = fixed(self._whole(head[sign + 1 :])) if active else []
         if not isinstance(items, list | dict) or "break" in self.text:
             raise UntranslatableError("template", "a `range` over something that is no list")
         found: list[Piece] = []
@@ -196,7 +183,7 @@ class Template:
         for index, item in pairs:
             self.local |= {".": item} | dict(zip(names[-2:] if len(names) > 1 else names,
                                                 [index, item] if len(names) > 1 else [item], strict=False))  # fmt: skip
-            self.budget.charge(1)
+            self.budget.charge(found)
             body, end = self._until(parts, at + 1, active=True)
             found += body
         self.local = before if dot is None else {**before, ".": dot}
@@ -286,16 +273,16 @@ class Template:
             and len(args[0].pieces) == 1
         ):
             piece = args[0].pieces[0]
-            if isinstance(piece, Param):
-                return Text(pieces=(Shell(text=f"${{{{ {piece.path} | sh }}}}", is_bare=True),))
+            if isinstance(piece, Value):
+                return Text(pieces=(Shell(text=f"${{{{ {piece.expression} | sh }}}}", is_bare=True),))
         if name == "env" and len(args) == 1 and isinstance(args[0], str) and re.fullmatch(r"\w+", args[0]):
             return Text(pieces=(Shell(text=f"${{{args[0]}}}", reads=args[0]),))
         work = FUNCTIONS.get(name)
         if work is None:
             raise UntranslatableError("template", f"the function `{name}` is known to go-task alone")
-        values = [self.freeze(each) for each in args]
+        values = [fixed(each) for each in args]
         try:
-            self.budget.charge(1 + sum(len(each) for each in values if isinstance(each, str | list)) // 100)
+            self.budget.charge([each for each in values if isinstance(each, str)])
             if name == "repeat" and int(values[0]) * len(str(values[1])) > MAX_TEXT:
                 raise UntranslatableError("too-large", "`repeat` makes too long a text")
             return work(*values)
@@ -312,10 +299,8 @@ class Template:
                 each.text if isinstance(each, Shell) else each if isinstance(each, str) else "\n"
                 for each in pieces_of(other)
             )
-            if _SAFE_DEFAULT.match(re.sub(r"\$\{[^{}]*\}", "", text)):
+            if DEFAULT.match(re.sub(r"\$\{[^{}]*\}", "", text)):
                 return Text(pieces=(Shell(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads),))
-        if isinstance(piece, Param) and piece.text and len(value.pieces) == 1:
-            return self.freeze(value)
         raise UntranslatableError("template", "the default of a value that only a run knows")
 
 
