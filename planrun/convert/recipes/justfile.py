@@ -108,6 +108,7 @@ class Justfile:
         self.exported: list[str] = []
         self.unsure = ""  # why nothing of the file is certain
         self.files = 0
+        self.twice: list[str] = []  # recipes that there are twice
         self.is_choice = False
         self.owners: dict[str, str] = {}  # parameters of the plan, and the recipes that they belong to
 
@@ -191,10 +192,11 @@ class Justfile:
             text = read_source(path, "file").decode("utf-8", "replace") if self.files <= MAX_FILES else ""
         except InvalidInput as error:
             raise UntranslatableError("import", str(error)) from None
-        own, place = dict(self.recipes), self.place
+        own, place, self.recipes = self.recipes, self.place, {}
         self.read(text, path)
         self.place = place
-        self.recipes |= own  # what the importing file says counts
+        self.twice += own.keys() & self.recipes.keys()
+        self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
 
     def _recipe(
         self, name: str, head: str, body: list[str], attributes: dict[str, str], comment: str, text: str
@@ -214,6 +216,7 @@ class Justfile:
         end = _colon(tokens)
         needs = _needs(tokens[end + 1 :])
         split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
+        self.twice += [name] if name in self.recipes else []
         self.recipes[name] = Entry(
             name=name, place=self.place, file=self.here.file, text=text.rstrip(), params=tuple(_parameters(tokens[:end])),
             before=tuple(needs[:split]), after=tuple(needs[split + 1 :]), attributes=dict(attributes),
@@ -226,6 +229,8 @@ class Justfile:
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
         self._head()
+        if self.twice and self.settings.get("allow-duplicate-recipes") != "true":
+            self.unsure = self.unsure or f"the recipe {self.twice[0]} is there twice"
         order = Order(self.plan, self.found, self._find)
         order.first = self.plan.steps[-1].id if self.plan.steps else ""
         first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
@@ -241,14 +246,14 @@ class Justfile:
         ]  # fmt: skip
         if names or (marked and not self.recipes[marked].only_lists):
             for name in names or [marked]:
-                order.run([(name, ())])
+                order.run([(name, None)])
             others = [name for name in shown if name != marked]
             if others and not names:
                 text = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
                 self.found.differs("recipe", f"only {marked} is converted; --job converts {text}", TOP)
         else:
             order.is_choice = self.is_choice = True
-            ends = {name: last for name in shown if (last := order.run([(name, ())]))}
+            ends = {name: last for name in shown if (last := order.run([(name, None)]))}
             if len(ends) > 1:
                 tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", TOP)
         return self.plan
@@ -314,7 +319,7 @@ class Justfile:
         name, args = key
         entry = self.recipes.get(name)
         place = entry.place if entry is not None else TOP
-        if args[:1] == ("ask",):
+        if args and args[0] == "ask":
             return Recipe(f"{name}.ask", place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
         try:
             if self.unsure or entry is None:
@@ -338,14 +343,14 @@ class Justfile:
         """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
         given: dict[str, list[Piece]] = {}
         words: dict[str, list[list[Piece]]] = {}
-        rest = [list(each) for each in args]
+        rest = [list(each) for each in args or ()]
         for param in entry.params:
             if rest:
                 values, rest = (rest, []) if param.sign.strip("$") else (rest[:1], rest[1:])
-            elif args and param.default is None and "*" not in param.sign:
+            elif args is not None and param.default is None and "*" not in param.sign:
                 raise UntranslatableError("just", f"`{param.name}` gets no value")
             else:
-                values = self._from_run(entry, param, given, is_top=not args)
+                values = self._from_run(entry, param, given, is_top=args is None)
             pieces = [piece for value in values for piece in (" ", *value)][1:]
             given[param.name] = self.evaluator.budget.charge(pieces)
             words[param.name] = values

@@ -102,6 +102,7 @@ class Makefile:
         self.phony: set[str] = set()
         self.exported: list[str] = []
         self.current: list[str] = []  # the targets whose recipe is read
+        self.needs: list[str] = []  # of the rule that is read
         self.is_new = False  # whether the next line of a recipe begins it
         self.goal = self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
@@ -210,7 +211,7 @@ class Makefile:
                 raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
         except UntranslatableError as why:
             needs, first, unfit = [], [], unfit or why.message
-        self.current, self.is_new = targets, True
+        self.current, self.is_new, self.needs = targets, True, needs
         for target in targets:
             if target == ".PHONY" and not unfit:
                 self.phony.update(needs)
@@ -232,8 +233,11 @@ class Makefile:
         """Add a line to the recipe of the current targets; a second recipe takes the place of the first."""
         for target in self.current:
             if (rule := self.rules.get(target)) is not None:
-                before = () if self.is_new else rule.recipe or ()
-                self.rules[target] = rule.but(recipe=(*before, line), unfit=rule.unfit or self.doubt)
+                if self.is_new:  # what stands beside the recipe comes before what other rules say
+                    count = len(self.needs)
+                    needs = (*self.needs, *(rule.needs[:-count] if count else rule.needs))
+                    rule = rule.but(recipe=(), needs=needs)
+                self.rules[target] = rule.but(recipe=(*(rule.recipe or ()), line), unfit=rule.unfit or self.doubt)
         self.is_new = False
 
     def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> list[Piece]:

@@ -6,6 +6,7 @@ A piece is text that is known now, a value that the plan fills in, or what a she
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from planrun.convert.draft import literal_text, says_nothing
 from planrun.convert.reader import UntranslatableError
@@ -92,7 +93,7 @@ def script_of(pieces: Sequence[Piece], env: dict[str, str]) -> str:
     """Return a text as a script; `env` gets the variables that it is given. Raises UntranslatableError."""
     holes = [piece for piece in pieces if isinstance(piece, Shell)]
     text = "".join(_HOLE if isinstance(piece, Shell) else _in_plan(piece) for piece in pieces)
-    if re.search(r"(?<!\$)\$\$\{\{ ", text):
+    if any(isinstance(piece, str) and piece.endswith("$") for piece, after in pairwise(pieces) if isinstance(after, Value)):
         raise UntranslatableError("dollar", "`$` right before a value cannot be written in a plan")
     for name in {piece.reads for piece in holes if piece.reads}:
         if re.search(rf"(?<![\w$]){name}\+?=|\b(?:for|read|unset|local)\b[^;\n]*\b{name}\b", text):
