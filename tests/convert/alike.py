@@ -77,7 +77,7 @@ def folder_of(case: Case, folder: Path) -> dict[str, str]:
 def _left(folder: Path, *, green: bool, orderless: bool) -> Result:
     log = folder / "log"
     lines = log.read_text().splitlines() if log.exists() else []
-    skipped = (".planrun", "planrun-out", "plan.yml", ".task")
+    skipped = (".planrun", ".task")
     files = {
         str(path.relative_to(folder / "work")): path.read_text(errors="replace")
         for path in sorted((folder / "work").rglob("*"))
@@ -106,9 +106,20 @@ def by_plan(case: Case, folder: Path) -> Result | str:
     found = convert(Order(file=str(work / NAMES[case.tool]), jobs=(case.goal,) if case.goal else ()))
     if not found.text:
         return "refused: " + "; ".join(each.text for each in found.findings if each.kind == "refused")
-    (work / "plan.yml").write_text(found.text)
+    (folder / "plan.yml").write_text(found.text)
     params = [word for each in case.args for word in ("--param", each)]
-    words = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--jobs", "4", *params]
+    words = [
+        sys.executable,
+        "-m",
+        "planrun",
+        "execute",
+        "../plan.yml",
+        "--jobs",
+        "4",
+        "--report-dir",
+        "../out",
+        *params,
+    ]
     done = subprocess.run(words, cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)  # fmt: skip
     if done.returncode == 2:
         said = done.stdout + done.stderr
@@ -125,5 +136,5 @@ def difference(case: Case, folder: Path) -> str:
     tool = by_tool(case, folder / "tool")
     if plan == tool:
         return ""
-    text = (folder / "plan" / "work" / "plan.yml").read_text()
+    text = (folder / "plan" / "plan.yml").read_text()
     return f"differs: {case.tool}: {tool}\nplan: {plan}\n{case.text}\n---\n{text}"

@@ -73,7 +73,6 @@ _SOURCES = (
 )
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
 _NAMES = ("Makefile", "makefile", "GNUmakefile")
-_GROUPED = "its rule makes several targets at once"
 MAX_NESTING = 40
 TOP = Node(SCALAR, "", 1, 1)
 
@@ -87,6 +86,7 @@ class Rule(Record):
     first: tuple[str, ...] = ()
     recipe: tuple[str, ...] | None = None
     unfit: str = ""  # why make has to run it
+    is_open: bool = False  # whether make alone knows what else runs with it, or what it needs
 
 
 class Makefile:
@@ -99,6 +99,7 @@ class Makefile:
         self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
         self.patterns: list[str] = []
+        self.needed_by_patterns: set[str] = set()
         self.phony: set[str] = set()
         self.exported: list[str] = []
         self.current: list[str] = []  # the targets whose recipe is read
@@ -197,7 +198,8 @@ class Makefile:
         targets = _names(known(self._expand(text[:colon].removesuffix("&")), "a target"))
         rest = text[colon + 1 :]
         unfit = self.doubt or ("it has a double colon" if rest[:1] == ":" else "")
-        unfit = _GROUPED if text[:colon].endswith("&") and len(targets) > 1 else unfit
+        is_open = text[:colon].endswith("&") and len(targets) > 1
+        rest = rest.removeprefix(":")
         if _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest.strip())):
             unfit, rest = "it has variables of its own", ""
         rest, semicolon, recipe = rest.partition(";")
@@ -210,7 +212,7 @@ class Makefile:
             ):
                 raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
         except UntranslatableError as why:
-            needs, first, unfit = [], [], unfit or why.message
+            needs, first, unfit, is_open = [], [], unfit or why.message, True
         self.current, self.is_new, self.needs = targets, True, needs
         for target in targets:
             if target == ".PHONY" and not unfit:
@@ -219,12 +221,13 @@ class Makefile:
                 raise UntranslatableError("make", f"the target `{target}`")
             elif "%" in target:
                 self.patterns.append(target)
+                self.needed_by_patterns.update(needs)
             elif not target.startswith("."):
                 self.unsure = self.unsure or ("" if self.rules else self.doubt)
                 rule = self.rules.get(target) or Rule(place=place)
                 self.rules[target] = rule.but(
                     needs=(*rule.needs, *needs), first=(*rule.first, *first), unfit=rule.unfit or unfit,
-                    title=self.comment or rule.title,
+                    title=self.comment or rule.title, is_open=rule.is_open or is_open,
                 )  # fmt: skip
         if semicolon:
             self._recipe(recipe.strip())
@@ -237,7 +240,9 @@ class Makefile:
                     count = len(self.needs)
                     needs = (*self.needs, *(rule.needs[:-count] if count else rule.needs))
                     rule = rule.but(recipe=(), needs=needs)
-                self.rules[target] = rule.but(recipe=(*(rule.recipe or ()), line), unfit=rule.unfit or self.doubt)
+                self.rules[target] = rule.but(
+                    recipe=(*(rule.recipe or ()), line), unfit=rule.unfit or self.doubt
+                )
         self.is_new = False
 
     def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> list[Piece]:
@@ -352,10 +357,8 @@ class Makefile:
             if name in own or not self._is_made(name):
                 continue
             own.add(name)
-            if name in (below := self._below(name)) or (
-                name in self.rules and self.rules[name].unfit == _GROUPED
-            ):
-                return f"{name} needs itself, or is made with others"
+            if name in (below := self._below(name)) or (name in self.rules and self.rules[name].is_open):
+                return f"make alone knows what is made with {name}, or what it needs"
             if self._why(name):
                 inner += below
             else:
@@ -370,10 +373,10 @@ class Makefile:
         seen: set[str] = set()
         waiting = [name]
         while waiting:
-            rule = self.rules.get(waiting.pop())
-            more = (
-                {need for need in (*rule.needs, *rule.first) if self._is_made(need)} - seen if rule else set()
-            )
+            each = waiting.pop()
+            rule = self.rules.get(each) or Rule(place=TOP)
+            needs = {*rule.needs, *rule.first, *(self.needed_by_patterns if self._by_pattern(each) else ())}
+            more = {need for need in needs if self._is_made(need)} - seen
             seen |= more
             waiting += more
         return seen

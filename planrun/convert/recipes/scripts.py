@@ -57,6 +57,11 @@ class Shell(Record):
     given: str = ""
     is_bare: bool = False
 
+    @property
+    def expression(self) -> str:
+        """The expression of its value, "" where only a shell works it out."""
+        return self.given if self.text == f"${{{self.reads}}}" else ""
+
 
 Piece = str | Value | Shell
 
@@ -93,7 +98,11 @@ def script_of(pieces: Sequence[Piece], env: dict[str, str]) -> str:
     """Return a text as a script; `env` gets the variables that it is given. Raises UntranslatableError."""
     holes = [piece for piece in pieces if isinstance(piece, Shell)]
     text = "".join(_HOLE if isinstance(piece, Shell) else _in_plan(piece) for piece in pieces)
-    if any(isinstance(piece, str) and piece.endswith("$") for piece, after in pairwise(pieces) if isinstance(after, Value)):
+    if any(
+        isinstance(piece, str) and piece.endswith("$")
+        for piece, after in pairwise(pieces)
+        if isinstance(after, Value)
+    ):
         raise UntranslatableError("dollar", "`$` right before a value cannot be written in a plan")
     for name in {piece.reads for piece in holes if piece.reads}:
         if re.search(rf"(?<![\w$]){name}\+?=|\b(?:for|read|unset|local)\b[^;\n]*\b{name}\b", text):
@@ -114,8 +123,8 @@ def script_of(pieces: Sequence[Piece], env: dict[str, str]) -> str:
             found += piece.text + part
             if piece.given:
                 env[piece.reads] = f"${{{{ {piece.given} }}}}"
-        elif piece.given:
-            found += f"${{{{ {piece.given} }}}}{part}"
+        elif piece.expression:
+            found += f"${{{{ {piece.expression} }}}}{part}"
         else:
             raise UntranslatableError("quotes", f"`{piece.text}` stands where a shell fills nothing in")
     return found
@@ -134,9 +143,9 @@ def template_of(pieces: Sequence[Piece], what: str) -> str:
     """Return a text as a template of the plan; raises UntranslatableError where only a shell knows a part."""
     found = ""
     for piece in pieces:
-        if isinstance(piece, Shell) and not piece.given:
+        if isinstance(piece, Shell) and not piece.expression:
             raise UntranslatableError("dynamic", f"{what} is known only to a shell")
-        found += _in_plan(Value(expression=piece.given) if isinstance(piece, Shell) else piece)
+        found += _in_plan(Value(expression=piece.expression) if isinstance(piece, Shell) else piece)
     return found
 
 
@@ -150,22 +159,24 @@ def joined(commands: Sequence[tuple[str, bool]], *, strict: bool, first: Sequenc
     """Return a script in which each command has a shell of its own and the first failure ends all.
 
     A command has its text, and whether its failure is tolerated. `strict`: the shell of the plan has `-e`, and so has
-    that of each command. `first` are lines before all.
+    that of each command. `first` are lines before all. Raises UntranslatableError.
     """
     texts = [(text.strip("\n"), tolerated) for text, tolerated in commands if not says_nothing(text)]
-    lines = list(first)
     if len(texts) == 1 and not texts[0][1]:
-        return "\n".join([*lines, texts[0][0]]) + "\n"
-    sets = not strict and len(texts) > 1 and all(is_plain(text) for text, _ in texts)
-    lines += ["set -e"] if sets else []
-    for at, (text, tolerated) in enumerate(texts):
-        body = text.strip() if is_plain(text) else _bracketed(text)
-        if tolerated and strict and not is_plain(text):
+        return "\n".join([*first, texts[0][0]]) + "\n"
+    lines = [*first, *([] if strict or len(texts) < 2 else ["set -e"])]
+    for text, tolerated in texts:
+        plain = is_plain(text)
+        several = not strict and re.search(r"[;\n`]|\$\(|(?<!&)&(?!&)", text)
+        body = f"set +e{chr(10) if '#' in text else ';'} {text.strip()}" if several else text
+        if tolerated and strict and not plain:
             lines += ["set +e", _bracketed(f"set -e\n{text}"), "set -e"]
-        elif tolerated:
-            lines.append(f"{body} || true")
+        elif tolerated:  # an unset variable may end the shell
+            if re.search(r"\bset\s", text):
+                raise UntranslatableError("set", "`set` in a command whose failure does not count")
+            lines.append(f"{text.strip() if plain and '$' not in text else _bracketed(body)} || true")
         else:
-            lines.append(body if strict or sets or at == len(texts) - 1 else f"{body} || exit")
+            lines.append(text.strip() if plain else _bracketed(body))
     return "\n".join(lines) + "\n"
 
 

@@ -375,6 +375,8 @@ class _Reading:
         return shown(fixed((scope or self.scope).fill(text)))
 
     def _text(self, text: str, scope: Scope | None = None) -> str:
+        if match := re.search(r"(?:^|[;&|(\n])\s*(umask|ulimit|bg|fg|jobs|times|hash|fc|enable)\b", text):
+            raise UntranslatableError("shell", f"the shell of go-task has no `{match[1]}`")
         return script_of(pieces_of((scope or self.scope).fill(text)), self.env)
 
     def _folder(self) -> None:
@@ -579,14 +581,13 @@ def _runs_here(platforms: list[str]) -> bool:
 
 def _expression(piece: Piece) -> str:
     """Return a piece as an expression of the plan; raises UntranslatableError."""
-    if not isinstance(piece, Shell):
-        return piece.expression if isinstance(piece, Value) else quoted(piece)
-    match = re.fullmatch(r"\$\{(\w+)\}", piece.text)
-    if piece.given or not match or not piece.reads:
-        if not piece.given:
-            raise UntranslatableError("env", f"`{piece.text}` in a variable")
-        return piece.given
-    return f"default(env.{match[1]}, '')"
+    if isinstance(piece, str):
+        return quoted(piece)
+    if not isinstance(piece, Shell) or piece.expression:
+        return piece.expression
+    if not piece.reads or piece.text != f"${{{piece.reads}}}":
+        raise UntranslatableError("env", f"`{piece.text}` in a variable")
+    return f"default(env.{piece.reads}, '')"
 
 
 def _source(task: Task) -> str:

@@ -167,7 +167,7 @@ class Template:
             raise UntranslatableError(
                 "template", "which part of a template holds is known only when the plan runs"
             )
-        return Shell(text=f"${{{asked.reads}:+{text}}}", reads=asked.reads)
+        return Shell(text=f"${{{asked.reads}:+{text}}}", reads=asked.reads, given=asked.given)
 
     def _loop(self, parts: list[str | list[Token]], at: int, *, active: bool) -> tuple[list[Piece], int]:
         head = parts[at][1:]
@@ -300,7 +300,9 @@ class Template:
                 for each in pieces_of(other)
             )
             if DEFAULT.match(re.sub(r"\$\{[^{}]*\}", "", text)):
-                return Text(pieces=(Shell(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads),))
+                return Text(
+                    pieces=(Shell(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads, given=piece.given),)
+                )
         raise UntranslatableError("template", "the default of a value that only a run knows")
 
 
