@@ -28,5 +28,8 @@ ADVICE: dict[str, str] = {
     "L424": "a long step that reports no progress",
     "L425": "a large plan without `max_steps`",
     "L426": "a notification without encryption",
+    "L427": "a file of another CI system",
+    "L428": "a variable exported for another step",
+    "L429": "a release without approval",
     "L430": "an MCP server without pins",
 }

@@ -10,6 +10,7 @@ import os
 from planrun.app.history import weights
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.lint.codes import ADVICE
+from planrun.lint.habits import foreign_files, lost_exports
 from planrun.lint.order import (
     background,
     constant_conditions,
@@ -34,6 +35,7 @@ from planrun.lint.rules import (
     risky_proofs,
     thrown_away,
     unasked,
+    unasked_releases,
     unknown_repetition,
     unmonitored,
     untried,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 RULES: tuple[Rule, ...] = (
     unasked,
+    unasked_releases,
     not_undone,
     asked_in_finally,
     unknown_repetition,
@@ -85,6 +88,8 @@ RULES: tuple[Rule, ...] = (
     thrown_away,
     unverified,
     unmonitored,
+    foreign_files,
+    lost_exports,
 )
 
 

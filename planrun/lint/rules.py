@@ -120,6 +120,29 @@ def asked_in_finally(subject: Subject) -> Iterator[Problem]:
         )
 
 
+_RELEASE = re.compile(r"(?i)(?<![a-z])(?:deploy|publish|release|promote|rollout)(?![a-z])")
+
+
+def unasked_releases(subject: Subject) -> Iterator[Problem]:
+    """L429: a step that is named for a release, and that the policy of the plan lets run without an approval."""
+    if subject.plan.policy is None:  # nothing is asked at all, and L401 says what is dangerous
+        return
+    layers = Layers(plan=subject.plan.policy, file=subject.plan.file)
+    gates = [step.id for step in subject.plan.main() if step.action.asks]
+    gated = graph.descendants(subject.before, gates) if gates else set()
+    for step in subject.actions:
+        risk = subject.risk(step)
+        if step.section != "steps" or step.id in gated or risk is None or rank(risk.level) < rank("low"):
+            continue
+        if _RELEASE.search(f"{step.id} {step.title}") and static_decision(step, layers, {}).answer == "allow":
+            yield subject.advice(
+                "L429",
+                f'step "{step.id}" is named like a release and runs without an approval: its class is {risk.level}',
+                step,
+                hint=f"add `rules: [{{require: {{step: {step.id}}}}}]` to `policy`, or an `ask` step before it",
+            )
+
+
 def unknown_repetition(subject: Subject) -> Iterator[Problem]:
     """L422: a command that publishes or destroys, in a step without `idempotent`: a resume after a kill repeats it."""
     for step in subject.steps():

@@ -7,7 +7,7 @@ from shlex import quote
 from planrun.model.record import Record
 from planrun.reports import causes, facts
 from planrun.reports.elements import forgiven
-from planrun.reports.errorlines import error_line
+from planrun.reports.errorlines import error_line, hint
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import icon
 from planrun.reports.parts import load, parts_of, rows_of
@@ -141,6 +141,9 @@ def _failure(end: Ending, step: StepState, count: int, few: int) -> Iterator[str
     yield from [f"    {check}\n" for check in failed_checks(step)]
     yield from [f"    {note}\n" for note in facts.sandbox_notes(step)]
     yield from [f"    | {row}\n" for row in _output(end, step, count, few)]
+    last = facts.last(step)
+    if last and last.started.log and (advice := hint(error_line(end.rundir, last))):
+        yield f"    hint: {advice}\n"
 
 
 def _output(end: Ending, step: StepState, count: int, few: int) -> list[str]:

@@ -71,6 +71,27 @@ _FRAME = re.compile(r"[│╷╵] ?")  # of terraform
 _COMMAND = re.compile(r": ?:error(?: [^:]*)?::(?=\S)")  # to GitHub, which is broken here
 _MARKS = re.compile(r"(?:E {2,}|  error: |\s+)")
 
+TO_OUTPUT = "write `name=value` to `$PLANRUN_OUTPUT`, and declare `name` under `outputs`"
+FOREIGN_FILES = {
+    "GITHUB_OUTPUT": TO_OUTPUT,
+    "GITHUB_STATE": TO_OUTPUT,
+    "GITHUB_ENV": f"{TO_OUTPUT}; later steps read it in their `env`",
+    "GITHUB_PATH": "set `PATH` under `env` of the steps that need it",
+    "BASH_ENV": "set `env` of the steps that need it",
+}
+"""Files in which steps of other CI systems hand values on, and what does it here."""
+_UNSET = re.compile(r".*?\b([A-Za-z_]\w*): (?:unbound variable|parameter not set)$")
+
+
+def hint(cause: str) -> str:
+    """Return what helps against the cause of a failure, where a script reads a variable that has no value; or ""."""
+    found = _UNSET.match(cause)
+    if found is None:
+        return ""
+    if advice := FOREIGN_FILES.get(found[1]):
+        return f"planrun does not set `${found[1]}`: {advice}"
+    return f"each step has its own environment: set `{found[1]}` under `env` of this step, or `${{{found[1]}:-}}`"
+
 
 def failure(rundir: str, step: StepState) -> str:
     """Return why a step failed in one clean line: the line of its output that says it, else what planrun knows."""

@@ -29,8 +29,9 @@ params: # set by: planrun run {file} --param greeting=Hi
   greeting: {{type: string, default: Hello}}
 
 defaults: {{timeout: 5m}}
-# A step of a higher risk waits for an approval. `preset: careful` also asks
-# before steps that destroy or publish something.
+# A step of a higher risk waits for an approval. A script of the repository, such
+# as ./deploy.sh, is medium and runs: `rules: [{{require: {{step: deploy}}}}]` asks
+# first. `preset: careful` also asks before steps that destroy or publish something.
 policy: {{auto_approve: medium}}
 
 steps:

@@ -67,6 +67,64 @@ def test_advice_is_left_out_by_its_code(say: Callable[..., Said]) -> None:
     assert 'unknown code of advice: "L471"' in said.err
 
 
+HABITS = {
+    'echo "a=1" >> "$GITHUB_OUTPUT"': ["L427"],
+    "echo a=1 >>${GITHUB_ENV}": ["L427"],
+    'echo "$HOME/bin" >> $GITHUB_PATH': ["L427"],
+    "echo a=1 | tee -a $GITHUB_OUTPUT": ["L427"],
+    "echo '::set-output name=a::1'": ["L427"],
+    "GITHUB_OUTPUT=/dev/null\necho a=1 >> $GITHUB_OUTPUT": [],
+    "echo $GITHUB_OUTPUT": [],
+    "echo $FIRST": ["L428"],
+    "echo ${FIRST:-none}": ["L428"],
+    "echo $FIRSTLY": [],
+    "FIRST=2 && echo $FIRST": [],
+    "export FIRST=2; echo $FIRST": [],
+    "echo $OWN": [],
+}
+
+
+@pytest.mark.parametrize("script", HABITS)
+def test_habits_of_other_tools_are_found(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """What other tools hand on between steps is found where it has no effect, and nowhere else."""
+    monkeypatch.chdir(tmp_path)
+    steps = [
+        {"id": "a", "run": "export FIRST=1 OWN=1; export OWN=2"},
+        {"id": "b", "depends_on": ["a"], "env": {"OWN": "3"}, "run": script},
+    ]
+    (tmp_path / "plan.yml").write_text(json.dumps({"version": 1, "steps": steps}))
+    found = json.loads(say("lint", "plan.yml", "--json").out)["problems"]
+    assert [each["code"] for each in found if each["code"] in ("L427", "L428")] == HABITS[script]
+
+
+RELEASES = {
+    "{auto_approve: medium}": ["deploy"],
+    "{auto_approve: low}": [],
+    "{auto_approve: medium, rules: [{require: {step: deploy}}]}": [],
+    "{auto_approve: medium, rules: [{deny: {step: deploy}}]}": [],
+}
+
+
+@pytest.mark.parametrize("policy", RELEASES)
+def test_a_release_that_the_policy_lets_run_is_found(
+    say: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """A step named deploy that a policy lets run is found; one that only reads, or behind a question, is not."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yml").write_text(
+        f"version: 1\npolicy: {policy}\nsteps:\n"
+        "  - {id: deploy, run: ./deploy.sh prod}\n"
+        "  - {id: release-notes, run: cat notes.md}\n"
+        "  - {id: sure, ask: {question: Really?}}\n"
+        "  - {id: publish, depends_on: [sure], run: ./publish.sh}\n"
+        "  - {id: undeployed, run: ./x.sh}\n"
+    )
+    found = json.loads(say("lint", "plan.yml", "--json").out)["problems"]
+    assert [each["line"] for each in found if each["code"] == "L429"] == [4 for _ in RELEASES[policy]]
+
+
 def _codes(said: Said) -> dict[str, str]:
     """The codes of what was found, each with its step."""
     return {each["code"]: each["message"] for each in json.loads(said.out)["problems"]}

@@ -102,7 +102,38 @@ MISTAKES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
                 "E010",
                 3,
                 16,
-                "mapping values are not allowed here (unexpected `: `); quote text that contains `: `, or check the indentation",
+                (
+                    "mapping values are not allowed here: the value of `run` contains `: `; "
+                    "put quotes around the whole value, or write `run: |` and the text on the next line"
+                ),
+            ),
+        ],
+    ),
+    "run with a quoted colon": (
+        'version: 1\nsteps:\n  - id: a\n    run: echo "a: b"\n',
+        [
+            (
+                "E010",
+                4,
+                17,
+                (
+                    "mapping values are not allowed here: the value of `run` contains `: `; "
+                    "put quotes around the whole value, or write `run: |` and the text on the next line"
+                ),
+            ),
+        ],
+    ),
+    "run goes on with a colon": (
+        "version: 1\nsteps:\n  - run: git commit\n      -m 'fix: it'\n",
+        [
+            (
+                "E010",
+                4,
+                14,
+                (
+                    "mapping values are not allowed here: the value of `run` contains `: `; "
+                    "put quotes around the whole value, or write `run: |` and the text on the next line"
+                ),
             ),
         ],
     ),
@@ -138,16 +169,24 @@ MISTAKES: dict[str, tuple[str, list[tuple[str, int, int, str]]]] = {
         "version: 1\nsteps:\n  - id: a\n     run: make\n",
         [
             (
-                "E112",
-                3,
-                9,
-                '"id" in step "a run" is not a valid id: "a run"; use letters, digits, `_`, `-` and `.`, and begin with a letter or digit',
-            ),
-            (
                 "E010",
                 4,
                 9,
-                "mapping values are not allowed here (unexpected `: `); quote text that contains `: `, or check the indentation",
+                (
+                    "mapping values are not allowed here: `run` is indented deeper than `id` above it; "
+                    "begin `run` in column 5"
+                ),
+            ),
+        ],
+    ),
+    "indent in env": (
+        "version: 1\nsteps:\n  - run: make\n    env:\n      A: x\n\n      # note\n        B: y\n",
+        [
+            (
+                "E010",
+                8,
+                9,
+                "mapping values are not allowed here: `B` is indented deeper than `A` above it; begin `B` in column 7",
             ),
         ],
     ),

@@ -53,8 +53,13 @@ def with_shape(
     """Return the problems of reading a tree and those of its shape, in file order."""
     found = check(root, file, kind)
     if not complete:
+        misread = {line for problem in problems for line, _, _ in problem.related if problem.code == "E010"}
         found = [
-            each for each in found if each.code not in _ONLY_WHEN_COMPLETE and '"<<"' not in each.message
+            each
+            for each in found
+            if each.code not in _ONLY_WHEN_COMPLETE
+            and '"<<"' not in each.message
+            and each.line not in misread
         ]
     return in_order([*problems, *found])
 

@@ -157,12 +157,6 @@ _KNOWN: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("Unicode character escape", "E010", "invalid Unicode escape", "write the character itself"),
     (
-        "mapping values are not allowed",
-        "E010",
-        "mapping values are not allowed here (unexpected `: `)",
-        "quote text that contains `: `, or check the indentation",
-    ),
-    (
         "sequence entries are not allowed",
         "E010",
         "sequence entries are not allowed here (unexpected `- `)",
@@ -209,6 +203,12 @@ _KNOWN: tuple[tuple[str, str, str, str], ...] = (
         "E010",
         "wrong indentation: expected an entry of the list above",
         "begin it with `- `, or indent it",
+    ),
+    (
+        "mapping values are not allowed",
+        "E010",
+        "mapping values are not allowed here (unexpected `: `)",
+        "quote text that contains `: `, or check the indentation",
     ),
     ("expected <document start>", "E010", "unexpected text outside any key", "check the indentation"),
     (
@@ -268,8 +268,59 @@ def explain(error: Any, text: str, file: str) -> Problem:
         mark is not None and (mark.line + 1, mark.column + 1) < last
     ):  # libyaml adds a line end where there is none
         line, col = mark.line + 1, mark.column + 1
-    code, message, hint = _words(said, _character(text, line, col))
+    rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n", line)[:line]
+    if "mapping values are not allowed" in said or "expected key" in said or "expected <block end>" in said:
+        found = _misplaced_key(rows, file, col, in_value=said.startswith("mapping values"))
+        if found is not None:
+            return found
+    code, message, hint = _words(said, rows[line - 1][col - 1 : col] if line <= len(rows) else "")
     return Problem(code=code, message=message, file=file, line=line, col=col, hint=hint)
+
+
+def _misplaced_key(rows: list[str], file: str, col: int, *, in_value: bool) -> Problem | None:
+    """Explain a `: ` in a value without quotes, or a key that is indented deeper than the one above; None: neither.
+
+    `related` names the key above where the YAML reader took the last row for its value: what it read is wrong, too.
+    """
+    last = _without_dashes(rows[-1])
+    indent = len(rows[-1]) - len(last)
+    key, colon, _ = last.partition(":")
+    in_value = in_value and ": " in rows[-1][indent : col - 1]  # the place is a second `: ` of the row
+    above = next((row for row in range(len(rows) - 2, -1, -1) if _is_content(rows[row])), None)
+    related: tuple[tuple[int, int, str], ...] = ()
+    name, column = "", 0
+    if above is not None and not in_value and last == rows[-1].lstrip():
+        head = _without_dashes(rows[above])
+        column = len(rows[above]) - len(head) + 1
+        name, is_key, _ = head.partition(":")
+        if is_key and indent >= column:
+            related = ((above + 1, column, f"`{name}` begins here"),)
+            if " " in key:  # no key: the value of the key above goes on
+                key, in_value = name, True
+    message = "mapping values are not allowed here"
+    if in_value:
+        message += f": the value of `{key}` contains `: `"
+        hint = f"put quotes around the whole value, or write `{key}: |` and the text on the next line"
+    elif related and colon:
+        message += f": `{key}` is indented deeper than `{name}` above it"
+        hint = f"begin `{key}` in column {column}"
+    else:
+        return None
+    return Problem(
+        code="E010", message=message, file=file, line=len(rows), col=col, hint=hint, related=related
+    )
+
+
+def _without_dashes(row: str) -> str:
+    """Return a line from its first key on, behind indentation and the dashes of lists."""
+    row = row.lstrip()
+    while row.startswith("- "):
+        row = row[2:].lstrip()
+    return row
+
+
+def _is_content(row: str) -> bool:
+    return bool(row.strip()) and not row.lstrip().startswith("#")
 
 
 def _words(said: str, character: str) -> tuple[str, str, str]:
@@ -281,9 +332,3 @@ def _words(said: str, character: str) -> tuple[str, str, str]:
         if part in said:
             return code, message, hint
     return "E010", "this is not YAML", said if said.isprintable() and len(said) < 100 else ""
-
-
-def _character(text: str, line: int, col: int) -> str:
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n", line)
-    row = lines[line - 1] if line <= len(lines) else ""
-    return row[col - 1 : col]
