@@ -74,19 +74,12 @@ def _makefile(chance: random.Random) -> Case:
 def _justfile(chance: random.Random) -> Case:
     """Return a drawn justfile, in which a recipe needs later ones."""
     names = NAMES[: chance.randint(1, 6)]
-    head = [
-        f"V := {chance.choice((*map(repr, VALUES), '`echo cmd`', chr(34) + 'q' + chr(34) + ' + `echo w`', 'env(`` + ' if False else 'env(' + repr('E') + ', ' + repr('d') + ')'))}"
-    ]
-    head += chance.choice(
-        (
-            [],
-            [],
-            ["set export"],
-            ["set positional-arguments"],
-            ['set shell := ["bash", "-euc"]'],
-            ["set shell := ['bash', '-c']"],
-        )
-    )
+    values = [*map(repr, VALUES), "`echo cmd`", '"q" + `echo w`', "env('E', 'd')"]
+    settings = (
+        "", "", "set export", "set positional-arguments", 'set shell := ["bash", "-euc"]',
+        "set shell := ['bash', '-c']",
+    )  # fmt: skip
+    head = [f"V := {chance.choice(values)}", chance.choice(settings)]
     takes = {name: chance.choice(("", "", "x='p'", "*x")) for name in names[1:]}
     body = []
     for at, name in enumerate(names):
@@ -174,8 +167,8 @@ def tried(tool: str, seed: int, rounds: int, top: Path) -> tuple[Counter[str], l
 
 
 def broken() -> mock._patch[object]:
-    """Return a patch that plants a fault: every command counts as one that leaves nothing behind in its shell."""
-    return mock.patch.object(scripts, "is_plain", lambda _line: True)
+    """Return a patch that plants a fault: the failure of a command in brackets is lost."""
+    return mock.patch.object(scripts, "_bracketed", lambda text: f"(\n{text}\n) || true")
 
 
 def main(words: Sequence[str]) -> int:

@@ -91,11 +91,16 @@ def by_tool(case: Case, folder: Path) -> Result:
     env = folder_of(case, folder)
     words = [program(case.tool) or case.tool, *WORDS[case.tool][1:]]
     goal = [case.goal] if case.goal else []
-    overrides = ["--set", *each.split("=", 1)] if False else []
-    for each in case.args:
-        overrides += ["--set", *each.split("=", 1)] if case.tool == "just" else [each]
-    words += [*overrides, *goal] if case.tool == "just" else [*goal, *overrides]
-    done = subprocess.run(words, cwd=folder / "work", env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False)  # fmt: skip
+    words += [*goal, *case.args]
+    done = subprocess.run(
+        words,
+        cwd=folder / "work",
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
     return _left(folder, green=done.returncode == 0, orderless=case.orderless)
 
 
@@ -120,12 +125,20 @@ def by_plan(case: Case, folder: Path) -> Result | str:
         "../out",
         *params,
     ]
-    done = subprocess.run(words, cwd=work, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)  # fmt: skip
+    done = subprocess.run(
+        words,
+        cwd=work,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
     if done.returncode == 2:
         said = done.stdout + done.stderr
         return ("abstract: " if "abstract" in said else "invalid: ") + said + found.text
-    result = _left(folder, green=done.returncode == 0, orderless=case.orderless)
-    return result
+    return _left(folder, green=done.returncode == 0, orderless=case.orderless)
 
 
 def difference(case: Case, folder: Path) -> str:

@@ -1,7 +1,7 @@
-"""Files that go-task, just and make run as the plans do that they become; constructs that are left to a person.
+r"""Files that go-task, just and make run as the plans do that they become; constructs that are left to a person.
 
 `ALIKE`: green or red, the log of `show` and the files are the same. `LEFT`: the plan does not run before somebody has
-filled in what is abstract. In Makefiles `\\t` stands for a tab.
+filled in what is abstract. In Makefiles `\t` stands for a tab.
 """
 
 from __future__ import annotations

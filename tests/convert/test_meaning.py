@@ -1,4 +1,4 @@
-"""What files of make, just and go-task mean is what their plans do: each is run by its tool, and beside it as a plan."""
+"""What files of make, just and go-task mean is what their plans do: each runs by its tool, and as a plan."""
 
 from __future__ import annotations
 

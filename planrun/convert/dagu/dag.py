@@ -23,7 +23,8 @@ _KNOWN = frozenset((
     "name", "description", "group", "tags", "labels", "params", "env", "steps", "handleron", "preconditions",
     "precondition", "timeoutsec", "maxactivesteps", "dotenv", "type", "shell", "shellargs", "workingdir", "container",
     "secrets", "consts", "defaults", "version", "artifacts", "catchupwindow", "otel", "runconfig", "overlappolicy",
-    "maxcleanuptimesec", "logoutput", "restartwaitsec", "ssh", "s3", "redis", "llm", "harness", "harnesses", "kubernetes",
+    "maxcleanuptimesec", "logoutput", "restartwaitsec", "ssh", "s3", "redis", "llm", "harness", "harnesses",
+    "kubernetes",
     "smtp", "webhook", "profile", "waitmail", "actions", "steptypes",
 ))  # fmt: skip
 _NOT_KEPT = {
@@ -65,7 +66,7 @@ def convert_dag(
 class Dag:
     """One DAG while it is being converted; `prefix` and `given` are those of one that a step calls."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self, root: Node, reader: Reader, plan: DraftPlan, others: Mapping[str, Node],
         prefix: str = "", given: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
@@ -100,7 +101,7 @@ class Dag:
         inner = {name for step in self.plan.steps for name in step.edges}
         return [name for step, _, _ in steps for name in self.last[step.id] if name not in inner]
 
-    def _head(self) -> None:
+    def _head(self) -> None:  # noqa: C901, PLR0912
         keys, found = self.keys, self.found
         for name in keys.unknown({*_KNOWN, *_NOT_KEPT}):
             self._doubt(f"`{name}`", keys.node.key(name))
@@ -127,7 +128,7 @@ class Dag:
             self.variables.env |= env
             self.env = {**{key: value for key, value in self.variables.env.items() if key != "DAG_NAME"}}
             if (folder := keys.text("workingdir")) and folder.startswith("~"):
-                raise UntranslatableError("path", f"the folder {folder}")
+                raise UntranslatableError("path", f"the folder {folder}")  # noqa: TRY301
             if folder:
                 self.common["workdir"] = self.variables.template(folder)
             if (container := keys.get("container")) is not None:
@@ -232,7 +233,9 @@ class Dag:
                        "`depends` at the same time: remove `depends_on` where that is meant")  # fmt: skip
             self.found.differs("type", message, self.keys.node)
         found: dict[str, list[DraftStep]] = {}
-        group, before, last = -1, [], []
+        group = -1
+        before: list[DraftStep] = []
+        last: list[DraftStep] = []
         for step, keys, number in steps:
             if number != group:
                 group, before, last = number, last, []
@@ -283,7 +286,7 @@ class Dag:
                 waiting += by_id[name].edges
         return found
 
-    def _emit(
+    def _emit(  # noqa: C901, PLR0912, PLR0915
         self, step: DraftStep, keys: Keys, waited: list[DraftStep], begin: list[str], gate: DraftStep | None
     ) -> None:
         edges: dict[str, str] = dict.fromkeys([] if waited else begin, "ok")
@@ -325,7 +328,7 @@ class Dag:
             if (node := keys.get("continueon")) is not None and "skipped" in self.reading.continues(node):
                 self.skippable.discard(step.id)
             if self.unsure:
-                raise UntranslatableError("dag", self.unsure)
+                raise UntranslatableError("dag", self.unsure)  # noqa: TRY301
             if (
                 (inside := self._called(keys)) is not None
                 and not conditions
@@ -420,7 +423,7 @@ class Dag:
             }
         count = len(self.plan.steps)
         child = Dag(root, self.reader, self.plan, self.others, f"{step.id}.", given)
-        child.common |= {key: value for key, value in self.common.items() if key in ("secrets",)}
+        child.common |= {key: value for key, value in self.common.items() if key == "secrets"}
         ends = child.convert(list(edges))
         self.plan.give_back(step.id)
         return ends if len(self.plan.steps) > count else list(edges)
@@ -440,7 +443,7 @@ class Dag:
         step = DraftStep(self.plan.name(f"{self.prefix}{name}"))
         try:
             if self.unsure or keys.get("preconditions", "precondition") is not None:
-                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")
+                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")  # noqa: TRY301
             self.reading.fill(step, keys, ())
         except (UntranslatableError, ValueError) as why:
             self._make_abstract(step, keys, why)

@@ -48,7 +48,7 @@ class StepReading:
             if keys.get(name) is not None:
                 self.found.differs(name, difference, keys.place(name))
         self._surroundings(step, keys)
-        commands = self._commands(step, keys)
+        commands = self._commands(keys)
         strict = self.strict
         words = self._shell_words(keys)
         program = ""
@@ -78,7 +78,7 @@ class StepReading:
         step.keys["run"] = "\n".join([*first, script])
         self._policies(step, keys)
 
-    def _commands(self, step: DraftStep, keys: Keys) -> list[str]:
+    def _commands(self, keys: Keys) -> list[str]:
         """Return the commands of a step, each for a shell of its own; raises UntranslatableError."""
         if (node := keys.get("action", "executor", "type")) is not None:
             name = text_of(node) or text_of(node.get("type") if node.kind == MAPPING else None) or "executor"
@@ -132,7 +132,7 @@ class StepReading:
             raise UntranslatableError("reference", "a reference in another language than that of a shell")
         return literal_text(text)
 
-    def _first(self, text: str, keys: Keys, step: DraftStep) -> list[str]:
+    def _first(self, text: str, keys: Keys, step: DraftStep) -> list[str]:  # noqa: C901
         """Return the lines that a script begins with."""
         lines = []
         if self.variables.positions and re.search(r"\$\{?[1-9@*#]", text):

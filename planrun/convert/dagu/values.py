@@ -1,4 +1,4 @@
-"""Keys, parameters and variables of Dagu files, and what Dagu puts into texts: `${params.x}`, `${steps.a.outputs.b}`."""
+"""Keys, parameters and variables of Dagu files, and what Dagu fills in: `${params.x}`, `${steps.a.outputs.b}`."""
 
 from __future__ import annotations
 

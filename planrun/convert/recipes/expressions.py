@@ -1,4 +1,4 @@
-"""Expressions of just: strings, variables, operators and functions, worked out as far as they are known before a run."""
+"""Expressions of just: strings, variables, operators and functions, as far as they are known before a run."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ _FOLDERS = (
 )
 _MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {
-    "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old, new: text.replace(old, new),
-    "trim_start_match": lambda text, part: text.removeprefix(part), "trim_end_match": lambda text, part: text.removesuffix(part),
+    "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old,
+    new: text.replace(old, new),
+    "trim_start_match": lambda text, part: text.removeprefix(part), "trim_end_match": lambda text,
+    part: text.removesuffix(part),
     "file_name": posixpath.basename, "parent_directory": posixpath.dirname, "parent_dir": posixpath.dirname,
     "file_stem": lambda path: posixpath.splitext(posixpath.basename(path))[0],
     "extension": lambda path: posixpath.splitext(path)[1].removeprefix("."),
-    "without_extension": lambda path: posixpath.splitext(path)[0], "join": posixpath.join, "just_executable": lambda: "just",
+    "without_extension": lambda path: posixpath.splitext(path)[0], "join": posixpath.join,
+    "just_executable": lambda: "just",
     "quote": lambda text: "'" + text.replace("'", "'\\''") + "'",
 }  # fmt: skip
 MAX_NESTING = 60

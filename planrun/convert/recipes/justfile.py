@@ -33,7 +33,7 @@ from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable
+    from collections.abc import Collection
     from typing import Any
 
     from planrun.convert.recipes.expressions import Token
@@ -198,7 +198,7 @@ class Justfile:
         self.twice += own.keys() & self.recipes.keys()
         self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
 
-    def _recipe(
+    def _recipe(  # noqa: PLR0913, PLR0917
         self, name: str, head: str, body: list[str], attributes: dict[str, str], comment: str, text: str
     ) -> None:
         systems = attributes.keys() & _SYSTEMS
@@ -218,7 +218,8 @@ class Justfile:
         split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
         self.twice += [name] if name in self.recipes else []
         self.recipes[name] = Entry(
-            name=name, place=self.place, file=self.here.file, text=text.rstrip(), params=tuple(_parameters(tokens[:end])),
+            name=name, place=self.place, file=self.here.file, text=text.rstrip(),
+            params=tuple(_parameters(tokens[:end])),
             before=tuple(needs[:split]), after=tuple(needs[split + 1 :]), attributes=dict(attributes),
             body=tuple(each.removeprefix(indent) for each in body),
             title=attributes.get("doc", "").strip("'\"") or comment,
@@ -323,7 +324,7 @@ class Justfile:
             return Recipe(f"{name}.ask", place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
         try:
             if self.unsure or entry is None:
-                raise UntranslatableError("just", self.unsure or "it is not in the file")
+                raise UntranslatableError("just", self.unsure or "it is not in the file")  # noqa: TRY301
             given, words = self._given(entry, args)
             recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given, words))
             for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):
@@ -362,7 +363,9 @@ class Justfile:
         self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
     ) -> list[list[Piece]]:
         """Return the values of a parameter that no other recipe gives: its default, or what a run gives."""
-        default = self.evaluator.value(list(param.default), given) if param.default is not None else [""]
+        default: list[Piece] = [""]
+        if param.default is not None:
+            default = self.evaluator.value(list(param.default), given)
         name, text = param.name.replace("-", "_"), default[0]
         if (
             not is_top
@@ -418,7 +421,8 @@ class Justfile:
             if "$" in each.sign or self.settings.get("export") == "true"
         }
         first = [
-            f'[ -n "{template_of(given[each.name], each.name)}" ] || {{ echo "give --param {each.name}=…" >&2; exit 2; }}'
+            f'[ -n "{template_of(given[each.name], each.name)}" ]'
+            f' || {{ echo "give --param {each.name}=…" >&2; exit 2; }}'
             for each in entry.params
             if self.is_choice and each.default is None and isinstance(given[each.name][0], Value)
         ]
@@ -559,7 +563,7 @@ def _parameters(tokens: list[Token]) -> list[Parameter]:
 
 
 def _needs(tokens: list[Token]) -> list[Need]:
-    """Return the names of recipes that one needs, with the expressions that it gives them; `&&` parts the later ones."""
+    """Return the names of recipes that one needs, with the expressions that they get; `&&` parts the later ones."""
     found: list[Need] = []
     at = 0
     while at < len(tokens):

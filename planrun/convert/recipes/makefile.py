@@ -49,9 +49,25 @@ _HARMLESS = frozenset((".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SE
                        ".NOTPARALLEL"))  # fmt: skip
 # Variables that change how make works, or that programs get from it although nothing exports them.
 _REACHING = frozenset(
-    "VPATH GPATH .RECIPEPREFIX .LIBPATTERNS MAKEFLAGS PATH HOME USER LANG LC_ALL TMPDIR TERM PWD".split()
+    [
+        "VPATH",
+        "GPATH",
+        ".RECIPEPREFIX",
+        ".LIBPATTERNS",
+        "MAKEFLAGS",
+        "PATH",
+        "HOME",
+        "USER",
+        "LANG",
+        "LC_ALL",
+        "TMPDIR",
+        "TERM",
+        "PWD",
+    ]
 )
-_OF_MAKE = frozenset("MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL MAKECMDGOALS MAKEFILE_LIST MAKEFILES".split())
+_OF_MAKE = frozenset(
+    ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"]
+)
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
 _SOURCES = (
     ".o",
@@ -180,7 +196,7 @@ class Makefile:
             return
         try:
             if self.doubt or sign == "!=" or (sign == "+=" and earlier is None):
-                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")  # noqa: TRY301
             if name == ".DEFAULT_GOAL":
                 self.goal = known(self._expand(value), name)
             if sign == "?=":
@@ -210,7 +226,7 @@ class Makefile:
                 re.search(r"[*?\[\]()~%:]|(?<!\S)-l|\.WAIT", " ".join([*needs, *first]).replace("\\:", ""))
                 and "\\:" not in rest
             ):
-                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
+                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")  # noqa: TRY301
         except UntranslatableError as why:
             needs, first, unfit, is_open = [], [], unfit or why.message, True
         self.current, self.is_new, self.needs = targets, True, needs
@@ -422,7 +438,7 @@ class Makefile:
             return Recipe(name, rule.place, lambda step_id: self._by_make(step_id, name, why))
         recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
         for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
-            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]
+            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]  # noqa: B031
         return recipe
 
     def _by_make(self, step_id: str, name: str, why: str) -> DraftStep:

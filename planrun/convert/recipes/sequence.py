@@ -60,7 +60,7 @@ class Order:
         recipe = self.find(key)
         if recipe is None:
             return
-        circle = any(each[0] == key[0] for each in self._open) and not key[1]
+        circle = any(each[0] == key[0] for each in self._open) and key[1] in (None, ())
         if circle or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
             raise UntranslatableError("shape", f"{key[0]} needs itself, or there are too many steps")
         self._open.append(key)

@@ -38,6 +38,10 @@ _LISTS = re.compile(
     r"(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
 )
 
+_SIMPLE_LINE = re.compile(  # of a file of variables: what planrun reads as go-task does
+    r"""\s*(?:\#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'"$`\\#]*|'[^'$]*'|"[^"$\\`]*")\s*(?:\s\#.*)?"""
+)
+
 
 class Gathered:
     """All tasks by their full names, other names for them, and beginnings of names whose files cannot be read."""
@@ -52,10 +56,11 @@ class Gathered:
         """Add the tasks of a file and of what it includes; `chain` are the files that lead to it."""
         reader, root = file.reader, file.root
         reader.ignored(reader.mapping(root, "a Taskfile"), _KNOWN, root, "the Taskfile")
+        tasks = root.get("tasks") or root
         for name, node in reader.mapping(root.get("tasks"), "`tasks`").items():
             if name in excluded:
                 continue
-            place = root.get("tasks").key(name)
+            place = tasks.key(name)
             self.tasks.setdefault(f"{file.prefix}{name}", Task(f"{file.prefix}{name}", node, place, file))
             for alias in reader.texts(node.get("aliases"), "`aliases`") if node.kind == MAPPING else ():
                 self.aliases[f"{file.prefix}{alias}"] = f"{file.prefix}{name}"
@@ -66,13 +71,13 @@ class Gathered:
             for alias in reader.texts(members.get("aliases"), "`aliases`"):
                 self.aliases[f"{file.prefix}{alias}"] = f"{file.prefix}{name}"
             try:
-                self._include(name, node, prefix, file, chain)
+                self._include(node, prefix, file, chain)
             except UntranslatableError as why:
                 self.lost[prefix] = why.message
                 if prefix == file.prefix or not truth_of(members.get("optional")):
                     reader.found.todo("includes", f"the include {name}: {why.message}", node)
 
-    def _include(self, name: str, node: Node, prefix: str, file: File, chain: tuple[str, ...]) -> None:
+    def _include(self, node: Node, prefix: str, file: File, chain: tuple[str, ...]) -> None:
         """Add one included file; raises UntranslatableError."""
         members = node.value if node.kind == MAPPING else {}
         text = file.fixed(text_of(members.get("taskfile", node)))
@@ -188,8 +193,8 @@ def _variables_of_files(file: File, plan: DraftPlan) -> None:
                 )
                 continue
             lines = read_source(path, "file").decode("utf-8", "replace").split("\n")
-            if not all(re.fullmatch(r"\s*(?:#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'\"$`\\#]*|'[^'$]*'|\"[^\"$\\`]*\")\s*(?:\s#.*)?", line) for line in lines):  # fmt: skip
-                raise UntranslatableError(
+            if not all(map(_SIMPLE_LINE.fullmatch, lines)):
+                raise UntranslatableError(  # noqa: TRY301
                     "dotenv", f"{name} has lines that go-task reads otherwise than planrun"
                 )
             kept.append(name)

@@ -37,8 +37,24 @@ _COMMAND = frozenset(
 )
 _OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
 _OF_TASK = frozenset(
-    "CHECKSUM TIMESTAMP EXIT_CODE CLI_FORCE CLI_SILENT CLI_VERBOSE CLI_ARGS_LIST TASK_VERSION TASK_EXE TASK ALIAS MATCH "
-    "ITEM KEY TASKFILE ROOT_TASKFILE".split()
+    [
+        "CHECKSUM",
+        "TIMESTAMP",
+        "EXIT_CODE",
+        "CLI_FORCE",
+        "CLI_SILENT",
+        "CLI_VERBOSE",
+        "CLI_ARGS_LIST",
+        "TASK_VERSION",
+        "TASK_EXE",
+        "TASK",
+        "ALIAS",
+        "MATCH",
+        "ITEM",
+        "KEY",
+        "TASKFILE",
+        "ROOT_TASKFILE",
+    ]
 )
 _SIMPLE = re.compile(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*")
 
@@ -53,9 +69,9 @@ class File:
         self.given: dict[str, Node] = {}
         self.is_internal = False
         self.top: File = outer.top if outer is not None else self
-        self.unsure = outer.unsure if outer is not None else ""
+        self.unsure: str = outer.unsure if outer is not None else ""
         self.outputs: dict[int, str] = {}  # of commands, by the nodes of their variables, as expressions
-        self.budget = outer.budget if outer is not None else Budget()
+        self.budget: Budget = outer.budget if outer is not None else Budget()
         self.params: dict[str, Any] = outer.params if outer is not None else {}
 
     def members(self, name: str) -> dict[str, Node]:
@@ -279,7 +295,7 @@ class Emission:
         count = len(self.plan.steps)
         try:
             if task.file.unsure:
-                raise UntranslatableError("task", task.file.unsure)
+                raise UntranslatableError("task", task.file.unsure)  # noqa: TRY301
             return _Reading(self, task, match, given, label).emit(after)
         except UntranslatableError as why:
             if why.code == "too-large":
@@ -322,7 +338,7 @@ class _Reading:
             {"TASK": task.name, "MATCH": match, "ALIAS": task.name, **given}
         )
 
-    def emit(self, after: list[str]) -> list[str]:
+    def emit(self, after: list[str]) -> list[str]:  # noqa: C901
         """Emit the steps; raises UntranslatableError where something is not certain."""
         node, get = self.task.node, self.task.get
         for key in node.value if node.kind == MAPPING else ():

@@ -219,7 +219,7 @@ class Template:
             raise UntranslatableError("template", "a pipe into something that is no function")
         return value, at
 
-    def _operand(self, tokens: list[Token], at: int) -> tuple[Any, int]:
+    def _operand(self, tokens: list[Token], at: int) -> tuple[Any, int]:  # noqa: C901, PLR0912
         if at >= len(tokens):
             raise UntranslatableError("template", "a value is missing")
         kind, text = tokens[at]
@@ -345,14 +345,19 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "trimPrefix": lambda part, text: text.removeprefix(part), "trimSuffix": lambda part, text: text.removesuffix(part),
     "replace": lambda old, new, text: text.replace(old, new), "contains": lambda part, text: part in text,
     "hasPrefix": lambda part, text: text.startswith(part), "hasSuffix": lambda part, text: text.endswith(part),
-    "repeat": lambda count, text: text * count, "quote": lambda *values: " ".join(f'"{_plain(shown(each))}"' for each in values),
-    "squote": lambda *values: " ".join(f"'{shown(each)}'" for each in values), "shellQuote": shlex.quote, "q": shlex.quote,
+    "repeat": lambda count, text: text * count,
+    "quote": lambda *values: " ".join(f'"{_plain(shown(each))}"' for each in values),
+    "squote": lambda *values: " ".join(f"'{shown(each)}'" for each in values),
+    "shellQuote": shlex.quote, "q": shlex.quote,
     "join": lambda sign, items: sign.join(map(shown, items)), "splitList": lambda sign, text: text.split(sign),
-    "splitLines": str.splitlines, "catLines": lambda text: " ".join(text.splitlines()), "list": lambda *items: list(items),
+    "splitLines": str.splitlines, "catLines": lambda text: " ".join(text.splitlines()),
+    "list": lambda *items: list(items),
     "first": lambda items: items[0], "last": lambda items: items[-1], "uniq": lambda items: list(dict.fromkeys(items)),
-    "add": lambda *items: sum(map(int, items)), "sub": lambda a, b: int(a) - int(b), "mul": lambda a, b: int(a) * int(b),
+    "add": lambda *items: sum(map(int, items)), "sub": lambda a, b: int(a) - int(b), "mul": lambda a,
+    b: int(a) * int(b),
     "atoi": int, "int": int, "toString": shown, "OS": lambda: "linux", "ARCH": lambda: "amd64",
-    "exeExt": lambda: "", "toSlash": str, "fromSlash": str, "joinPath": lambda *parts: posixpath.normpath(posixpath.join(*parts)),
+    "exeExt": lambda: "", "toSlash": str, "fromSlash": str,
+    "joinPath": lambda *parts: posixpath.normpath(posixpath.join(*parts)),
     "base": posixpath.basename, "osBase": posixpath.basename, "dir": lambda path: posixpath.dirname(path) or ".",
     "osDir": lambda path: posixpath.dirname(path) or ".", "ext": lambda path: posixpath.splitext(path)[1],
     "clean": posixpath.normpath, "osClean": posixpath.normpath,
