@@ -100,7 +100,7 @@ def test_names_and_comments_stay(tmp_path: Path) -> None:
 def test_a_confirmation_is_a_question(tmp_path: Path) -> None:
     """It is asked before the recipe, and before what that one needs."""
     found = converted(tmp_path, "justfile", "[confirm('Sure?')]\na: b\n  true\nb:\n  true\n")
-    assert found.text.index("question: Sure?") < found.text.index("id: b") < found.text.index("id: a\n")
+    assert found.text.index("Sure?") < found.text.index("id: b") < found.text.index("id: a\n")
 
 
 def test_what_cannot_be_included_costs_only_what_needs_it(tmp_path: Path) -> None:

@@ -366,7 +366,7 @@ class Justfile:
         default: list[Piece] = [""]
         if param.default is not None:
             default = self.evaluator.value(list(param.default), given)
-        name, text = param.name.replace("-", "_"), default[0]
+        name, text = param.name.replace("-", "_"), (*default, "")[0]
         if (
             not is_top
             or not NAME.match(name)

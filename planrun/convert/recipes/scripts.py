@@ -141,7 +141,7 @@ class Budget:
                 found[-1] += piece
             elif piece != "":
                 found.append(piece)
-        size = sum(len(piece) for piece in found if isinstance(piece, str))
+        size = sum(len(piece) if isinstance(piece, str) else 100 for piece in found)
         self.left -= 1 + size // 100
         if self.left < 0 or size > MAX_TEXT:
             raise UntranslatableError("too-large", "the expansions of the file cost too much")

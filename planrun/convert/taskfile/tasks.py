@@ -560,11 +560,9 @@ class _Reading:
             total = 1
             for values in axes.values():
                 total *= len(values) if isinstance(values, list) else MAX_ITEMS + 1
-            items = (
-                [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
-                if total <= MAX_ITEMS
-                else [None] * total
-            )
+            if total > MAX_ITEMS:
+                raise UntranslatableError("for", f"a loop over more than {MAX_ITEMS} items")
+            items = [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
         else:
             value = fixed(self.scope.lookup(text_of(loop.get("var"))))
             items = (
