@@ -66,9 +66,9 @@ def convert_dag(
 class Dag:
     """One DAG while it is being converted; `prefix` and `given` are those of one that a step calls."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(  # noqa: PLR0913
         self, root: Node, reader: Reader, plan: DraftPlan, others: Mapping[str, Node],
-        prefix: str = "", given: dict[str, str] | None = None,
+        *, prefix: str = "", given: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.reader, self.found, self.plan, self.others = reader, reader.found, plan, others
         self.prefix, self.given = prefix, given
@@ -422,7 +422,7 @@ class Dag:
                 for name, value in pairs_of(node, "`params`", self.reader)
             }
         count = len(self.plan.steps)
-        child = Dag(root, self.reader, self.plan, self.others, f"{step.id}.", given)
+        child = Dag(root, self.reader, self.plan, self.others, prefix=f"{step.id}.", given=given)
         child.common |= {key: value for key, value in self.common.items() if key == "secrets"}
         ends = child.convert(list(edges))
         self.plan.give_back(step.id)

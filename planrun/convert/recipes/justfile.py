@@ -145,9 +145,8 @@ class Justfile:
                     end = at
                     while end < len(lines) and (not lines[end].strip() or lines[end][:1] in " \t"):
                         end += 1
-                    self._recipe(
-                        head[1], head[2], lines[at:end], attributes, comment, "\n".join(lines[start:end])
-                    )
+                    whole = "\n".join(lines[start:end])
+                    self._recipe(head[1], head[2], lines[at:end], attributes, comment=comment, text=whole)
                     at = end
                 else:
                     self._statement(line.strip(), file)
@@ -198,8 +197,8 @@ class Justfile:
         self.twice += own.keys() & self.recipes.keys()
         self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
 
-    def _recipe(  # noqa: PLR0913, PLR0917
-        self, name: str, head: str, body: list[str], attributes: dict[str, str], comment: str, text: str
+    def _recipe(  # noqa: PLR0913
+        self, name: str, head: str, body: list[str], attributes: dict[str, str], *, comment: str, text: str
     ) -> None:
         systems = attributes.keys() & _SYSTEMS
         if systems and not systems & {"linux", "unix"}:
@@ -339,7 +338,7 @@ class Justfile:
         return recipe
 
     def _given(
-        self, entry: Entry, args: tuple[Argument, ...]
+        self, entry: Entry, args: tuple[Argument, ...] | None
     ) -> tuple[dict[str, list[Piece]], dict[str, list[list[Piece]]]]:
         """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
         given: dict[str, list[Piece]] = {}
