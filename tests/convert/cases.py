@@ -241,6 +241,7 @@ TASK: dict[str, Case] = {
     "if of the environment": _task("tasks:\n  default: {cmds: ['show {{if .VERB}}-v{{end}} x']}\n", env={"VERB": "1"}),
     "range": _task("vars: {L: m n}\ntasks:\n  default:\n    - 'show \"{{range $i, $e := splitList \" \" .L}}{{$i}}{{$e}};{{end}}\" {{range splitList \" \" .L}}<{{.}}>{{end | quote}}'\n".replace("{{end | quote}}", "{{end}}")),
     "defer": _task("tasks:\n  default: {cmds: [{defer: show d1}, show x, exit 4, show y]}\n"),
+    "two that are deferred": _task("tasks:\n  default: {cmds: [{defer: 'false'}, {defer: show d1}, {defer: show d2}, show x]}\n"),
     "preconditions": _task("tasks:\n  default: {preconditions: [{sh: 'test -e no', msg: \"it's no\"}], deps: [b], cmds: [show x]}\n  b: show b\n"),
     "preconditions that hold": _task("tasks:\n  default: {preconditions: [test -e f, '[ 1 = 1 ]'], cmds: [show x]}\n", files={"f": ""}),
     "status": _task("tasks:\n  default: {status: [test -e f], deps: [b], cmds: [show x]}\n  b: show b\n", files={"f": ""}),

@@ -582,9 +582,13 @@ def _script(entries: list[tuple[str, bool, bool]], first: list[str]) -> str:
     lines = list(first)
     if any(re.search(r"\$\([^()]*[;&|\n]|`[^`]*[;&|\n]", text) for text, _, _ in entries):
         lines.insert(0, "shopt -s inherit_errexit")  # as go-task: a failure ends a command in `$(…)`
-    if _deferred(entries[1:]) or (_deferred(entries) and "EXIT_CODE" in entries[0][0]):
-        raise UntranslatableError("defer", "what is deferred does not stand alone at the beginning")
-    lines += [f"trap {shlex.quote(text)} EXIT" for text, _, is_deferred in entries if is_deferred]
+    late = [text.strip() for text, _, is_deferred in entries if is_deferred]
+    if _deferred(entries[len(late) :]) or not all(
+        is_plain(text) and "EXIT_CODE" not in text for text in late
+    ):
+        raise UntranslatableError("defer", "what is deferred is no single command at the beginning")
+    if late:  # its failure counts for nothing
+        lines.append(f"trap {shlex.quote('; '.join(f'{text} || true' for text in reversed(late)))} EXIT")
     commands = [(text, tolerated) for text, tolerated, is_deferred in entries if not is_deferred]
     return joined(commands or [(":", False)], strict=True, first=lines)
 
