@@ -21,13 +21,16 @@ OPTIONS = ("--report-dir=", "--policy=")
 
 
 def command(inputs: Inputs, origin: Origin, runs: list[str]) -> list[str]:
-    """Return the arguments of planrun; empty when no run was started. `runs`: those that are there now."""
-    newest = inputs.text("newest-run")
-    mine = [name for name in runs if name > newest] if newest else []
+    """Return the arguments of planrun; empty when no run was started. `runs`: those that are there now.
+
+    The first that is newer than the start is the action's own: its steps may have made others.
+    """
+    begin, *before = inputs.text("begin").split() or ["~"]  # sorts behind every run
+    mine = [name for name in runs if name >= begin and name not in before]
     if not mine:
         return []
     words = [word for word in shared(inputs, origin) if word.startswith(OPTIONS)]
-    return ["finalize", *words, "--", max(mine)]
+    return ["finalize", *words, "--", min(mine)]
 
 
 def finish(environment: dict[str, str]) -> None:

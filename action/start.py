@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
@@ -33,7 +34,8 @@ NO = frozenset({"", "false", "False", "FALSE"})
 MODES = ("execute", "review", "comment", "approve", "shard", "merge")
 WITHOUT_PLAN = ("comment", "merge")
 RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
-NO_RUN = "-"  # sorts before every run
+STAMP = "%Y%m%d-%H%M%S"  # how the id of a run begins, UTC
+MOST_NEWER = 1000
 
 
 class RefusedError(Exception):
@@ -222,11 +224,17 @@ def tell_upload(environment: dict[str, str], folder: Path, reports: str) -> None
         output.write(f"upload-paths<<{end}\n{paths}\n{end}\n")
 
 
-def tell_newest(environment: dict[str, str], folder: Path) -> None:
-    """Write the id of the newest earlier run to $GITHUB_OUTPUT, so that another step can identify this run."""
-    newest = max(known_runs(folder), default=NO_RUN)
+def tell_begin(environment: dict[str, str], folder: Path) -> None:
+    """Write the time and the runs that claim to be newer to $GITHUB_OUTPUT, so that another step can identify this run.
+
+    Raises UnusableInputError for a checkout with more of them than a variable can hold.
+    """
+    now = time.strftime(STAMP, time.gmtime())
+    newer = [name for name in known_runs(folder) if name >= now]
+    if len(newer) > MOST_NEWER:
+        raise UnusableInputError(f"{folder}/.planrun/runs has {len(newer)} runs of the future: delete them")
     with open(environment["GITHUB_OUTPUT"], "a", encoding="utf-8") as output:
-        output.write(f"newest-run={newest}\n")
+        output.write(f"begin={' '.join([now, *newer])}\n")
 
 
 def known_runs(folder: Path) -> list[str]:
@@ -252,7 +260,7 @@ def become_planrun(environment: dict[str, str]) -> NoReturn:
     if "GITHUB_OUTPUT" in environment:
         tell_upload(environment, folder, inputs.text("report-dir") or "planrun-out")
         if words[0] == "execute":
-            tell_newest(environment, folder)
+            tell_begin(environment, folder)
     become(environment, words)
 
 

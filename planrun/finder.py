@@ -34,8 +34,8 @@ AHEAD = {
         records.rundir records.lock reports model.planning reports.escape reports.facts reports.ci
         reports.policies reports.parts reports.progress reports.screen reports.console
         reports.elements reports.junit reports.ledgerjson reports.markdown reports.write settings
-        app.session approval approval.digest model.state app.run cliutil cliutil.options plan.cache
-        plan.compile plan.compile.packed plan.yaml plan.yaml.file plan.load plan.kinds.command
+        app.session approval plan.cache plan.yaml plan.yaml.file approval.digest model.state app.run cliutil
+        cliutil.options plan.compile plan.compile.packed plan.load plan.kinds.command
     """,
     "planrun.plan.compile.compile": """
         plan.keys plan.keys.table plan.compile.canonical plan.check model.graph plan.problems

@@ -179,7 +179,7 @@ def _approved(folder: Path, said: str) -> Played:
     stage.github.merged[stage.sha] = [7]
     stage.github.permissions = {"bob": {"permission": "write", "role_name": "write"}}
     digest = json.loads(stage.planrun("approve", "plans/release.yml", "-o", "-"))["digest"]
-    stage.github.say(7, said.format(digest[:12]), person("bob"))
+    stage.github.say(7, said.format(digest), person("bob"))
     return stage.play()
 
 

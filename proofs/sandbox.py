@@ -1,4 +1,4 @@
-"""What a sandboxed step cannot do: some ninety attacks, each of which has its effect without a sandbox.
+"""What a sandboxed step cannot do: some 120 attacks, each of which has its effect without a sandbox.
 
 Each attack is a step of a real plan, run by the command line as root and as an ordinary user, in the sandbox of each
 backend that this machine has, and in none. A world around it shows effects: folders outside with a canary for each
@@ -116,6 +116,7 @@ class World:
         self._repository()
         self.env = {"PATH": os.defpath, "HOME": str(self.home), "PYTHONPATH": MODULES}
         self.env |= {"PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "OUT": str(self.out)}
+        self.env |= {"WORK": str(self.work), "PATH": f"{os.defpath}:{self.work}/venv/bin"}
         self._own()
         self._serve()
         self._start_victim()
@@ -128,6 +129,26 @@ class World:
         self._write(self.work / ".github/workflows/ci.yml", "on: push\n")
         self._write(self.work / "policies/ceiling.yml", "auto_approve: high\n")
         self._write(self.work / "README.md", "# It\n")
+        self._write(self.work / "venv/pyvenv.cfg", f"home = {self.home}/.ssh/bin\n")
+        self._write(self.work / "venv/bin/activate", "")
+        self._write(self.work / "docs/agents.txt", "Be careful.\n")
+        for name in (
+            ".planrun.yml",
+            "PLANRUN.md",
+            ".ci/run",
+            "sub/plans/release.yml",
+            "sub/approvals/a.json",
+        ):
+            self._write(self.work / name, "# mine\n")
+        (self.out / "write-by-link/sub").mkdir()
+        for link, target in (
+            (self.work / "keys", self.home / ".ssh"),
+            (self.out / "keys", self.home / ".ssh"),
+            (self.work / "leads-w", self.out / "write-by-link"),
+            (self.work / "leads-f", self.out / "write-of-link"),
+            (self.work / "CLAUDE.md", "docs/agents.txt"),
+        ):
+            link.symlink_to(target)
         subprocess.run(["git", "init", "-q", str(self.work)], check=True)
         if not os.geteuid():
             program = self.work / "setuid-id"
@@ -148,11 +169,16 @@ class World:
         self.env["ENGINE"] = str(self.out / "docker.sock")
         self.env["CONTROL"] = str(self.work / ".planrun/control")
         (self.work / ".planrun").mkdir()
+        (self.work / "sub/deep").mkdir()
+        here = [
+            str(self.work / name) for name in ("app.sock", "sub/deep/app.sock", ".git/fsmonitor--daemon.ipc")
+        ]
         self._own()
         kinds: tuple[tuple[int, int, Any, str], ...] = (
             (socket.AF_UNIX, socket.SOCK_STREAM, "\0" + self.env["ABSTRACT"], ""),
             (socket.AF_UNIX, socket.SOCK_STREAM, self.env["ENGINE"], ""),
             (socket.AF_UNIX, socket.SOCK_STREAM, self.env["CONTROL"], ""),
+            *[(socket.AF_UNIX, socket.SOCK_STREAM, path, "") for path in here],
             (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0), "TCP"),
             (socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0), "TCP6"),
             (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0), "UDP"),
@@ -262,7 +288,8 @@ def written(attacks: Iterable[Attack], sandbox: str) -> str:
             "id": attack.name,
             "on_failure": "continue",
             "timeout": "20s",
-            "env": {"NAME": attack.name, "A": f"${{{{ env.OUT }}}}/{attack.name}"},
+            "env": {"NAME": attack.name, "A": f"${{{{ env.OUT }}}}/{attack.name}", **attack.env},
+            **({"sandbox": attack.sandbox} if sandbox and attack.sandbox else {}),
             **_action(attack.script),
         }
         for attack in attacks

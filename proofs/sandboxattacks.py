@@ -8,7 +8,8 @@ prints ESCAPED after it did what it may not, or prints the secret.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 SECRET = "sesame-" + "3f9c0d71"
 """What no step may see: in the victim's environment, in the home folder, in the records."""
@@ -17,13 +18,41 @@ _C = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nV = int(os.en
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack; `root`: without a sandbox it works for root only. `protects`: a path of the workspace."""
+    """One attack; `root`: without a sandbox it works for root only. `protects`: a path of the workspace.
+
+    `env`: variables of its step. `sandbox`: the sandbox of its step, where it is not `low`.
+    """
 
     name: str
     script: str
     root: bool = False
     user: bool = False  # works for an ordinary user only, or means nothing for root
     protects: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    sandbox: dict[str, Any] = field(default_factory=dict)
+
+
+_KEY = "${{ env.HOME }}/.ssh"
+
+
+def _with_path(name: str, path: str) -> Attack:
+    """Return an attack that reads the key since PATH names its folder."""
+    return Attack(f"path-{name}", 'cat "$HOME/.ssh/key"', env={"PATH": f"{path}:/usr/bin:/bin"})
+
+
+def _connect(name: str, path: str) -> Attack:
+    script = f"#py\nimport os, socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({path})\n"
+    return Attack(f"socket-{name}", script + "s.sendall(os.environ['NAME'].encode())\n")
+
+
+def _of_user(name: str, numbers: tuple[int, int], words: str) -> Attack:
+    """Return an attack that is a system call about all processes of a user: it gets as far as finding none."""
+    return Attack(name, _call(name, numbers, words).script.replace("r >= 0", "ctypes.get_errno() == 3"))
+
+
+def _kernel(name: str, numbers: tuple[int, int], words: str) -> Attack:
+    """Return an attack that is a system call about the process of another."""
+    return Attack(name, _call(name, numbers, words).script.replace("buffer =", "P = b'\\0' * 64\nbuffer ="))
 
 
 def _call(name: str, numbers: tuple[int, int], words: str, *, root: bool = False) -> Attack:
@@ -98,6 +127,18 @@ ATTACKS = (
     Attack("limit-of-others", "#py\n" + _C + "import resource\n"
            "resource.prlimit(V, resource.RLIMIT_CORE, (0, 0))\nprint('ESCAPED')\n"),
     Attack("mark", "#py\nimport resource\nresource.setrlimit(10, (7, resource.getrlimit(10)[1]))\nprint('ESCAPED')\n"),
+    Attack("priority-of-others", 'renice -n 19 -p "$VICTIM" && echo ESCAPED'),
+    # Of a user without processes, so that they change nothing where they get through.
+    _of_user("priority-of-user", (141, 140), "2, 54321, 0"),
+    _of_user("disk-priority-of-user", (251, 30), "3, 54321, 2 << 13 | 7"),
+    Attack("affinity-of-others", "#py\n" + _C + "os.sched_setaffinity(V, {0})\nprint('ESCAPED')\n"),
+    Attack("scheduler-of-others", "#py\n" + _C + "os.sched_setscheduler(V, os.SCHED_BATCH, os.sched_param(0))\n"
+           "print('ESCAPED')\n"),
+    _kernel("parameters-of-others", (142, 118), "V, P"),
+    _kernel("attributes-of-others", (314, 274), "V, b'\\x30\\0\\0\\0\\x03' + bytes(11) + b'\\x13' + bytes(31), 0"),
+    _kernel("disk-priority-of-others", (251, 30), "1, V, 3 << 13"),
+    _kernel("pages-of-others", (279, 239), "V, 1, (ctypes.c_void_p * 1)(4096), None, buffer, 0"),
+    _kernel("nodes-of-others", (256, 238), "V, 2, b'\\x01' + bytes(7), b'\\x01' + bytes(7)"),
     # Privileges and namespaces.
     Attack("setuid", './setuid-id | grep -q "euid=0" && echo ESCAPED', user=True),
     Attack("mount", 'mount -t tmpfs none "$A" && echo ESCAPED; umount "$A"', root=True),
@@ -139,6 +180,9 @@ ATTACKS = (
            "s = socket.socket(socket.AF_UNIX)\ns.connect('engine')\ns.sendall(os.environ['NAME'].encode())\n"),
     Attack("control-socket", "#py\nimport os, socket\ns = socket.socket(socket.AF_UNIX)\n"
            "s.connect(os.environ['CONTROL'])\ns.sendall(os.environ['NAME'].encode())\n"),
+    _connect("in-workspace", "'app.sock'"),
+    _connect("in-folder", "'sub/deep/app.sock'"),
+    _connect("of-git", "'.git/fsmonitor--daemon.ipc'"),
     Attack("tcp", 'echo "$NAME" > "/dev/tcp/127.0.0.1/$TCP"'),
     Attack("udp", 'echo "$NAME" > "/dev/udp/127.0.0.1/$UDP"'),
     Attack("tcp6", "#py\nimport os, socket\ns = socket.create_connection(('::1', int(os.environ['TCP6'])), 3)\n"
@@ -148,7 +192,37 @@ ATTACKS = (
     Attack("packet", "#py\nimport os, socket\nsocket.socket(17, socket.SOCK_RAW, 768)\nprint('ESCAPED')\n", root=True),
     Attack("shared-memory", "#py\n" + _C + "n = int(os.environ['SHM'])\nlibc.shmat.restype = ctypes.c_void_p\n"
            "p = libc.shmat(n, None, 0)\nprint('ESCAPED') if p not in (None, 2**64 - 1) else None\n"),
+    # What a step says about itself.
+    _with_path("to-keys", _KEY),
+    _with_path("by-dots", "${{ env.OUT }}/../home/.ssh"),
+    _with_path("by-proc", f"/proc/self/root{_KEY}"),
+    _with_path("by-link", "${{ env.WORK }}/keys"),
+    _with_path("by-environment", "${{ env.WORK }}/venv/bin"),
+    _with_path("to-root", "/"),
+    _with_path("to-home", "${{ env.HOME }}"),
+    Attack("path-of-caller", 'cat "$HOME/.ssh/key"'),  # names the environment in the workspace
+    Attack("path-to-sockets", _connect("", "os.environ['ENGINE']").script,
+           env={"PATH": "${{ env.OUT }}:/usr/bin:/bin"}),
+    Attack("variables", 'cat "$HOME/.ssh/key"', env=dict.fromkeys(
+        ("LD_LIBRARY_PATH", "NODE_PATH", "GOROOT", "GOPATH", "VIRTUAL_ENV", "JAVA_HOME", "CARGO_HOME", "XDG_DATA_HOME"),
+        _KEY)),
+    Attack("write-by-link", "echo x > leads-w/sub/new", sandbox={"level": "read-only", "write": ["leads-w/sub"]}),
+    Attack("write-of-link", "echo x > leads-f/new", sandbox={"level": "read-only", "write": ["leads-f"]}),
+    Attack("read-by-link", "cat keys/key", sandbox={"level": "low", "read": ["keys/key"]}),
+    Attack("read-of-link-outside", 'cat "$OUT/keys/key"', sandbox={"level": "low", "read": ["../outside/keys"]}),
     # The workspace.
+    Attack("planrun-changed", "echo x >> .planrun.yml", protects=".planrun.yml"),
+    Attack("memory-changed", "rm -f PLANRUN.md; echo x > PLANRUN.md", protects="PLANRUN.md"),
+    Attack("memory-by-link", "echo x >> CLAUDE.md", protects="docs/agents.txt"),
+    Attack("memory-linked", "rm CLAUDE.md && echo x > CLAUDE.md", protects="CLAUDE.md"),
+    Attack("plans-new", "mkdir -p plans; echo x > plans/evil.yml", protects="plans/evil.yml"),
+    Attack("python-new", "echo x > sitecustomize.py", protects="sitecustomize.py"),
+    Attack("cargo-new", "mkdir -p .cargo; echo x > .cargo/config.toml", protects=".cargo/config.toml"),
+    Attack("agents-new", "mkdir -p .claude; echo x > .claude/settings.json", protects=".claude"),
+    Attack("tools-new", "echo x > .mcp.json; echo x > .gitattributes", protects=".gitattributes"),
+    Attack("script-of-ci", "echo x >> .ci/run", protects=".ci/run"),
+    Attack("plan-of-folder", "echo x >> sub/plans/release.yml", protects="sub/plans/release.yml"),
+    Attack("approval-of-folder", "echo x >> sub/approvals/a.json", protects="sub/approvals/a.json"),
     Attack("git-hook", "printf '#!/bin/sh\\n' > .git/hooks/post-checkout", protects=".git/hooks"),
     Attack("git-config", "git config core.fsmonitor ./evil", protects=".git/config"),
     Attack("git-attributes", "echo '* filter=x' > .git/info/attributes", protects=".git/info"),
@@ -164,7 +238,7 @@ ATTACKS = (
     Attack("plan-hard-link", 'ln "$PLAN" h5 && echo "# x" >> h5', protects="ci/attacks.yml"),
     Attack("policy-changed", "echo x >> policies/ceiling.yml", protects="policies"),
     Attack("records-written", "echo x > .planrun/evil", protects=".planrun/evil"),
-    Attack("records-read", "cat .planrun/runs/*/ledger.jsonl | grep -q run_started && echo ESCAPED"),
+    Attack("records-read", "grep -q run_started .planrun/runs/*/ledger.jsonl && echo ESCAPED"),
     # The home folder.
     Attack("home-read", 'cat "$HOME/.ssh/key"'),
     Attack("home-written", 'echo x >> "$HOME/.bashrc"; cp "$HOME/.bashrc" "$A/new"'),

@@ -9,6 +9,7 @@ from planrun.actions.render import Recipe, brief
 from planrun.actions.tool import process_of
 from planrun.expressions.render import render_text
 from planrun.model.agenttypes import LEAST_TIMEOUT
+from planrun.model.groups import chain
 from planrun.model.jsontext import dumps
 from planrun.model.progress import PATCH
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.actions.context import StepContext
+    from planrun.model.events import AttemptEnded
     from planrun.model.job import Job, Outcome, Prepared
     from planrun.model.plan import Step, Text
+    from planrun.model.progress import AttemptState
     from planrun.model.sandbox import Confinement
     from planrun.model.state import RunState
     from planrun.plan.kinds.agent import Agent
@@ -60,15 +63,17 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
 def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, found: Prepared) -> Prepared:
     """Return the attempt of an agent, or of its patch where one waits to be applied."""
     assert found.job is not None
-    patch = state.steps[step.id].patch
-    if patch is not None:
-        return _application(steps, step, state, patch, found)
-    job, attempts = found.job, state.steps[step.id].attempts
+    known = state.steps[step.id]
+    made = known.patched
+    if made is not None and made.ended is not None and _is_of(steps, step, state, made):
+        return _application(steps, step, made.ended, found)
+    job, attempts = found.job, known.attempts[known.anew :]
     session, earlier = job.attempt, []
     for attempt in reversed(attempts):
         ended = attempt.ended
-        is_same = attempt.started.fingerprint.startswith(found.fingerprint)
-        if not is_same or ended is None or not (ended.status in _CUT_OFF or ended.reason == "budget"):
+        if ended is None or not (ended.status in _CUT_OFF or ended.reason == "budget"):
+            break
+        if not _is_of(steps, step, state, attempt):
             break
         session = attempt.n
         earlier.append(f"{step.id}.{attempt.n}")
@@ -112,6 +117,14 @@ def confined(step: Step, prepared: Prepared, confinement: Confinement | None) ->
     return prepared.but(job=job.but(sandbox=sandbox, following=following))
 
 
+def _is_of(steps: StepContext, step: Step, state: RunState, attempt: AttemptState) -> bool:
+    """Whether an attempt was made for the step as it is now, after the last end of what it depends on."""
+    if attempt.ended is None or attempt.started.fingerprint != steps.fingerprint(step, attempt.n, state):
+        return False
+    edges = [edge.on for name in (step.id, *chain(state, step.id)) for edge in state.steps[name].step.edges]
+    return all(state.steps[name].ended_at <= attempt.started.at for name in edges)
+
+
 def _copy_of(steps: StepContext, step: Step, session: int) -> str:
     return os.path.join(steps.place.rundir, "copies", step.folder or step.id, str(session))
 
@@ -124,33 +137,28 @@ def _is_usable(steps: StepContext, step: Step, session: int, copy: str) -> bool:
     return os.path.isfile(os.path.join(folder, f"{session}.jsonl"))
 
 
-def _application(
-    steps: StepContext, step: Step, state: RunState, patch: dict[str, Any], found: Prepared
-) -> Prepared:
-    """Return the attempt that applies a patch to the workspace."""
+def _application(steps: StepContext, step: Step, made: AttemptEnded, found: Prepared) -> Prepared:
+    """Return the attempt that applies the patch of an earlier one to the workspace."""
     assert found.job is not None
-    place, job = steps.place, found.job
+    place, job, patch = steps.place, found.job, made.patch
     args = {
         "patch": os.path.join(place.rundir, patch["path"]),
         "sha256": patch["sha256"],
         "files": [{name: each[name] for name in ("path", "op", "mode")} for each in patch["files"]],
         "stage": _stage_of(steps, patch),
     }
-    made = [each.ended for each in state.steps[step.id].attempts if each.ended and each.ended.patch]
     base = os.path.join(place.rundir, "agents", step.folder or step.id, f"{job.attempt}.apply.args")
     os.makedirs(os.path.dirname(base), 0o700, exist_ok=True)
     job = job.but(
         argv=process_of({"name": "patching.apply", "args": args}, base),
-        agent={"patch": patch, "outputs": made[-1].outputs if made else {}},
+        agent={"patch": patch, "outputs": made.outputs},
         env={**job.env, "PLANRUN_OUTPUT": ""},
     )
     return found.but(fingerprint=f"{PATCH}{brief(patch['sha256'])}", job=job)
 
 
 def _stage_of(steps: StepContext, patch: dict[str, Any]) -> str:
-    return os.path.join(
-        steps.place.rundir, f"{patch['path'].removesuffix('.patch')}.{patch['sha256'][:12]}.stage"
-    )
+    return os.path.join(steps.place.rundir, f"{patch['path'].removesuffix('.patch')}.{patch['sha256']}.stage")
 
 
 def concluded(job: Job, outcome: Outcome) -> Outcome:

@@ -29,5 +29,8 @@ if TYPE_CHECKING:
         def redacted(self, step: Step, recipe: Recipe) -> Recipe:
             """Return the recipe for the fingerprint, without values of secrets."""
 
+        def fingerprint(self, step: Step, attempt: int, state: RunState) -> str:
+            """Return the fingerprint that an attempt would have now; empty when it cannot be rendered."""
+
         def copying(self, step: Step, recipe: Recipe) -> Copying | None:
             """Return the reviewed scripts that a step runs from copies; None when it names none."""

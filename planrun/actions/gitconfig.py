@@ -344,6 +344,11 @@ def _is_sound(gitdir: str) -> bool:
 
 def gitlinks(data: bytes) -> list[str]:
     """Return the paths of entries that are repositories of their own, sorted. Raises ValueError."""
+    return entries(data, links=True)
+
+
+def entries(data: bytes, *, links: bool) -> list[str]:
+    """Return the paths of an index, sorted: of repositories of their own, or of files and links. Raises ValueError."""
     if data[:4] != b"DIRC":
         raise ValueError("no index of git")
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
@@ -353,7 +358,7 @@ def gitlinks(data: bytes) -> list[str]:
     sound = 0
     for fixed in _ENTRY:  # the index does not name its hash size; a wrong one almost never parses
         try:
-            found.update(_walk(data, count, fixed, is_short=version == 4))
+            found.update(_walk(data, count, fixed, is_short=version == 4, links=links))
             sound += 1
         except (ValueError, IndexError):
             continue
@@ -362,7 +367,7 @@ def gitlinks(data: bytes) -> list[str]:
     return sorted(found)
 
 
-def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
+def _walk(data: bytes, count: int, fixed: int, *, is_short: bool, links: bool) -> list[str]:
     """Walk over the entries; `is_short`: each name is compressed against the previous one."""
     found, at, end, name = [], 12, len(data), b""
     for _ in range(count):
@@ -379,7 +384,7 @@ def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> list[str]:
             following = at + ((stop - at + 8) & ~7)
             if data[stop] or following > end:
                 raise ValueError("an entry that does not end")
-        if data[at + 26] >> 4 == _GITLINK:
+        if (data[at + 26] >> 4 == _GITLINK) == links:
             found.append(os.fsdecode(name if is_short else data[start:stop]))
         at = following
     while end - at > fixed - _BEFORE_HASH:  # extensions, until only the final hash remains

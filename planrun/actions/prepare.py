@@ -20,7 +20,6 @@ from planrun.actions.render import (
     ROOT,
     Recipe,
     added_environment,
-    is_literal,
     render_step,
 )
 from planrun.errors import EvaluationError
@@ -163,7 +162,7 @@ class Steps:
 
     def copying(self, step: Step, recipe: Recipe) -> Copying | None:
         """Return the copies that a step runs; None when it names no script, as most do."""
-        if not self.place.scripts or (is_literal(step) and not step.scripts and not step.mentions):
+        if not self.place.scripts or not step.action.is_command:
             return None
         from planrun.actions.scripts import Copies  # few plans name scripts
 

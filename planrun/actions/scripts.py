@@ -10,7 +10,7 @@ from planrun.model.record import Record
 from planrun.plan.yaml.file import hash_of
 from planrun.risk.actions import reads_bash
 from planrun.risk.classifier import Setting
-from planrun.risk.scripts import scripts, scripts_of_argv
+from planrun.risk.scripts import Runs, runs_of, runs_of_argv
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,20 +44,26 @@ class Copying(Record):
     refusal: str = ""
 
 
-def mentioned(step: Step, recipe: Recipe, workspace: str) -> tuple[Mention, ...]:
-    """Return the words of a step that name workspace files that it runs."""
+def runs(step: Step, recipe: Recipe, workspace: str) -> Runs:
+    """Return what a step runs by its words."""
     setting = Setting(cwd=_inside(recipe.workdir, workspace), workspace=workspace)
+    if not step.action.is_script:
+        return runs_of_argv(recipe.argv, setting)
+    return runs_of(recipe.argv[-1], setting) if reads_bash(recipe.argv[:-1]) else Runs()
+
+
+def mentioned(step: Step, recipe: Recipe, found: Runs) -> tuple[Mention, ...]:
+    """Return the words of a step that name workspace files that it runs."""
     if step.action.is_script:
         last = len(recipe.argv) - 1
-        if not reads_bash(recipe.argv[:last]):
-            return ()
         return tuple(
-            Mention(path=found.path, index=last, start=found.start, end=found.end)
-            for found in scripts(recipe.argv[last], setting)
+            [Mention(path=each.path, index=last, start=each.start, end=each.end) for each in found.scripts]
         )
     return tuple(
-        Mention(path=found.path, index=found.start, start=0, end=len(recipe.argv[found.start]))
-        for found in scripts_of_argv(recipe.argv, setting)
+        [
+            Mention(path=each.path, index=each.start, start=0, end=len(recipe.argv[each.start]))
+            for each in found.scripts
+        ]
     )
 
 
@@ -74,12 +80,22 @@ class Copies:
         self._folder = folder
         self._workspace = workspace
         self._known = known
+        self._bases = {path.rpartition("/")[2] for path in known}
+
+    def _programs(self, text: str) -> set[str]:
+        """Return the programs in a text that does not say in full what it runs."""
+        named = [path for path in self._known if path.rpartition("/")[2] in text]
+        return {path for path in named if os.access(os.path.join(self._workspace, path), os.X_OK)}
 
     def of(self, step: Step, recipe: Recipe) -> Copying:
         """Return the copies that an attempt runs."""
-        found = mentioned(step, recipe, self._workspace)
+        text = "\n".join(recipe.argv)
+        if not any(base in text for base in self._bases):
+            return Copying()
+        known = runs(step, recipe, self._workspace)
+        found = mentioned(step, recipe, known)
         words: dict[str, list[tuple[int, int, int, int]]] = {}
-        compared = {path for path in (*step.scripts, *step.mentions) if path in self._known}
+        compared = set() if known.understood and not known.unsaid else self._programs(text)
         at_word: dict[tuple[int, int], list[Mention]] = {}
         for mention in found:
             at_word.setdefault((mention.index, mention.start), []).append(mention)
@@ -93,9 +109,10 @@ class Copies:
                 compared |= {mention.path for mention in mentions if mention.path in self._known}
         compared.difference_update(words)
         names = sorted({*words, *compared})
-        text = step.action.is_script
         return Copying(
-            scripts=tuple([self._script(path, tuple(places), text) for path, places in words.items()]),
+            scripts=tuple(
+                [self._script(path, tuple(places), step.action.is_script) for path, places in words.items()]
+            ),
             part=f" scripts:{brief([(name, self._known[name]) for name in names])}" if names else "",
             refusal=self._changed(sorted(compared)),
         )
@@ -113,7 +130,8 @@ class Copies:
 
     def _place(self, mention: Mention, recipe: Recipe) -> tuple[int, int, int, int] | None:
         """Return the start of a word and of its last component; None when the copy cannot be named there."""
-        if mention.path not in self._known or _records(recipe.argv):
+        digest = self._known.get(mention.path, "")
+        if _records(recipe.argv) or not digest or not os.path.lexists(os.path.join(self._folder, digest)):
             return None
         word = recipe.argv[mention.index][mention.start : mention.end]
         at = word.rstrip(_QUOTES).rfind("/") + 1

@@ -7,6 +7,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG, S_ISVTX, S_IWOTH
 
 from planrun.actions import gitconfig, variables
 from planrun.actions.gitconfig import Found, GitFiles, Unsure, effective
+from planrun.actions.sweeps import secret_met
 from planrun.risk.words import names_in
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from planrun.model.job import Job
+    from planrun.risk.names import Sweep
 
     class Command(Protocol):
         """The examined part of a simple command: `planrun.risk.classifier.Command`."""
@@ -69,13 +71,20 @@ def cleaned(job: Job, level: str, ground: Ground | None = None) -> Job:
 
 
 def raised(
-    commands: Sequence[Command], job: Job, workspace: str, ground: Ground | None = None
+    commands: Sequence[Command],
+    job: Job,
+    workspace: str,
+    ground: Ground | None = None,
+    sweeps: Sequence[Sweep] = (),
 ) -> tuple[str, str] | None:
     """Return a higher level and the reason when the surroundings of the text invalidate its class; None otherwise.
 
     Call it right before the start. It reads no more of the workspace than the names of programs and the files
-    that configure the ones in `commands`. `ground` as for `cleaned`.
+    that configure the ones in `commands`, and for `sweeps` (those of a `Risk`) the names of files. `ground` as for
+    `cleaned`.
     """
+    if met := sweeps and secret_met(sweeps, workspace):
+        return "high", f"it reads all files that fit, and {met} may hold secrets"
     look = _Look(job, workspace, ground or Ground(workspace))
     found = [reason for reason in (look.at_program(job.argv[0]), *map(look.at, commands)) if reason]
     return max(found, key=lambda one: _ORDER[one[0]]) if found else None

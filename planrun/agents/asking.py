@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LATE = 6.0  # seconds that its process may be late with an answer
 _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
+_MOST_GROWTH = 4  # times the first length of an answer
 
 
 class Asking:
@@ -35,8 +36,7 @@ class Asking:
         self._request: tuple[Request, Held] | None = None  # under way
         self._aside: Callable[[Answer], None] | None = None  # takes its answer, when it is no turn
         self._call = 0
-        self._grown = False  # the longest answer was doubled once
-        self._cuts = 0  # answers that were cut off in a row
+        self._growth = 1  # by which the longest answer grows while answers are cut off
         self._compacted_at: float | None = None  # on the monotonic clock
         self.not_before = 0.0  # on the monotonic clock; 0: now
         self.answer_by = (
@@ -112,7 +112,7 @@ class Asking:
             model=run.agent["model"],
             system=self._system,
             messages=tuple(run.transcript.messages),
-            max_tokens=llm.plan_max_tokens * (2 if self._grown else 1),
+            max_tokens=llm.plan_max_tokens * self._growth,
             schema=None,  # as a recording has it
             effort=llm.effort,
             retries=llm.retries,
@@ -218,12 +218,12 @@ class Asking:
         """Go on from an answer: it calls tools, it is only text, or it cannot be used."""
         run = self._run
         if answer.ending == "answered":
-            self._grown, self._cuts = False, 0
+            self._growth = 1
             text = " ".join(block["text"] for block in answer.content if block["type"] == "text")
             if text:
                 run.say(f"> {' '.join(text.split())[:300]}")
-        elif answer.ending == "truncated" and answer.stop_reason == "max_tokens" and not self._cuts:
-            self._grown, self._cuts = True, 1  # a cut-off answer is never read
+        elif answer.stop_reason == "max_tokens" and self._growth < _MOST_GROWTH:
+            self._growth *= 2  # a cut-off answer is never read
         elif not run.is_stopping:
             message = answer.message or answer.ending
             run.fail(

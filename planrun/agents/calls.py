@@ -9,7 +9,7 @@ from planrun.actions.tracing import tool_span, within
 from planrun.agents import planmode, web
 from planrun.agents.own import OWN, OwnCall
 from planrun.agents.servers import is_of_server
-from planrun.llm.untrusted import data_block
+from planrun.llm.untrusted import result_block
 from planrun.model import events as ev
 from planrun.model.agenttools import BASH_TIMEOUT, FILE_TIMEOUT, MAX_RESULT, MEMORY_CHANGES, SPECS
 from planrun.model.agenttypes import FINISH
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 _BASH = ("bash", "-euo", "pipefail", "-c")
 _TOGETHER = 4  # processes of read-only calls at once
+_MORE = {
+    "read": "name `offset` and `limit`, or `column`, for the rest",
+    "bash": "print parts with sed -n, head, tail or grep",
+    "grep": "search in fewer files, or with `limit`",
+    "diff": "name a `path`",
+}
+"""How the rest of a long result can be seen."""
 _UNKNOWN = (
     "planrun was killed while this ran, so it is not known whether it had its effect. It was not run again. "
     "Look at what it may have changed before you go on."
@@ -144,7 +151,9 @@ class Calls:
         if call["name"] == "web_fetch":
             job = web.confined(run, job)
         elif not is_of_server(call["name"]):  # its server has a sandbox
-            job = run.confined(job, verdict.risk, self._shown(call, job))
+            is_asked = verdict.risk == "high" and call["name"] in ("read", "grep")
+            named = str(call["input"].get("path") or "") if is_asked else ""
+            job = run.confined(job, verdict.risk, self._shown(call, job), named)
         self._processes[job.step] = (call, job)
         run.start(job)
 
@@ -272,7 +281,9 @@ class Calls:
 def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tuple[str, str]:
     """Return what the model is told of a process that ended, and a line for the ledger."""
     output = _output(job.log)
-    shown = data_block(f"output of {call['name']}", output, limit) if output else ""
+    name = str(call["name"])
+    more = _MORE.get(name, "ask for less at once")
+    shown = result_block(f"output of {name}", output, limit, more) if output else ""
     if outcome.status == "completed":
         return shown or "done, without output", ""
     why = outcome.message or outcome.reason

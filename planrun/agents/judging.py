@@ -63,7 +63,7 @@ class Judge:
         decision = self._decide(step, name, args, found)
         if name == "bash" and job is not None and self._is_for_class(step, name, args, found, decision):
             ground = Ground(job.cwd)
-            above = raised(found.commands, job, job.cwd, ground)
+            above = raised(found.commands, job, job.cwd, ground, found.sweeps)
             if above is not None and rank(above[0]) > rank(found.level):
                 found = found.but(level=above[0], reason=above[1])
                 decision = self._decide(step, name, args, found)

@@ -268,7 +268,8 @@ class AgentRun:
             return
         if agent["copy"] and not agent["continues"] and not self.depth:
             self._copying = True
-            self._start_own("copy", "copies.make", {"folder": agent["copy"]}, self.context.place.workspace)
+            args = {"folder": agent["copy"], "read": self._shown_secrets()}
+            self._start_own("copy", "copies.make", args, self.context.place.workspace)
         elif agent["continues"]:
             self._recover()
 
@@ -363,12 +364,25 @@ class AgentRun:
         """End a process."""
         self._processes.stop(name, "cancelled")
 
-    def confined(self, job: Job, risk: str, shown: tuple[tuple[str, str], ...]) -> Job:
-        """Return the process of a tool in its sandbox, which sees `shown` of planrun's own files."""
+    def _shown_secrets(self) -> list[str]:
+        """Return the paths in the workspace of files that the step shows its agent although they look like secrets."""
+        confinement, top = self.context.place.confinement, f"{self.context.place.workspace}/"
+        sandbox = confinement.of_agent(self.step.sandbox, "medium") if confinement else None
+        named = map(str, sandbox.read) if sandbox else ()
+        return [path[len(top) :] for path in named if path.startswith(top)]
+
+    def confined(self, job: Job, risk: str, shown: tuple[tuple[str, str], ...], named: str = "") -> Job:
+        """Return the process of a tool in its sandbox, which sees `shown` of planrun's own files.
+
+        `named`: the file that a call of high risk names and that was allowed to be read.
+        """
         confinement = self.context.place.confinement
         sandbox = confinement.of_agent(self.step.sandbox, risk) if confinement else None
         if sandbox is None:  # a policy turned it off
             return job
+        path = os.path.join(job.cwd, named)
+        if named and not self.agent["copy"] and os.path.exists(path):
+            sandbox = sandbox.but(read=(*sandbox.read, os.path.normpath(path)))
         return job.but(sandbox=sandbox, copy=self.job.cwd if self.agent["copy"] else "", shown=shown)
 
     def _start_own(self, name: str, tool: str, args: dict[str, Any], cwd: str) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from planrun.agents.memory import MemoryRefused
-from planrun.llm.untrusted import data_block
+from planrun.llm.untrusted import result_block
 from planrun.model.agenttools import MAX_RESULT
 from planrun.model.agenttypes import NOT_OFFERED, TOOLS
 from planrun.model.jsontext import dumps
@@ -105,7 +105,7 @@ def _memory(call: OwnCall) -> OwnResult:
     except MemoryRefused as refused:
         return OwnResult(text=str(refused), failed=True)
     # What is in the memory was written by models that read files: it is data.
-    return OwnResult(text=data_block("output of memory", dumps(found), MAX_RESULT))
+    return OwnResult(text=result_block("output of memory", dumps(found), MAX_RESULT, "read single entries"))
 
 
 OWN: dict[str, Callable[[OwnCall], OwnResult]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from planrun.agents import handing
 from planrun.agents.delegation import GENERAL, turns_at
 from planrun.agents.messages import MessageRefused
-from planrun.llm.untrusted import data_block
+from planrun.llm.untrusted import result_block
 from planrun.model.agenttools import MAX_RESULT
 from planrun.model.agenttypes import NOT_OFFERED, OWN, TOOLS, TYPES
 from planrun.model.record import Record
@@ -211,7 +211,7 @@ class Team:
         if run.is_stopping:
             return
         if reply.ok:
-            text = data_block(f"output of the agent {errand.role}", reply.content, MAX_RESULT)
+            text = result_block(f"output of the agent {errand.role}", reply.content, MAX_RESULT)
         else:
             why = child.outcome.message if reply.status == "cancelled" else ""
             text = f"The agent of type {errand.role} gave no answer: {why or reply.content}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-from planrun.approval.notified import denial_of, scripts_of
+from planrun.actions.render import Recipe
+from planrun.actions.scripts import runs
+from planrun.approval.notified import denial_of, step_of
 from planrun.notify.notifier import Notifier, Recipient
 from planrun.notify.orders import Place
 from planrun.reports.escape import line
@@ -33,7 +35,7 @@ def notifier_of(session: Session, state: RunState, steps: Steps) -> Notifier | N
 
         def refusal() -> str:
             denied = denial_of(target, judges, place.context) if judges is not None else ""
-            return denied or _altered(scripts_of(target), place.scripts, place.workspace)
+            return denied or _altered(target, place.scripts, place.workspace)
 
         return refusal
 
@@ -68,9 +70,10 @@ def _named(owner: str, targets: Iterable[Target]) -> list[Recipient]:
     return [Recipient(name=f"{owner} {number}", target=target) for number, target in enumerate(targets, 1)]
 
 
-def _altered(scripts: Iterable[str], known: Mapping[str, str], workspace: str) -> str:
+def _altered(target: Target, known: Mapping[str, str], workspace: str) -> str:
     """Return which script of a command is not what was reviewed; empty when all are, or none was recorded."""
-    for path in scripts:
+    recipe = Recipe(argv=tuple(map(str, target.argv)), env={}, workdir="")
+    for path in [each.path for each in runs(step_of(target), recipe, workspace).scripts]:
         if path not in known:
             continue
         try:

@@ -104,7 +104,7 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
         session.claim(run, plan)
         session.connect(plan, run)
         session.prepare_reports()
-        reviewed = review(plan, params, session.workspace)
+        reviewed = review(plan, params, session.workspace, recalls=not (admission or settings.locked))
         session.refuse_drift(plan, params, reviewed)
         rundir = records.create(records.home(session.workspace), run, plan.source)
         ledger = records.open_ledger(rundir, beside=_keep(rundir, plan, reviewed.contents, admission))

@@ -61,6 +61,7 @@ def sandboxing_of(plan: Plan, session: Session) -> Sandboxing | None:
         records=os.path.join(workspace, HOME),
         home=confinement.home,
         protected=tuple(_protected(plan, session, layers)),
+        path=os.environ.get("PATH", os.defpath),
     )
     return Sandboxing(confinement=confinement, site=site, options=options)
 

@@ -64,7 +64,12 @@ def listed(plan: Plan, environ: Mapping[str, str], names: tuple[str, ...] = ()) 
         raise InvalidInput(f"an MCP server is only started in a sandbox, and there is none here: {missing}")
     workspace = os.getcwd()
     records = os.path.join(workspace, HOME)
-    site = Site(workspace=workspace, records=records if os.path.isdir(records) else "", home=home_folder())
+    site = Site(
+        workspace=workspace,
+        records=records if os.path.isdir(records) else "",
+        home=home_folder(),
+        path=os.environ.get("PATH", os.defpath),
+    )
     confinement = Confinement(workspace=workspace, home=site.home, backend=backend)
     chosen = [server for server in plan.mcp if not names or server.name in names]
     with TemporaryDirectory(prefix="planrun-mcp-") as folder, SignalInbox() as inbox:

@@ -11,6 +11,7 @@ import pwd
 import time
 from datetime import UTC, datetime
 
+from planrun.approval.digest import gaps
 from planrun.approval.policies import MOST_USES, VERSION, all_given, approval_in, moment, not_committed
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
@@ -263,10 +264,8 @@ def summary(plan: Plan, reviewed: Reviewed, approval: Mapping[str, Any]) -> Iter
             yield f"  {step.id}: {risk}" + (f", {step.risk_reason}" if step.risk_reason else "")
     for path, digest in sorted(reviewed.scripts.items()):
         yield f"  script {path}: {digest[:12]}"
-    for path, why in sorted(reviewed.uncovered.items()):
-        yield f"  not part of it: {path}: {why}"
-    for name in reviewed.later:
-        yield f"  not part of it: scripts of {name} whose names are not known before it starts"
+    for what, why in gaps(reviewed).items():
+        yield f"  not part of it: {what}: {why}"
     times = "one run" if approval["uses"] == 1 else f"{approval['uses']} runs"
     yield f"by {approval['approver']}, for {times}, until {approval['expires']}"
 

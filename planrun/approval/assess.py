@@ -103,15 +103,21 @@ def _is_in_file(job: Job) -> bool:
     return job.argv[-1] == f"{job.env.get('PLANRUN_OUTPUT', '')}{SCRIPT}"
 
 
-def as_surrounded(found: dict[str, Any], risk: Risk, job: Job, workspace: str) -> tuple[dict[str, Any], Job]:
-    """Return the facts with a higher risk where more than the text decides, and the job as it may start."""
+def as_surrounded(
+    found: dict[str, Any], risk: Risk, job: Job, workspace: str, *, is_reviewed: bool
+) -> tuple[dict[str, Any], Job]:
+    """Return the facts with a higher risk where more than the text decides, and the job as it may start.
+
+    What reads whole folders was reviewed with the plan (`is_reviewed`), or its risk is that of the files it meets.
+    """
     if job.inside:  # the image decides its environment
         return found, job
     # Only steps that are allowed for their class cost this check.
     ground = Ground(workspace)
     if job.agent and not job.following:  # each of its tools is judged when it is called
         return found, job
-    above = raised(risk.commands, job.following[0] if job.agent else job, workspace, ground)
+    sweeps = () if is_reviewed else risk.sweeps
+    above = raised(risk.commands, job.following[0] if job.agent else job, workspace, ground, sweeps)
     if above is not None and rank(above[0]) > rank(found["risk"]):
         found = {**found, "risk": above[0], "reason": above[1]}
     if job.agent:
@@ -137,8 +143,10 @@ def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[o
         if inherited.get(name) != value and name not in _OWN and name not in step.secrets
     }
     # What uses no variable and names no path in a folder does not depend on where the step's own files are.
+    # A command is judged by its words alone: an agent also by its patch or plan, a tool by its call.
+    is_free = step.action.is_command and "$" not in job.argv[-1]
+    is_free = is_free and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
     key = (step.action.__class__, job.argv, _folder_of(job, place), *env.items())
-    is_free = "$" not in job.argv[-1] and not any(["/" in word for word in (*job.argv, *env.values())])  # type: ignore[operator]  # noqa: C419 - half the time
     if is_free and key in known:
         return known[key]
     found = _found(step, job, place, env)
@@ -174,27 +182,18 @@ def _inside(job: Job) -> Job:
 def _at_least(found: Risk, level: str, reason: str) -> Risk:
     if rank(level) <= rank(found.level):
         return found
-    return Risk(
-        level=level,
-        reason=reason,
-        effects=found.effects,
-        commands=found.commands,
-        understood=found.understood,
-        overwrites=found.overwrites,
-        bare=False,
-    )
+    return found.but(level=level, reason=reason, bare=False)
 
 
 def _joined(one: Risk, other: Risk) -> Risk:
     """Return the combined risk of two texts of a step: that of the riskier one."""
     worse = other if rank(other.level) > rank(one.level) else one
-    return Risk(
-        level=worse.level,
-        reason=worse.reason,
+    return worse.but(
         effects=tuple(sorted({*one.effects, *other.effects})),
         commands=(*one.commands, *other.commands),
         understood=one.understood and other.understood,
         overwrites=(*one.overwrites, *other.overwrites),
+        sweeps=(*one.sweeps, *other.sweeps),
         bare=one.bare and other.bare,
     )
 

@@ -294,7 +294,8 @@ class PolicyGates:
             found, risk = as_started(step, job, self._place, self._known)
             decision = self._decide(step, found)
             if self._is_for_class(step, found, decision):
-                around, job = as_surrounded(found, risk, job, self._place.workspace)
+                is_reviewed = step.origin in REVIEWED
+                around, job = as_surrounded(found, risk, job, self._place.workspace, is_reviewed=is_reviewed)
                 decision = decision if around is found else self._decide(step, around)
                 found = around
         level = str(found["risk"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.approval.digest import gaps
 from planrun.approval.policies import read_given, read_json
 from planrun.errors import Denied, InvalidInput
 from planrun.plan.compile.canonical import plain
@@ -42,6 +43,7 @@ def lock_file(plan: str) -> str:
 
 def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[str, Any]:
     """Return the data of a lockfile without policies."""
+    uncovered = gaps(reviewed)
     return {
         "version": VERSION,
         "plan": os.path.basename(plan.file),
@@ -49,6 +51,7 @@ def lock_of(plan: Plan, params: Mapping[str, Any], reviewed: Reviewed) -> dict[s
         "canonical": plan.digest,
         "params": dict(params),
         "scripts": dict(sorted(reviewed.scripts.items())),
+        **({"uncovered": uncovered} if uncovered else {}),
         "head": {name: _hash(value) for name, value in sorted(plain(plan).items()) if name not in _APART},
         "steps": {step.id: _hash(plain(step)) for step in plan.steps},
     }
@@ -109,6 +112,14 @@ def require_locked(plan: Plan, now: Mapping[str, Any], policies: Sequence[Mappin
         shown = found[:_NAMED] + ([f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else [])
         lines = "".join([f"\n  {line}" for line in shown])
         raise Denied(f"{plan.file} is not what {path} holds:{lines}")
+    if now.get("uncovered") and not plan.allow_uncovered:
+        rows = [f"{what}: {why}" for what, why in now["uncovered"].items()]
+        shown = rows[:_NAMED] + ([f"and {len(rows) - _NAMED} more"] if len(rows) > _NAMED else [])
+        raise Denied(
+            f"{plan.file} may run what {path} does not cover:"
+            + "".join([f"\n  {line}" for line in shown])
+            + "\n  to run it all the same: allow_uncovered: true in the plan"
+        )
 
 
 def drift(

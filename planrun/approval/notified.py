@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planrun.model.plan import Step
-from planrun.plan.compile.risks import Names, Risks
+from planrun.plan.compile.risks import Risks
 from planrun.plan.kinds.command import Exec
 
 TYPE_CHECKING = False
@@ -28,12 +28,7 @@ def step_of(target: Target) -> Step:
         "line": target.line,
     }
     fields |= Risks({}, ()).of(fields)
-    return Names().given(Step(**fields))
-
-
-def scripts_of(target: Target) -> tuple[str, ...]:
-    """Return the files of the workspace that the command of a target runs."""
-    return step_of(target).scripts if target.argv else ()
+    return Step(**fields)
 
 
 def denial_of(target: Target, layers: Layers, context: Mapping[str, Any]) -> str:

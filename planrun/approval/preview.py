@@ -50,10 +50,12 @@ class DigestPreview(Record):
         }
 
 
-def digest_preview(plan: Plan, given: Iterable[str], workspace: str) -> DigestPreview:
+def digest_preview(
+    plan: Plan, given: Iterable[str], workspace: str, *, recalls: bool = False
+) -> DigestPreview:
     """Return the digest preview of a run in `workspace` with these `name=value` texts; raises InvalidInput."""
     params, missing = known_params(plan, given)
-    return DigestPreview(reviewed=review(plan, params, workspace), missing=missing)
+    return DigestPreview(reviewed=review(plan, params, workspace, recalls=recalls), missing=missing)
 
 
 def known_params(plan: Plan, given: Iterable[str]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -1,124 +1,459 @@
-"""Read the scripts that a plan names, once: regular files of the workspace; pipes and devices cannot block it."""
+"""Find the files that a plan may run, by what its texts can name, and the commands that name nothing.
+
+No parser finds all ways to run a file, so none is asked: a file counts when its path or base name occurs in a text of
+the plan, when a pattern of a text matches it, when a program that occurs reads a file of its name, and again for the
+texts of the files so found. Too much is found rather than too little.
+"""
 
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 
 from planrun.actions.command import BASH
-from planrun.actions.render import Recipe, is_literal, render_action
-from planrun.actions.scripts import mentioned
+from planrun.actions.render import Recipe, render_action
+from planrun.actions.scripts import runs
 from planrun.approval.notified import step_of
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
+from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.risk.scripts import Runs, runs_of
+from planrun.risk.tokens import HOLES
+from planrun.risk.words import names_in
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from planrun.model.plan import Plan, Step
+    from planrun.approval.digest import Listing
+    from planrun.model.plan import Plan, Step, Text
 
-_WRITERS = frozenset((">", "tee", "-o", "--output", "-O"))
-_MOST = 64 << 20  # bytes of all scripts of a plan
+MOST_FILES = 5000
+MOST_BYTES = 64 << 20  # of all of them
+MOST_TEXT = 4 << 20  # bytes of files that are searched for further names
+_LONGEST = 1000  # characters of a path
 _TEXT = 8192  # the first bytes; a text has no NUL among them
+# What is written for people or about other things than what runs, in the canonical form.
+_SILENT = names_in(
+    "title description notes owner tags goal id name requires provides inputs makes produces keeps writes cache reports"
+    " outputs policy llm limits sandbox condition edges on_failure recovers replaces group lock expect prompt suffix"
+    " instructions search kind section retries concurrency"
+)
+_APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
+_QUOTES = str.maketrans("", "", "\"'\\")
+_PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
+_SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
+# Words behind which a file is named without its ending: modules.
+_MODULES = names_in(
+    "import from require use include load source node deno bun ruby perl tsx -m --module -r --loader -p"
+)
+_CODE = names_in(
+    ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
+)
+_FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
+# Files of documents are not searched: they name everything, and run nothing.
+_DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .xml .pdf"))
+_SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
+_READS = {
+    "make gmake": "Makefile makefile GNUmakefile",
+    "npm npx yarn pnpm node bun": "package.json",
+    "pytest py.test tox nox": "conftest.py tox.ini noxfile.py pytest.ini",
+    "python python3": "sitecustomize.py usercustomize.py",
+    "pip uv poetry hatch pdm build": "pyproject.toml setup.py setup.cfg",
+    "docker podman buildah": "Dockerfile Containerfile docker-compose.yml compose.yml compose.yaml",
+    "just": "justfile Justfile .justfile",
+    "task": "Taskfile.yml Taskfile.yaml",
+    "cargo": "Cargo.toml build.rs config.toml",
+    "gradle gradlew": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
+    "mvn mvnw": "pom.xml",
+    "rake": "Rakefile",
+    "bundle bundler": "Gemfile",
+    "invoke inv fab": "tasks.py fabfile.py",
+    "ant": "build.xml",
+    "cmake": "CMakeLists.txt",
+    "meson ninja": "meson.build build.ninja",
+    "grunt gulp": "Gruntfile.js gulpfile.js",
+    "composer php": "composer.json",
+    "go": "go.mod",
+    "pre-commit": ".pre-commit-config.yaml",
+    "lefthook": "lefthook.yml",
+    "mise": "mise.toml .mise.toml",
+    "direnv": ".envrc",
+}
+"""Files that programs read without being told, by the names of the programs."""
+_IMPLICIT = {name: found.split() for names, found in _READS.items() for name in names.split()}
+_COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
+_KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
 
 class Scripts(Record):
-    """Scripts by workspace-relative path with their sha256, and the facts of `planrun.approval.digest.Reviewed`."""
+    """Files by workspace-relative path with their sha256, and the facts of `planrun.approval.digest.Reviewed`.
+
+    `seen`: for each file that may count its state, so that a later search can find that nothing changed. `words`: what
+    the texts name; a new file with another name changes nothing. None: they have patterns, which any file may fit.
+    """
 
     known: dict[str, str]
     uncovered: dict[str, str]
     contents: dict[str, bytes]
     later: tuple[str, ...]
+    seen: dict[str, tuple[int, ...]]
+    words: set[str] | None
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_APART).split()
+
+
+class _Names:
+    """The files of a workspace by what texts can call them."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = tuple(paths)
+        self.bases: dict[str, list[str]] = {}
+        self._stems: dict[str, list[str]] = {}
+        self._folders: dict[str, list[str]] = {}
+        self._odd: list[tuple[str, str]] = []
+        self.words: set[str] = set()
+        self.has_patterns = False
+        for path in self.paths:
+            folder, _, base = path.rpartition("/")
+            self.bases.setdefault(base, []).append(path)
+            stem, ending = os.path.splitext(base)
+            if ending in _CODE:
+                self._stems.setdefault(stem, []).append(path)
+                if stem in _FOLDERS:
+                    self._stems.setdefault(folder.rpartition("/")[2], []).append(path)
+            if not _PLAIN_NAME.issuperset(base):
+                self._odd.append((base, path))
+            while folder:
+                self._folders.setdefault(folder, []).append(path)
+                folder = folder.rpartition("/")[0]
+
+    def named(self, text: str, ending: str = "") -> set[str]:
+        """Return the files that a text may name; `ending`: that of the file it stands in."""
+        bare, filled = text.translate(_QUOTES), text
+        if any(mark in text for mark in _SPECIAL):
+            from planrun.approval.patterns import filled_in  # plain texts need no patterns
+
+            filled = filled_in(text).translate(_QUOTES)
+        words = {*_words(text), *_words(bare), *_words(filled)}
+        self.words |= words
+        found = {path for word in words for path in self._of_word(word)}
+        found.update(
+            path for base, path in self._odd if base in text or base in bare or not base.isprintable()
+        )
+        found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
+        if any(word in text for word in _MODULES):
+            from planrun.approval.patterns import modules_in
+
+            for name in {*modules_in(text), *modules_in(bare)}:
+                self.words.add(name)
+                found.update(self._of_module(name))
+        if ending in _SHELLS:
+            bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
+            self.words.update(bases)
+            found.update(path for base in bases for path in self.bases.get(base, ()))
+        return found
+
+    def called(self) -> set[str]:
+        """Return all by which the texts so far may name a file: base names, stems, folders."""
+        paths = {os.path.normpath(word.strip("/")) for word in self.words}
+        return paths.union(
+            *[path.replace(".", "/").split("/") for path in paths], map(os.path.basename, paths)
+        )
+
+    def below(self, text: str) -> set[str]:
+        """Return the files in the folders that a text names."""
+        words = {word.strip("/").removeprefix("./") for word in _words(text)}
+        return {
+            path for word in words for path in self._folders.get(os.path.normpath(word) if word else "", ())
+        }
+
+    def _of_word(self, word: str) -> list[str]:
+        """Return the files that end in a path; where none does, those of its base name."""
+        parts = [part for part in word.rstrip("/.").split("/") if part not in ("", ".", "..")]
+        if not parts:
+            return []
+        known = self.bases.get(parts[-1], [])
+        end = "/".join(parts)
+        return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
+
+    def _of_patterns(self, patterns: list[str]) -> Iterator[str]:
+        """Yield the files whose base name fits that of a pattern; one without a letter says nothing."""
+        bases = {pattern.rstrip("/").rpartition("/")[2] for pattern in patterns}
+        told = sorted([base for base in bases if any(map(str.isalnum, base))])
+        if told:
+            self.has_patterns = True
+            from planrun.approval.patterns import fitting
+
+            for base in fitting(told, self.bases):
+                yield from self.bases[base]
+
+    def _of_module(self, name: str) -> Iterator[str]:
+        """Yield the files of a module, `a.b` or `./a/b`, and of the packages around it."""
+        parts = [part for part in name.replace(".", "/").split("/") if part]
+        for at, part in enumerate(parts):
+            around = f"/{parts[at - 1]}/" if at else "/"
+            for path in self._stems.get(part, ()):
+                if around in f"/{path}":
+                    yield path
+
+
+def names_of_steps(plan: Plan, paths: Iterable[str]) -> dict[str, set[str]]:
+    """Return which of some files each step of a plan names itself, by the id of the step."""
+    names = _Names(paths)
+    return {
+        step.id: {path for text in _texts(plain(step)) for path in names.named(text)}
+        for step in plan.reviewed()
+    }
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in canonical data; what is filled in later is a pattern."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name not in _SILENT or "" not in value:  # names of variables and arguments may be any
+                yield from _texts(item)
+    elif isinstance(value, list):
+        if any(isinstance(part, str) for part in value) and any(isinstance(part, list) for part in value):
+            yield "".join([part if isinstance(part, str) else "*" for part in value])
+        for part in value:
+            yield from _texts(part)
+
+
+class _Look(Record):
+    """What a step would start as far as that is known before the run; `later`: its words are not."""
+
+    argv: tuple[str, ...] = ()
+    runs: Runs = Runs()
+    later: bool = False
+
+    def scripts(self) -> list[str]:
+        """The files that it runs by words of their own."""
+        return [script.path for script in self.runs.scripts]
 
 
 class _Uncovered(Exception):
-    """A file that is not kept; the text says why."""
+    """A file that does not count; the text says why."""
 
 
-def collect(plan: Plan, params: Mapping[str, Any], workspace: str) -> Scripts:
+class _Search:
+    """The search for the files of one plan."""
+
+    def __init__(self, plan: Plan, root: str, listing: Listing) -> None:
+        self.root, self.is_git, self._listing = root, listing.is_git, listing
+        self.names = _Names(listing.names)
+        own = os.path.normpath(plan.file)
+        folder = os.path.dirname(own)
+        self.own = {
+            own,
+            f"{os.path.splitext(own)[0]}.lock.json",
+            *[os.path.normpath(os.path.join(folder, f)) for f in plan.files],
+        }
+        self.known: dict[str, str] = {}
+        self.why: dict[str, str] = {}
+        self.seen: dict[str, tuple[int, ...]] = {}
+        self.made: set[str] = set()  # without git what these texts write is no part of the workspace
+        self.bytes = self.text = 0
+
+    def add(self, paths: Iterable[str], *, follow: bool) -> None:
+        """Count files, and with `follow` what their texts name."""
+        due, depth = sorted(set(paths)), 0
+        while due:
+            found: set[str] = set()
+            for path in due:
+                if path in self.seen or path in self.own or (path in self.made and not self.is_git):
+                    continue
+                data = self._count(path, is_named=depth == 0)
+                if data is not None and follow and self._is_searched(path, data):
+                    ending, text = os.path.splitext(path)[1], data.decode("utf-8", "replace")
+                    found |= self.names.named(text, ending)
+                    if not self.is_git and ending in _SHELLS:
+                        self.made.update(runs_of(text).made)
+            due, depth = sorted(found - self.seen.keys()), depth + 1
+
+    def _is_searched(self, path: str, data: bytes) -> bool:
+        if path.lower().endswith(_DOCUMENTS) or b"\0" in data[:_TEXT]:
+            return False
+        self.text += len(data)
+        if self.text > MOST_TEXT:
+            self.why["the files that other files name"] = f"the texts have more than {MOST_TEXT >> 20} MiB"
+            return False
+        return True
+
+    def _count(self, path: str, *, is_named: bool) -> bytes | None:
+        """Take a file into account; return its bytes, None where there are none to search."""
+        state = self._listing.state(path)
+        self.seen[path] = state
+        if not state or not state[3] or state[0] == 2:  # it is gone, empty, or a folder behind a link
+            return None
+        if len(self.known) >= MOST_FILES or self.bytes + state[3] > MOST_BYTES:
+            bound = f"more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB are named"
+            self.why["further files that the plan names"] = bound
+            return None
+        try:
+            data = self.read(path)
+        except (_Uncovered, InvalidInput) as error:
+            self.why[path] = str(error)
+            return None
+        if not is_named and _is_record(data):  # an approval of the plan cannot be part of its digest
+            return None
+        self.bytes += len(data)
+        digest = str(sha256(data).hexdigest())
+        self.known[path] = digest
+        return data
+
+    def read(self, path: str) -> bytes:
+        """Return the bytes of a file; raises _Uncovered, InvalidInput."""
+        real = os.path.realpath(os.path.join(self.root, path))
+        if not real.startswith(self.root.rstrip("/") + "/"):
+            raise InvalidInput("it leads out of the workspace by a symbolic link")
+        try:
+            return read_script(real)
+        except FileNotFoundError:
+            raise _Uncovered("it does not exist when the run begins") from None
+        except NotRegular as what:
+            raise InvalidInput(f"it is {what}; a script is a regular file") from None
+        except (OSError, ValueError) as error:
+            raise _Uncovered(getattr(error, "strerror", None) or str(error)) from None
+
+    def holds(self, path: str) -> bool:
+        """Whether a path is a file with content."""
+        state = self._listing.state(path)
+        return state[:1] == (1,) and state[3] > 0
+
+
+def _is_record(data: bytes) -> bool:
+    """Whether a file is an approval or a lockfile."""
+    return data[:1] == b"{" and b'"digest"' in data and (b'"approver"' in data or b'"canonical"' in data)
+
+
+def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: Listing) -> Scripts:
     """Read what a plan names; raises InvalidInput."""
     root = os.path.realpath(workspace)
-    scripts: dict[str, str] = {}
-    uncovered: dict[str, str] = {}
-    contents: dict[str, bytes] = {}
-    later: list[str] = []
-    asked: set[str] = set()
-    total = 0
-    uncovered.update(dict.fromkeys(_made(plan), "a step of the plan writes it"))
+    search = _Search(plan, root, listing)
     steps = [each for written in plan.reviewed() for each in (written, *written.attached_steps)]
-    for step in (*steps, *[step_of(target) for target in plan.notify if target.argv]):
-        named = _named(step, params, workspace, later)
-        asked.update(named)
-        for path in (*named, *step.mentions):
-            if path in scripts or path in uncovered or (path not in named and not _is_program(root, path)):
-                continue
-            try:
-                data = _read(root, path, step, plan)
-            except _Uncovered as error:
-                uncovered[path] = str(error)
-                continue
-            total += len(data)
-            if total > _MOST:
-                raise InvalidInput(f"the scripts of {plan.file} have more than {_MOST >> 20} MiB together")
-            scripts[path] = digest = str(sha256(data).hexdigest())
-            contents[digest] = data
-    uncovered = {path: why for path, why in uncovered.items() if path in asked}
-    return Scripts(known=scripts, uncovered=uncovered, contents=contents, later=tuple(later))
+    steps += [step_of(target) for target in plan.notify if target.argv]
+    texts = list(_texts({name: item for name, item in plain(plan).items() if name != "steps"}))
+    texts += _texts(plain(dict(params)))
+    found = [_looked_at(step, params, workspace) for step in steps]
+    for step, look in zip(steps, found, strict=True):
+        texts += [*_texts(plain(step)), *look.argv]
+    search.made.update([path for look in found for path in look.runs.made])
+    search.made.update([path for step in steps for path in step.makes if isinstance(path, str)])
+    unique = sorted(set(texts))
+    ran = {path: step for step, look in zip(steps, found, strict=True) for path in look.scripts()}
+    named = {path for text in unique for path in search.names.named(text)}
+    named |= ran.keys() & set(listing.names) if listing.is_git else ran.keys()
+    search.add(named, follow=True)
+    search.add({path for text in unique for path in search.names.below(text)}, follow=False)
+    uncovered = dict(search.why)
+    if listing.note:
+        uncovered["files of the workspace"] = listing.note
+    for step, look in zip(steps, found, strict=True):
+        uncovered |= dict.fromkeys(
+            [f"{step.id}: {what}" for what in _unsaid(step, look, search)], "it may run any file"
+        )
+    loose = _loose(steps, unique, search) if listing.is_git else set()
+    uncovered |= _unread(plan, ran, loose - search.made, search)
+    contents: dict[str, bytes] = {}
+    for path in sorted(ran.keys() & search.known.keys()):
+        data = search.read(path)
+        if b"\0" not in data[:_TEXT] and sha256(data).hexdigest() == search.known[path]:
+            contents[search.known[path]] = data
+    later = tuple(dict.fromkeys([step.id for step, look in zip(steps, found, strict=True) if look.later]))
+    return Scripts(
+        known=search.known,
+        uncovered=uncovered,
+        contents=contents,
+        later=later,
+        seen=search.seen,
+        words=None if search.names.has_patterns else search.names.called(),
+    )
 
 
-def _made(plan: Plan) -> set[str]:
-    """Return the files that the plan writes from its own text: their content was reviewed with the plan."""
-    result: set[str] = set()
-    for step in plan.reviewed():
-        if not step.action.is_script or not isinstance(step.action.script, str):
-            continue
-        words = step.action.script.replace(">", " > ").split()
-        folder = step.workdir if isinstance(step.workdir, str) else ""
-        for before, word in pairwise(words):
-            if before in _WRITERS:
-                result.add(os.path.normpath(os.path.join(folder, word.strip("\"';&|()"))))
-    return result
-
-
-def _named(step: Step, params: Mapping[str, Any], workspace: str, later: list[str]) -> tuple[str, ...]:
-    """Return the paths that a step names, as far as they are known before the run; adds it to `later` otherwise."""
+def _looked_at(step: Step, params: Mapping[str, Any], workspace: str) -> _Look:
     if not step.action.is_command:
-        return ()
-    names = step.scripts
-    if is_literal(step):
-        return names
+        return _Look()
+    later = False
     try:
         recipe: Recipe = render_action(step, {"params": params}, BASH)
     except EvaluationError:  # it reads outputs, or the environment
-        later.append(step.id)
-        return names
-    return (*names, *(found.path for found in mentioned(step, recipe, workspace)))
+        words = tuple(map(_filled, step.action.argv if not step.action.is_script else (step.action.script,)))
+        shell = (step.shell or BASH) if step.action.is_script else ()
+        recipe, later = Recipe(argv=(*shell, *words), env={}, workdir=_filled(step.workdir or "")), True
+    found = runs(step, recipe, workspace)
+    later = later and bool(found.unsaid)
+    return _Look(argv=recipe.argv, runs=found.but(unsaid=()) if later else found, later=later)
 
 
-def _is_program(root: str, path: str) -> bool:
-    """Whether a word of a text that cannot be parsed is an executable file of the workspace."""
-    real = os.path.realpath(os.path.join(root, path))
-    return real.startswith(root.rstrip("/") + "/") and os.path.isfile(real) and os.access(real, os.X_OK)
+def _filled(text: Text) -> str:
+    """Return a text with a placeholder for each value that is filled in later."""
+    return (
+        text
+        if isinstance(text, str)
+        else "".join([part if isinstance(part, str) else HOLES[0] for part in text[1]])
+    )
 
 
-def _read(root: str, path: str, step: Step, plan: Plan) -> bytes:
-    """Return the bytes of a script; raises _Uncovered, InvalidInput."""
-    where = f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs {path}'
-    real = os.path.realpath(os.path.join(root, path))
-    if not real.startswith(root.rstrip("/") + "/"):
-        raise InvalidInput(f"{where}, which leads out of the workspace by a symbolic link")
-    try:
-        data = read_script(real)
-    except FileNotFoundError:
-        raise _Uncovered("it does not exist when the run begins") from None
-    except NotRegular as what:
-        raise InvalidInput(f"{where}, which is {what}; a script is a regular file") from None
-    except (OSError, ValueError) as error:
-        raise _Uncovered(getattr(error, "strerror", None) or str(error)) from None
-    if b"\0" in data[:_TEXT]:
-        raise _Uncovered("it is a program and no text")
-    return data
+def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
+    """Yield what of a step may run files that it does not name."""
+    if not look.argv:
+        return
+    if not look.runs.understood:
+        yield "its script is not understood"
+    for text, base in look.runs.unsaid:
+        if not any(path in search.known for path in search.names.bases.get(base, ())):
+            yield " ".join(text.split())[:80]
+    text = "\n".join(look.argv)
+    yield from [word for word in _COMPUTING if word in text]
+    value = step.env.get("PATH")
+    given = [value] if isinstance(value, str) else []
+    if "PATH=" in text:
+        from planrun.approval.patterns import paths_in
+
+        given += paths_in(text)
+    for path in given:
+        if not all(entry.startswith(_KEEPS) for entry in path.split(":")):
+            yield f"PATH={path}"
+
+
+def _loose(steps: Iterable[Step], texts: Iterable[str], search: _Search) -> set[str]:
+    """Return the existing files that texts name by a path, and that git does not track."""
+    folders = {"", *[step.workdir for step in steps if isinstance(step.workdir, str)]}
+    words = {word for text in texts for word in _words(text) if len(word) < _LONGEST}
+    paths = {os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words}
+    inside = {path for path in paths if not path.startswith(("/", "..", ".git", ".planrun", "planrun-out"))}
+    return {path for path in inside - set(search.names.paths) - search.own if search.holds(path)}
+
+
+def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Search) -> dict[str, str]:
+    """Return why files do not count that steps run or that texts name; what git ignores never counts."""
+    found: dict[str, str] = {}
+    for path in sorted({*ran, *loose} - search.known.keys() - search.own):
+        if path in search.made and path in ran:
+            found[path] = "a step of the plan writes it"
+            continue
+        try:
+            data = search.read(path)
+        except _Uncovered as error:
+            found[path] = str(error)
+        except InvalidInput as error:
+            if path in ran:
+                step = ran[path]
+                where = f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs {path}'
+                raise InvalidInput(f"{where}, which {str(error).removeprefix('it ')}") from None
+        else:
+            if data and path not in search.names.paths:
+                found[path] = "git does not track it"
+    if not (search.is_git and found):
+        return found
+    from planrun.plan.revisions import ignored_files  # it starts git
+
+    ignored = ignored_files(search.root, list(found))
+    return {path: why for path, why in found.items() if path not in ignored}

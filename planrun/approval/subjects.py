@@ -44,6 +44,11 @@ class Subjects:
         """Return all that is known of a step, or of the plan for "", one clean line each."""
         rows = self._of_step(state.steps[step].step, state) if step else self._of_plan(state)
         rows += [f"  policy: {in_force(state)}", f"  digest: {state.named.get('digest', '')}"]
+        open_ends = state.named.get("uncovered") or {}
+        rows += [
+            f"  not part of the digest: {line(str(what))}: {line(str(why))}"
+            for what, why in open_ends.items()
+        ]
         return [*rows, *_lock(state)]
 
     def _of_step(self, step: Step, state: RunState) -> list[str]:

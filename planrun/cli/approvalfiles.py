@@ -17,8 +17,7 @@ from planrun.plan.load import load
 from planrun.plan.templates import known
 from planrun.settings import Settings, current_folder
 
-SHORTEST_DIGEST = 12
-"""Characters: as many as reviews show."""
+_DIGITS = frozenset("0123456789abcdef")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,13 +110,12 @@ def _refuse_mixed(given: dict[str, Any]) -> None:
 
 def _refuse_other_digest(file: str, wanted: str, digest: str) -> None:
     """Raise Denied for a plan that is not the one that was reviewed."""
-    short = len(wanted) < SHORTEST_DIGEST
-    if wanted and (short or set(wanted) - set("0123456789abcdef")):
-        raise InvalidInput(f"--digest takes at least {SHORTEST_DIGEST} characters of a digest, 0-9 and a-f")
-    if wanted and not digest.startswith(wanted):
-        raise Denied(
-            f"{file} has the digest {digest[:12]}, and what was reviewed is {wanted[:12]}: review it again"
+    if wanted and (len(wanted) != len(digest) or not _DIGITS.issuperset(wanted)):
+        raise InvalidInput(
+            f"--digest takes all {len(digest)} characters of a digest, 0-9 and a-f, not {len(wanted)}"
         )
+    if wanted and digest != wanted:
+        raise Denied(f"{file} has the digest {digest}, and what was reviewed is {wanted}: review it again")
 
 
 def write_lock_file(
@@ -131,6 +129,10 @@ def write_lock_file(
     if not check:
         lockfile.write_lock(path, {**now, **({"policy": policies[0]} if policies else {})})
         say(f"wrote {printable(path)}, digest {now['digest']}")
+        for what, why in now.get("uncovered", {}).items():
+            say(printable(f"  not part of it: {what}: {why}"))
+        if now.get("uncovered") and not loaded.allow_uncovered:
+            say("  execute --locked refuses the plan, unless it has allow_uncovered: true")
         return 0
     differences = list(lockfile.drift(lockfile.read_lock(path, loaded), now, policies))
     if differences:

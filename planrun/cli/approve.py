@@ -90,7 +90,7 @@ _FOR_PLANS = (
         ["--allow-author", "own"],
         is_flag=True,
         default=None,
-        help="With --pull-request: who opened it may approve it.",
+        help="With --pull-request: who opened it or has part in its commits may approve it.",
     ),
     click.Option(
         ["--environment"],

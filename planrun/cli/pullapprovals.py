@@ -37,8 +37,8 @@ def approval_in_comments(digest: str, given: dict[str, Any]) -> Said | None:
         write_stderr(f"planrun: {printable(why)}\n")
     if found.said is None:
         write_stderr(
-            f"planrun: pull request {number} has no approval of {digest[:12]}; "
-            f"a comment gives it: /planrun approve {digest[:12]}\n"
+            f"planrun: pull request {number} has no approval of this plan; "
+            f"a comment gives it: /planrun approve {digest}\n"
         )
     return found.said
 

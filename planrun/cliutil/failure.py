@@ -59,4 +59,6 @@ def located(problems: Iterable[Problem]) -> list[Problem]:
 
 def printable(text: str) -> str:
     """The same text with everything that could steer a terminal or a CI agent made visible; line breaks stay."""
-    return broken("".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text))
+    from planrun.model.hidden import escaped  # not needed where all goes well
+
+    return broken(escaped(text, "\n"))

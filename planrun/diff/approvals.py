@@ -7,6 +7,7 @@ import shlex
 
 from planrun.approval.approvals import Approvals as ApprovalsOfRuns
 from planrun.approval.approvals import read_approvals, without_effect
+from planrun.approval.digest import gaps
 from planrun.approval.policies import ceiling_in, is_pattern, read_given, static_decision
 from planrun.approval.preview import digest_preview
 from planrun.approval.rules import Layers, in_force
@@ -72,6 +73,7 @@ class Approvals(Record):
     unknown: str = ""
     asked: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()  # what may run and is no part of the digest, with the reason
 
     @property
     def needed(self) -> tuple[Gate, ...]:
@@ -119,7 +121,11 @@ def _preview(plan: Plan, new: Side, terms: Terms) -> Approvals:
     except InvalidInput as error:  # also shown to the approver of the plan
         return Approvals(policy="", unknown=str(error))
     known = not found.missing and not new.commit
-    return Approvals(policy="", missing=found.missing, digest=found.reviewed.digest if known else "")
+    uncovered = (
+        tuple([f"{what}: {why}" for what, why in gaps(found.reviewed).items()]) if not new.commit else ()
+    )
+    digest = found.reviewed.digest if known else ""
+    return Approvals(policy="", missing=found.missing, digest=digest, uncovered=uncovered)
 
 
 def _command(new: Side, found: Approvals, steps: Iterable[str], terms: Terms) -> str:

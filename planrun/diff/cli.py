@@ -14,7 +14,7 @@ from planrun.app.check import check
 from planrun.cliutil.click import is_given
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given, in_repository
-from planrun.cliutil.failure import located
+from planrun.cliutil.failure import located, printable
 from planrun.cliutil.printing import say, say_json
 from planrun.diff import phrases
 from planrun.diff.approvals import Terms
@@ -23,10 +23,9 @@ from planrun.diff.markdown import markdown
 from planrun.diff.report import masked, read_report, report
 from planrun.diff.text import rows
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.model.commands import broken
 from planrun.model.jsontext import dumps, well_formed
 from planrun.model.record import Record
-from planrun.plan.printing import render_github, render_text, visible
+from planrun.plan.printing import render_github, render_text
 from planrun.plan.revisions import NOWHERE, commit_of, is_file, path_from_root, read_side
 from planrun.reports.ci import coloured
 from planrun.reports.escape import code, fence, inline, line, plain
@@ -246,7 +245,7 @@ def _coloured(requested: str) -> bool:
 def rows_of(report: Report, colours: bool) -> Iterable[str]:  # noqa: FBT001 - the answer of the function above
     """Yield a report as lines without control sequences of a terminal or a CI system."""
     for kind, text in rows(report):
-        shown = broken(visible(text))
+        shown = printable(text)
         yield f"\x1b[{_COLOURS[kind]}m{shown}\x1b[0m" if colours and kind in _COLOURS and shown else shown
 
 
@@ -327,7 +326,7 @@ def _print(proposal: Proposal) -> None:
             say(render_github(located(checked.problems)).rstrip("\n"))
         say(render_text(checked.problems, checked.sources).rstrip("\n"))
     for note in proposal.notes:
-        say(f"note: {note}")
+        say(printable(f"note: {note}"))
     if proposal.report:
         say(masked(proposal.report, "\n".join(rows_of(proposal.report, colours=False))))
 

@@ -52,6 +52,7 @@ def _approvals(found: Approvals) -> dict[str, Any]:
         "asked": list(found.asked),
         "unknown": found.unknown or None,
         "ignored": list(found.ignored),
+        "uncovered": list(found.uncovered),
     }
 
 

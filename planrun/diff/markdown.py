@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from planrun.diff import phrases
 from planrun.diff.text import Texts, change_rows
-from planrun.plan.printing import visible
+from planrun.model.hidden import escaped
 from planrun.reports.escape import code, fence, fitting, inline, line, plain, size
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _approvals(found: Approvals) -> list[str]:
         parts.append(f"\n**Approvals needed**\n\n{fitting(needed, _SHARES['gates'], _MORE)}")
     if found.command:
         cut = found.command if len(found.command) < 4_000 else f"{found.command[:4_000]} …"
-        parts.append(f"\n{fence(plain(visible(cut)), 'sh')}")
+        parts.append(f"\n{fence(plain(escaped(cut)), 'sh')}")
         if found.digest:
             parts.append(f"\nThis approves {code(found.digest[:12])}: {phrases.approves(found)}.\n")
     if found.unknown:
@@ -91,6 +91,9 @@ def _approvals(found: Approvals) -> list[str]:
     if found.ignored:
         notes = fitting([f"> {inline(text)}\n" for text in found.ignored], 2_000, "> and {} more\n")
         parts.append(f"\n{notes}")
+    if found.uncovered:
+        rows = [f"- {inline(text)}\n" for text in found.uncovered]
+        parts.append(f"\n**Not part of the digest**\n\n{fitting(rows, _SHARES['gates'], _MORE)}")
     if lifted := [_gate(gate) for gate in found.lifted]:
         title = "No longer asked for or denied"
         parts.append(f"\n**{title}**\n\n{fitting(lifted, _SHARES['gates'], _MORE)}")
@@ -153,7 +156,7 @@ def _block(title: str, changes: Iterable[Change], texts: Texts, ids: Sequence[st
     lines = [f"{_MARKS.get(sign, sign) or ' '} {text}" for sign, text in _narrow(rows[:_ROWS])]
     if len(rows) > _ROWS:
         lines.append(f"# and {len(rows) - _ROWS} more rows")
-    body = fence(plain("\n".join([visible(row) for row in lines])), "diff")
+    body = fence(plain("\n".join([escaped(row) for row in lines])), "diff")
     where = f"In {inline(phrases.names(ids, 40), 2_000)}\n\n" if ids else ""
     return f"\n<details><summary>{inline(title)}</summary>\n\n{where}{body}\n</details>\n"
 

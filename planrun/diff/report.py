@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from planrun.app.secrets import read_secrets
+from planrun.approval.digest import Listing
+from planrun.approval.scripts import names_of_steps
 from planrun.diff.approvals import Approvals, approvals
 from planrun.diff.differences import Difference, renamed
 from planrun.diff.plans import compare
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.record import Record
-from planrun.plan.revisions import blob_name, blobs, read_side
+from planrun.plan.revisions import blob_name, blobs, files_of_commit, read_side
 from planrun.plan.yaml.file import NotRegular, read_script
 
 TYPE_CHECKING = False
@@ -83,12 +85,15 @@ def _scripts(old: Side, new: Side) -> Iterator[Script]:
     """Yield the scripts of both plans that are not the same in both; files of one folder are."""
     if old.plan is None or new.plan is None or old.commit == new.commit:
         return
-    was = {path for step in old.plan.steps for path in step.scripts}
+    here = [] if old.commit and new.commit else Listing(os.getcwd()).names
+    paths = {path for side in (old, new) for path in (files_of_commit(side.commit) if side.commit else here)}
+    paths -= {os.path.normpath(side.plan.file) for side in (old, new) if side.plan}
+    was = {path for named in names_of_steps(old.plan, paths).values() for path in named}
+    now = names_of_steps(new.plan, paths)
     steps: dict[str, list[str]] = {}
-    for step in new.plan.steps:
-        for path in step.scripts:
-            if path in was:
-                steps.setdefault(path, []).append(step.id)
+    for name in [step.id for step in new.plan.steps]:
+        for path in sorted(now.get(name, set()) & was):
+            steps.setdefault(path, []).append(name)
     before, after = _contents((old, new), list(steps))
     for path, ids in steps.items():
         if before.get(path) != after.get(path):

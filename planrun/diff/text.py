@@ -224,6 +224,9 @@ def _approvals(found: Approvals) -> Iterator[Row]:
     if found.unknown:
         yield "warning", f"  unknown what would be approved: {found.unknown}"
     yield from [("warning", f"  {text}") for text in found.ignored]
+    if found.uncovered:
+        yield "head", "Not part of the digest"
+        yield from [("warning", f"  {text}") for text in found.uncovered]
     if found.lifted:
         yield "head", "No longer asked for or denied"
         yield from [("warning", f"  {gate.step}: {phrases.gate(gate)}") for gate in found.lifted]

@@ -44,7 +44,7 @@ class GatedScheduler(Scheduler):
         attempt = len(self.state.steps[step.id].attempts) + 1
         prepared = None
         if step.action.starts_process:
-            prepared = self.dependencies.steps.prepare(step, attempt, self.state)
+            prepared = self._only_kept(step, self.dependencies.steps.prepare(step, attempt, self.state))
             if prepared.job is None:  # it cannot run, with or without approval
                 self._start_attempt(step, attempt, prepared)
                 return
@@ -113,9 +113,26 @@ class GatedScheduler(Scheduler):
             return
         super().conclude(step, attempt, outcome)
 
+    def _only_keeps(self, step: Step) -> bool:
+        """Whether the patch of an agent is not applied, as the plan and the options say now."""
+        return step.action.apply == "never" or self.options.proposes
+
+    def _only_kept(self, step: Step, prepared: Prepared) -> Prepared:
+        """Return the end of an agent whose patch waited to be applied, where it is now only kept."""
+        job = prepared.job
+        if job is None or "patch" not in job.agent or not self._only_keeps(step):
+            return prepared
+        outcome = Outcome(
+            status="completed", reason="ran", patch=job.agent["patch"], outputs=job.agent["outputs"]
+        )
+        if self.state.steps[step.id].is_applying:
+            why = "its patch was being applied when planrun ended, and must not be applied any more"
+            outcome = Outcome(status="failed", reason="patch", message=f"{why}; files may have been changed")
+        return prepared.but(job=None, outcome=outcome)
+
     def _takes_patch(self, step: Step, attempt: int, outcome: Outcome) -> bool:
         """Let the patch of an agent wait for its gate; False when it is only kept."""
-        if step.action.apply == "never" or self.options.proposes:
+        if self._only_keeps(step):
             return False
         if not self._may_continue:  # a resumed run goes on from here
             super().conclude(step, attempt, Outcome(status="cancelled", reason="cancelled"))

@@ -78,6 +78,8 @@ _ANSI = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # all but tab and line ends
+_OWN_MARK = re.compile(r"<(?=/?untrusted-data\b)")
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _HIDDEN_PATTERNS = tuple((kind, re.compile(_one_of(ranges))) for kind, ranges in _HIDDEN)
 _OPENING = "<\uff1c\ufe64\u2039\u27e8\u3008"  # what reads as the beginning of a tag
@@ -123,11 +125,39 @@ def block(name: str, text: str, limit: int) -> Block:
     """Return the same block with what was taken out of it; `name` may be untrusted too, as a path is."""
     cleaned = clean(text)
     content, left_out = capped(cleaned.text, limit)
+    return Block(text=_marked(name, content), taken=cleaned.taken, left_out=left_out)
+
+
+def result_block(name: str, text: str, limit: int, more: str = "") -> str:
+    """Return what a tool printed as a block of data, of at most `limit` bytes of content and OVERHEAD around them.
+
+    A model writes files from what it sees, so the text is as the tool printed it. Only control characters, sequences
+    for terminals and imitations of the marks are changed, and the block says how many. A long text loses whole lines
+    in its middle; `more` says how to see them.
+    """
+    shown, sequences = _ANSI.subn("", text) if "\x1b" in text or "\x9b" in text else (text, 0)
+    shown, controls = _CONTROLS.subn("", shown)
+    shown, marks = _OWN_MARK.subn("&lt;", shown)
+    data = shown.encode("utf-8", "replace")
+    if len(data) > limit:
+        head, tail = data[: limit // 3], data[len(data) - (limit - limit // 3) :]
+        head = head[: head.rfind(b"\n") + 1] or head
+        tail = tail[tail.find(b"\n") + 1 :] or tail
+        note = f"[{len(data) - len(head) - len(tail)} bytes left out{'; ' if more else ''}{more}]"
+        first, last = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
+        shown = "\n".join([first.removesuffix("\n"), note, last])
+    changed = (
+        (sequences + controls, "control characters and sequences are not shown"),
+        (marks, "imitations of a mark begin with &lt; here"),
+    )
+    notes = [f"[{number} {what}]" for number, what in changed if number]
+    return "\n".join([_marked(name, shown), *notes])
+
+
+def _marked(name: str, content: str) -> str:
     label = _label(name)
     mark = _mark(label, content)
-    opened = f'<untrusted-data name="{label}" mark="{mark}">\n'
-    closed = f'\n</untrusted-data mark="{mark}">'
-    return Block(text=f"{opened}{content}{closed}", taken=cleaned.taken, left_out=left_out)
+    return f'<untrusted-data name="{label}" mark="{mark}">\n{content}\n</untrusted-data mark="{mark}">'
 
 
 def clean(text: str) -> Cleaned:

@@ -156,7 +156,7 @@ class Analysis:
         if self.plan is None:
             return ""
         try:
-            return digest_preview(self.plan, (), os.getcwd()).reviewed.digest
+            return digest_preview(self.plan, (), os.getcwd(), recalls=True).reviewed.digest
         except (PlanrunError, OSError):
             return ""
 

@@ -56,6 +56,7 @@ SPECS: dict[str, Spec] = {
             path=_need(_PATH),
             offset=_number("The first line, from 1.", 1, 10_000_000),
             limit=_number("How many lines.", 1, MAX_LINES),
+            column=_number("The first character of the first line, from 1; for very long lines.", 1, 1 << 28),
         ),
         _spec(
             "glob",

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from planrun.model.hidden import TAGS, UNSEEN
+
 # Agents of GitHub, Azure and TeamCity look for these anywhere in a line, some of them in any case.
 _ANYWHERE = ("##[", "##vso[", "##teamcity[")
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # str.lower() may change the length
 # Not shown, and passed over by who compares text as people read it, as .NET and so the agents of GitHub and Azure may
 # do. They are needed in emoji and in some scripts, and stay where they cannot form a command.
-_UNSEEN: dict[int, None] = dict.fromkeys(
-    (
-        *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
-        *range(0x180B, 0x1810),
-        *range(0x200B, 0x2010),
-        *range(0x2060, 0x2065),
-        *range(0xFE00, 0xFE10),
-        *range(0xE0000, 0xE1000),
-    )
-)
+_UNSEEN: dict[int, None] = dict.fromkeys((*UNSEEN, *TAGS))
 
 
 def broken(text: str) -> str:

@@ -292,7 +292,8 @@ class Sandbox(Record):
 
     `level` "": the one of the step's risk class. `hosts`: reached through a proxy, for the network `hosts`; each is
     `host`, `host:port` or `*.domain`. `require` false: the step runs without a sandbox where there is none. `backend`:
-    in a Job, what enforces it: landlock, bubblewrap or none. `line`: of the key in the plan or policy file.
+    in a Job, what enforces it: landlock, bubblewrap or none. `hides`: in a Job, whether files of the workspace that
+    look like secrets are hidden, unless `read` names them. `line`: of the key in the plan or policy file.
     """
 
     level: Literal["", "read-only", "low", "medium", "off"] = "off"
@@ -305,6 +306,7 @@ class Sandbox(Record):
     memory: int | None = None  # bytes of data, for each process
     file_size: int | None = None  # bytes
     backend: str = ""
+    hides: bool = False
     line: int = 0
 
     @property
@@ -387,10 +389,6 @@ class Step(Record):
     risk: str = "high"  # of its action as written, or as declared
     risk_reason: str = ""
     effects: tuple[str, ...] = ()  # of its action: writes, destroys, network, code …
-    scripts: tuple[
-        str, ...
-    ] = ()  # files of the workspace that its action runs, as far as the text alone names them
-    mentions: tuple[str, ...] = ()  # words that may name such files, of a text that is not understood
     open_risk: bool = False  # values that are not known yet decide about it
     rollback: Rollback | None = None
     reversible: bool | None = None  # what the plan says; None: it is if it has a rollback
@@ -521,6 +519,7 @@ class Plan(Record):
     limits: Limits = Limits()
     schedule: Schedule = "dag"
     concurrency: str = ""  # one run of this name at a time on this host
+    allow_uncovered: bool = False  # --locked runs it, though it may run files that were not reviewed
     policy: Policy | None = None
     llm: Llm | None = None
     notify: tuple[Target, ...] = ()  # who is notified of a run

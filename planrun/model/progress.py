@@ -156,15 +156,21 @@ class StepState:
     """The state of one step; `step` is its plan."""
 
     __slots__ = (
-        "after", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason", "restored",
-        "resumed", "rule", "status", "step", "undone"
+        "after", "anew", "attempts", "before", "ended_at", "gate", "held", "message", "opened", "outputs", "reason",
+        "restored", "resumed", "rule", "status", "step", "undone"
     )  # fmt: skip
 
     def __init__(self, step: Step) -> None:
         self.step = step
         self.attempts: list[AttemptState] = []
         self.gate: Gate | None = None  # before it starts
+        self.anew = 0  # nothing that this many first attempts made is gone on with
         self.reset()
+
+    def begin_anew(self) -> None:
+        """Discard what its attempts left to go on with, and with it the answer about that."""
+        if self.attempts:
+            self.anew, self.gate = len(self.attempts), None
 
     def reset(self, *, is_lost: bool = False, is_round: bool = False) -> None:
         """Make it pending again; what its earlier attempts left is evidence and stays.
@@ -241,12 +247,12 @@ class StepState:
         return sum(attempt.ended.duration for attempt in self.attempts if attempt.ended)
 
     @property
-    def patch(self) -> dict[str, Any] | None:
-        """The patch of an agent that waits to be applied, or whose application was cut off."""
-        for attempt in reversed(self.attempts):
+    def patched(self) -> AttemptState | None:
+        """The attempt whose patch waits to be applied, or the application of whose patch was cut off."""
+        for attempt in reversed(self.attempts[self.anew :]):
             ended = attempt.ended
             if ended is not None and ended.status == "completed":
-                return ended.patch or None
+                return attempt if ended.patch and ended.step_status == "waiting" else None
             if ended is None or ended.status not in ("lost", "cancelled"):
                 return None
             if not attempt.started.fingerprint.startswith(PATCH):
@@ -254,9 +260,20 @@ class StepState:
         return None
 
     @property
+    def patch(self) -> dict[str, Any] | None:
+        """The patch of an agent that waits to be applied, or whose application was cut off."""
+        made = self.patched
+        return made.ended.patch if made is not None and made.ended is not None else None
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether its last attempt applied the patch of an agent."""
+        return bool(self.attempts) and self.attempts[-1].started.fingerprint.startswith(PATCH)
+
+    @property
     def proposed(self) -> dict[str, Any] | None:
         """The plan that an agent in plan mode proposed, and has not gone on with."""
-        for attempt in reversed(self.attempts):
+        for attempt in reversed(self.attempts[self.anew :]):
             ended = attempt.ended
             if ended is None or ended.status not in ("lost", "cancelled"):
                 return None

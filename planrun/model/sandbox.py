@@ -48,7 +48,7 @@ class Confinement(Record):
         found = sandbox or Sandbox()
         for ceiling in self.for_models or (Sandbox(level=""),):
             found = tightened(found, placed(of_class(ceiling, risk), self.workspace, self.home))
-        return found.but(backend=self.backend) if found.is_on else None
+        return found.but(backend=self.backend, hides=True) if found.is_on else None
 
     def of_agent(self, sandbox: Sandbox | None, risk: str) -> Sandbox | None:
         """Return the sandbox of a process of an agent with this risk; `sandbox`: that of its step, which was reviewed.
@@ -59,7 +59,7 @@ class Confinement(Record):
         own = self.of(sandbox)
         if own is None or self.for_models:
             return self.of_model(own, level)
-        return own.but(level=min(own.level, level, key=LEVELS.index), require=True)
+        return own.but(level=min(own.level, level, key=LEVELS.index), require=True, hides=True)
 
 
 def tightened(one: Sandbox, ceiling: Sandbox) -> Sandbox:

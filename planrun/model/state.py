@@ -243,6 +243,9 @@ class RunState:
             self.steps[name].reset(is_lost=name in event.lost)
             if is_over or name in event.retry:
                 self.answers.pop(name, None)
+        for name, step in self.steps.items() if event.retry else ():
+            if step.step.action.is_agent and not {name, *chain(self, name)}.isdisjoint(event.retry):
+                step.begin_anew()
         self.answers.update(event.options.get("answers", ()))
         self.ask_anew()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 10\n"
+_FORM = b"planrun compiled plan 11\n"
 _ENDING = ".plan"
 _MODE = 0o600
 # The modules that decide what a file is compiled to, by folder.

@@ -278,6 +278,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "limits": "{deadline: 1h, max_parallel: 4}",
         "schedule": "dag",
         "concurrency": "deploy",
+        "allow_uncovered": "true",
         "policy": "{auto_approve: medium}",
         "llm": "{model: a-model}",
         "notify": "[{on: [failed, recovered], slack: {url_secret: SLACK_URL}}]",

@@ -11,6 +11,7 @@ import unicodedata
 
 from planrun import __version__
 from planrun.model import commands
+from planrun.model.hidden import escaped
 from planrun.model.jsontext import well_formed
 from planrun.plan.problems import CODES
 
@@ -28,21 +29,6 @@ _BELOW = "the keys of {} are listed below"
 WIDTH = 100  # characters of a source line that are shown
 
 
-def visible(text: str) -> str:
-    """Show control characters, marks of direction and everything else that cannot be printed as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    short = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}.get(character)
-    number = ord(character)
-    if number < 256:
-        return short or f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
-
-
 def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> str:
     """Write at most 20 findings with excerpts from `sources` (bytes by file name), and how many more there are."""
     printed = problems[:MAX_PRINTED]
@@ -54,13 +40,13 @@ def render_text(problems: Sequence[Problem], sources: Mapping[str, bytes]) -> st
     rows = {file: _rows(sources.get(file, b""), lines) for file, lines in wanted.items()}
     parts: list[str] = []
     for problem in printed:
-        place = f"{visible(problem.file)}:{problem.line}:{problem.col}"
+        place = f"{escaped(problem.file)}:{problem.line}:{problem.col}"
         text = problem.but(hint=_BELOW.format(problem.place)).text if problem.is_listed else problem.text
-        parts.append(f"{place}: {problem.severity}[{problem.code}]: {visible(text)}")
+        parts.append(f"{place}: {problem.severity}[{problem.code}]: {escaped(text)}")
         if problem.code != "E006":  # is about the whole file
             parts += _excerpt(rows[problem.file], problem.line, problem.col, problem.end_col)
         for line, col, note in problem.related:
-            parts.append(f"{visible(problem.file)}:{line}:{col}: note: {visible(note)}")
+            parts.append(f"{escaped(problem.file)}:{line}:{col}: note: {escaped(note)}")
             parts += _excerpt(rows[problem.file], line, col, 0)
     if len(problems) > MAX_PRINTED:
         parts.append(f"and {len(problems) - MAX_PRINTED} more")
@@ -127,9 +113,9 @@ def _excerpt(rows: dict[int, str], line: int, col: int, end_col: int) -> list[st
     end = min(max(end_col - 1, start + 1), max(len(row), start + 1))
     left = max(0, min(start - WIDTH // 3, len(row) - WIDTH))
     right = left + WIDTH
-    before = ("..." if left else "") + visible(row[left:start])
-    marked = visible(row[start : min(end, right)])
-    after = visible(row[min(end, right) : right]) + ("..." if right < len(row) else "")
+    before = ("..." if left else "") + escaped(row[left:start])
+    marked = escaped(row[start : min(end, right)])
+    after = escaped(row[min(end, right) : right]) + ("..." if right < len(row) else "")
     number = str(line)
     pad = " " * (_columns(before))
     return [
@@ -195,13 +181,13 @@ def _sarif_result(problem: Problem, rule: int) -> dict[str, Any]:
         "ruleId": problem.code,
         "ruleIndex": rule,
         "level": "note" if problem.severity == "advice" else problem.severity,
-        "message": {"text": visible(problem.text)},
+        "message": {"text": escaped(problem.text)},
         "locations": [_sarif_location(problem.file, region)],
     }
     if problem.related:
         result["relatedLocations"] = [
             {
-                "message": {"text": visible(note)},
+                "message": {"text": escaped(note)},
                 **_sarif_location(problem.file, {"startLine": line, "startColumn": col}),
             }
             for line, col, note in problem.related
@@ -237,7 +223,7 @@ def _command(problem: Problem) -> str:
 
 def _data(value: str) -> str:
     """Escape as the runner unescapes: what is left of control characters after that is shown."""
-    return visible(value.replace("\r\n", "\n")).replace("%", "%25")
+    return escaped(value.replace("\r\n", "\n")).replace("%", "%25")
 
 
 def _property(value: str) -> str:

@@ -19,6 +19,8 @@ from planrun.plan.yaml.file import BOUNDS, MAX_BYTES, read_source, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planrun.model.plan import Plan
     from planrun.plan.readers import Reader
 
@@ -190,6 +192,33 @@ def listed_files(folder: str) -> list[str] | None:
     return None if code or not found else found
 
 
+def tracked_files(folder: str) -> list[str]:
+    """Return the files of a checkout that git tracks, from that folder; raises InvalidInput."""
+    code, out, why = _git("-C", folder, "ls-files", "-z", "--cached", "--deduplicate")
+    if code:
+        raise InvalidInput(f"git cannot list the files of {folder}: {why}")
+    return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+
+
+def files_of_commit(commit: str) -> list[str]:
+    """Return the files of a commit below this folder, from there; raises InvalidInput."""
+    code, out, why = _git("ls-tree", "-r", "-z", "--name-only", commit)
+    if code:
+        raise InvalidInput(f"git cannot list the files of {commit}: {why}")
+    return [row.decode("utf-8", "surrogateescape") for row in out.split(b"\0") if row]
+
+
+def ignored_files(folder: str, paths: list[str]) -> set[str]:
+    """Return those of some paths in a checkout that git ignores; none where git has no answer."""
+    given = "".join([f"./{path}\0" for path in paths]).encode("utf-8", "surrogateescape")
+    plain = [word for word in _GIT if word != "--literal-pathspecs"]  # which this subcommand refuses
+    try:
+        _, out, _ = _git("-C", folder, "check-ignore", "-z", "--stdin", given=given, program=plain)
+    except InvalidInput:
+        return set()
+    return {path.removeprefix("./") for path in out.decode("utf-8", "surrogateescape").split("\0")} - {""}
+
+
 def path_from_root(path: str) -> str:
     """Return a path of the repository from its root; one that begins with a dot counts from this folder."""
     if not path.startswith(("./", "../")):
@@ -236,11 +265,11 @@ def _blob(name: str, blob: str) -> bytes:
     )
 
 
-def _git(*words: str, given: bytes = b"") -> tuple[int, bytes, str]:
+def _git(*words: str, given: bytes = b"", program: Sequence[str] = _GIT) -> tuple[int, bytes, str]:
     """Run git with something to read, and return its exit code, what it says, and the first line of its complaint."""
     try:
         done = subprocess.run(
-            [*_GIT, *words],
+            [*program, *words],
             env=_environment(),
             input=given,
             capture_output=True,

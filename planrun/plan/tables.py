@@ -288,6 +288,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "limits": (None, None, "Limits"),
         "schedule": (("word", ("dag", "levels", "batches", "sequential")), None, None),
         "concurrency": (("id",), None, None),
+        "allow_uncovered": (("bool",), None, None),
         "policy": (None, None, "Policy"),
         "llm": (None, None, "Llm"),
         "notify": (None, ((None, None, "Notification"), 1), None),

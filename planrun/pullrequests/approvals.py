@@ -1,7 +1,8 @@
 """Approvals in comments of a pull request: `/planrun approve DIGEST [STEP]…`, `/planrun reject DIGEST`.
 
-A comment counts when it names the digest of exactly this plan, was never edited, and is of a person who may write to
-the repository and did not open the pull request. A later rejection of such a person ends it.
+A comment counts when it names the whole digest of exactly this plan, was never edited, and is of a person who may write
+to the repository, did not open the pull request and has no part in its commits. A later rejection of such a person ends
+it. The line of an approval is a paragraph of its own above any code and HTML of the comment: everyone sees it there.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Literal
 
     from planrun.pullrequests.api import Client
 
-SHORTEST = 12  # characters of a digest in a comment: what review shows
+WHOLE = 64  # characters of a digest: two plans with the same first ones can be made
 LEVELS = ("write", "maintain", "admin")
 _LINE = re.compile(r"/planrun[ \t]+(approve|reject)[ \t]+([0-9A-Fa-f]{1,64})((?:[ \t]+[^\s]+)*)[ \t]*")
 
 
+_MOST_COMMITS = 250  # of a pull request, as GitHub lists them
+
+
 class Said(Record):
-    """One line of a comment."""
+    """One line of a comment; `hidden`: what may keep readers from seeing it, "" for nothing."""
 
     verb: Literal["approve", "reject"]
     digest: str
@@ -37,6 +41,7 @@ class Said(Record):
     at: str
     edited: bool
     bot: bool
+    hidden: str = ""
 
     @property
     def approval_id(self) -> str:
@@ -52,21 +57,21 @@ class Given(Record):
 
 
 class Terms(Record):
-    """What a comment must meet: the digest of the plan, the least permission, whether the author may approve."""
+    """What a comment must meet: the digest of the plan, the least permission, whether its authors may approve."""
 
     digest: str
     level: str = "write"
-    own: bool = False  # who opened the pull request may approve it
+    own: bool = False  # who opened the pull request or has part in its commits may approve it
 
 
 def find_approval(client: Client, number: int, terms: Terms) -> Given:
     """Return the newest approval of a pull request that counts; raises ApiError."""
-    opener = _login(client.get(f"pulls/{number}"))
+    authors = {} if terms.own else _authors(client, number)
     ignored: list[str] = []
     counted: Said | None = None
     permissions: dict[str, str] = {}
     for said in sorted(_all_said(client, number), key=lambda each: (each.at, each.id)):
-        why = _why_not(said, opener, terms)
+        why = _why_not(said, authors, terms)
         if not why:
             permission = permissions.setdefault(said.by, _permission(client, said.by))
             if LEVELS.index(terms.level) > (LEVELS.index(permission) if permission in LEVELS else -1):
@@ -93,19 +98,57 @@ def approver_of_environment(client: Client, run: str, environment: str) -> str:
     return approver
 
 
-def _why_not(said: Said, opener: str, terms: Terms) -> str:
-    """Return why a line does not count; a rejection counts whoever opened the pull request."""
-    if len(said.digest) < SHORTEST:
-        return f"it names fewer than {SHORTEST} characters of the digest"
-    if not terms.digest.startswith(said.digest):
-        return f"it names {said.digest[:12]}, and this plan is {terms.digest[:12]}"
+def _authors(client: Client, number: int) -> dict[str, str]:
+    """Return who opened a pull request, wrote its commits or pushed to its branch; raises ApiError."""
+    pull = client.get(f"pulls/{number}")
+    found: dict[str, str] = {}
+    commits = list(client.pages(f"pulls/{number}/commits"))
+    if len(commits) >= _MOST_COMMITS:
+        raise ApiError(
+            0, f"the pull request has {_MOST_COMMITS} commits or more, of which GitHub does not list all"
+        )
+    for role in ("author", "committer"):
+        _note(found, commits, role, "its author has part in the commits of the pull request")
+    pushed = "its author pushed to the branch of the pull request"
+    _note(found, client.pages(f"issues/{number}/events"), "actor", pushed, "head_ref_force_pushed")
+    head = pull.get("head") or {}
+    if (head.get("repo") or {}).get("full_name") == client.repository.name:
+        try:
+            _note(
+                found, client.pages(f"activity?ref={quote(str(head.get('ref')), safe='')}"), "actor", pushed
+            )
+        except ApiError as error:
+            if error.code not in (403, 404):  # servers of companies may not have it
+                raise
+    found[_login(pull)] = "its author opened the pull request"
+    return found
+
+
+def _note(
+    found: dict[str, str], entries: Iterable[Mapping[str, Any]], role: str, what: str, event: str = ""
+) -> None:
+    for entry in entries:
+        user = entry.get(role)
+        if (
+            isinstance(user, dict)
+            and isinstance(user.get("login"), str)
+            and event in ("", entry.get("event"))
+        ):
+            found[user["login"]] = what
+
+
+def _why_not(said: Said, authors: Mapping[str, str], terms: Terms) -> str:
+    """Return why a line does not count; a rejection counts whoever wrote the pull request."""
+    if len(said.digest) < WHOLE and terms.digest.startswith(said.digest):
+        verb = f"/planrun {said.verb} {terms.digest}"
+        return f"it names {len(said.digest)} characters of the digest, and all {WHOLE} are needed: {verb}"
+    if said.digest != terms.digest:
+        return f"it names {said.digest}, and this plan is {terms.digest}"
     if said.bot:
         return "it was not written by a person"
     if said.edited:
         return "it was edited; write a new comment"
-    if said.verb == "approve" and said.by == opener and not terms.own:
-        return "its author opened the pull request"
-    return ""
+    return (said.hidden or authors.get(said.by, "")) if said.verb == "approve" else ""
 
 
 def _all_said(client: Client, number: int) -> Iterator[Said]:
@@ -115,16 +158,16 @@ def _all_said(client: Client, number: int) -> Iterator[Said]:
 
 
 def _said(comment: Mapping[str, Any]) -> Iterator[Said]:
-    """Yield the lines of a comment that are meant for planrun; quoted lines and blocks of code are not."""
+    """Yield the lines of a comment that are meant for planrun; quoted and indented lines are not."""
     body, user, name = comment.get("body"), comment.get("user"), comment.get("id")
     if not isinstance(body, str) or not isinstance(user, dict) or not isinstance(name, int):
         return
-    fenced = False
+    above, is_apart = "", True
     for row in body.replace("\r\n", "\n").split("\n"):
-        if row.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        match = None if fenced else _LINE.fullmatch(row)
+        match = _LINE.fullmatch(row)
         if match:
+            marks = any(mark in above for mark in ("<", "```", "~~~"))
+            hidden = "" if is_apart else "it stands in another paragraph: leave a line empty before it"
             yield Said(
                 verb="approve" if match[1] == "approve" else "reject",
                 digest=match[2].lower(),
@@ -134,7 +177,10 @@ def _said(comment: Mapping[str, Any]) -> Iterator[Said]:
                 at=str(comment.get("created_at", "")),
                 edited=comment.get("updated_at") != comment.get("created_at"),
                 bot=user.get("type") != "User",
+                hidden="code or HTML stands above it: write it as the first line" if marks else hidden,
             )
+        above += f"{row}\n"
+        is_apart = bool(match) or not row.strip()
 
 
 def _login(found: Any) -> str:

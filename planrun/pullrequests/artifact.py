@@ -131,6 +131,9 @@ def _approvals(found: Mapping[str, Any]) -> dict[str, Any]:
             for gate in gates
         ],
         "digest": _digest(found["digest"], "approvals"),
+        "uncovered": [
+            _text(each, "uncovered", _TEXT) for each in _list(found.get("uncovered", []), "uncovered")
+        ],
     }
 
 
@@ -239,6 +242,9 @@ def _needed(found: Mapping[str, Any]) -> str:
     text = f"\nPolicy in force: {inline(found['policy'])}\n"
     if rows:
         text += f"\n**Approvals needed**\n\n{fitting(rows, _BYTES, '- and {} more' + chr(10))}"
+    if found["uncovered"]:
+        rows = [f"- {inline(each, 400)}\n" for each in found["uncovered"]]
+        text += f"\n**Not part of the digest**\n\n{fitting(rows, _BYTES, '- and {} more' + chr(10))}"
     if found["digest"]:
         text += f"\nDigest to approve: {code(found['digest'])}\n"
     return text

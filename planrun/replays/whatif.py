@@ -13,6 +13,7 @@ from planrun.approval.assess import as_written
 from planrun.approval.digest import review
 from planrun.approval.policies import Ceilings, ceilings_of, facts_of, layers_of, restore
 from planrun.approval.rules import decide
+from planrun.approval.scripts import names_of_steps
 from planrun.engine import Dependencies, Options
 from planrun.engine.gated import GatedScheduler
 from planrun.engine.scheduler import Scheduler
@@ -63,7 +64,7 @@ class Case(Record):
     params: Mapping[str, Any]
     rundir: str
     layers: Layers | None  # None: every step may start
-    changed: frozenset[str] = frozenset()
+    changed: dict[str, set[str]] = {}  # noqa: RUF012 - never written
     seconds: Mapping[str, float] = {}
     same: bool = True
 
@@ -152,7 +153,7 @@ class WhatIf:
             return "its action changed"
         if self._surroundings_changed(step):
             return "its environment or parameters changed"
-        if changed := sorted(self._case.changed.intersection((*step.scripts, *step.mentions))):
+        if changed := sorted(self._case.changed.get(step.id) or self._case.changed.get(step.group) or ()):
             return f"the script {changed[0]} changed"
         for formula in step.formulas():
             if formula is not step.condition and (name := self._unwritten(formula)):
@@ -399,14 +400,15 @@ def what_if(before: RunState, rundir: str, plan: Plan | None, policy: str) -> Wh
 
 def _case(before: RunState, rundir: str, plan: Plan | None, policy: str) -> tuple[Case, RunState]:
     params = before.params
-    changed: set[str] = set()
+    changed: dict[str, set[str]] = {}
     same = True
     if plan is not None:
         given = before.options.get("given", ())
         params = keep_params(plan, params, given, ())
         reviewed = review(plan, params, os.getcwd())
         then = before.named.get("scripts", {})
-        changed = {name for name, digest in reviewed.scripts.items() if then.get(name, digest) != digest}
+        other = {name for name, digest in reviewed.scripts.items() if then.get(name, digest) != digest}
+        changed = names_of_steps(plan, other) if other else {}
         same = reviewed.digest == before.named.get("digest")
     chosen = plan or before.plan
     home = os.path.dirname(os.path.dirname(rundir))
@@ -416,7 +418,7 @@ def _case(before: RunState, rundir: str, plan: Plan | None, policy: str) -> tupl
         params=params,
         rundir=rundir,
         layers=_layers(before, rundir, chosen, policy),
-        changed=frozenset(changed),
+        changed=changed,
         seconds={**history.estimates(history.path_of(home, before.plan)), **_took(before)},
         same=same,
     )

@@ -27,9 +27,10 @@ _REPLACED: dict[int, str] = dict.fromkeys(
     ),
     "\ufffd",
 )
-# The 8-bit forms of the escape sequences that carry text.
-_WIDE_ESCAPES = {0x9B: "\x1b[", 0x9D: "\x1b]", 0x90: "\x1bP", 0x98: "\x1bX", 0x9E: "\x1b^", 0x9F: "\x1b_"}
-_STRINGS = "]PX^_"  # OSC, DCS, SOS, PM, APC: text up to BEL or ST
+
+
+# What `plain` leaves, and joins and colours emoji and letters.
+_KEPT = "\n\t\ufffd\u200c\u200d\ufe0f"
 
 
 def plain(text: str) -> str:
@@ -47,9 +48,10 @@ def plain(text: str) -> str:
 def without_controls(text: str) -> str:
     """Return `text` as `plain` does, commands to CI systems left in it."""
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode().translate(_WIDE_ESCAPES)
-    if "\x1b" in text:
-        text = _without_sequences(text)
+        text = text.encode("utf-8", "replace").decode()
+    from planrun.model.hidden import without_sequences
+
+    text = without_sequences(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.translate(_REPLACED)
@@ -62,7 +64,9 @@ def line(text: str, limit: int = 1000) -> str:
         return text
     if len(text) > 4 * limit:
         text = text[: 4 * limit]
-    text = plain(text)
+    from planrun.model.hidden import escaped  # ordinary text needs none of it
+
+    text = escaped(plain(text), _KEPT)
     if "\n" in text or "\t" in text:
         from planrun.model import commands
 
@@ -72,47 +76,6 @@ def line(text: str, limit: int = 1000) -> str:
 
 def _is_harmless(text: str) -> bool:
     return text.isascii() and text.isprintable() and "::" not in text and "##" not in text
-
-
-def _without_sequences(text: str) -> str:
-    """Drop ECMA-48 sequences; an unfinished one ends with its line, so that it cannot hide what follows."""
-    first, *rest = text.split("\x1b")
-    kept = [first]
-    in_string = False
-    for part in rest:
-        if in_string and part[:1] == "\\":
-            kept.append(part[1:])
-            in_string = False
-            continue
-        in_string = part[:1] != "" and part[0] in _STRINGS
-        if in_string:
-            after = _after_string(part)
-            if after is not None:
-                kept.append(after)
-                in_string = False
-        else:
-            kept.append(_after_sequence(part))
-    return "".join(kept)
-
-
-def _after_string(part: str) -> str | None:
-    """What follows a control string; None when neither BEL nor a line end closes it within `part`."""
-    ends = [end for end in (part.find("\x07"), part.find("\n")) if end >= 0]
-    if not ends:
-        return None
-    end = min(ends)
-    return part[end + 1 :] if part[end] == "\x07" else part[end:]
-
-
-def _after_sequence(part: str) -> str:
-    """What follows a CSI (parameters, intermediates, final byte) or a short escape (intermediates, final)."""
-    at = 1 if part[:1] == "[" else 0
-    parameters = "\x20", ("\x3f" if at else "\x2f")
-    while at < len(part) and parameters[0] <= part[at] <= parameters[1]:
-        at += 1
-    if at < len(part) and "\x30" <= part[at] <= "\x7e":
-        at += 1
-    return part[at:]
 
 
 # What follows `&#8203;` (a zero-width space) no longer forms a word with what stands before it: that is what

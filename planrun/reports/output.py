@@ -46,16 +46,18 @@ _ODD = {
     b"\xe2\x81": [b"\xe2\x81" + bytes([code]) for code in range(0xA6, 0xAA)],
     b"\xef\xbf": [b"\xef\xbf\xbe", b"\xef\xbf\xbf"],
 }
-# How characters begin that are not shown (planrun.model.commands): they may stand inside of a command.
+# How characters begin that are not shown (planrun.model.hidden): they may stand inside of a command.
 _UNSEEN = {
     b"\xc2": [b"\xc2\xad"],
     b"\xcd": [b"\xcd\x8f"],
     b"\xd8": [b"\xd8\x9c"],
     b"\xe1": [b"\xe1\x85", b"\xe1\x9e", b"\xe1\xa0"],
-    b"\xe2\x80": [b"\xe2\x80" + bytes([code]) for code in range(0x8B, 0x90)],
-    b"\xe2\x81": [b"\xe2\x81" + bytes([code]) for code in range(0xA0, 0xA5)],
+    b"\xe2\x80": [b"\xe2\x80" + bytes([code]) for code in (*range(0x8B, 0x90), *range(0xA8, 0xAF))],
+    b"\xe2\x81": [b"\xe2\x81" + bytes([code]) for code in range(0xA0, 0xB0)],
+    b"\xe2\xa0": [b"\xe2\xa0\x80"],
     b"\xe3": [b"\xe3\x85"],
-    b"\xef": [b"\xef\xb8", b"\xef\xbb", b"\xef\xbe"],
+    b"\xef": [b"\xef\xb7", b"\xef\xb8", b"\xef\xbb", b"\xef\xbe", b"\xef\xbf"],
+    b"\xf0": [b"\xf0\x9b\xb2", b"\xf0\x9d\x85"],
     b"\xf3": [b"\xf3\xa0"],
 }
 # White space beyond ASCII: a command may stand behind it.
@@ -213,12 +215,9 @@ def resolved(row: str) -> str:
     row = last_state(row)
     if "\b" not in row:
         return row
-    first, *rest = row.split("\b")
-    kept = list(first)
-    for part in rest:
-        del kept[-1:]
-        kept += part
-    return "".join(kept)
+    from planrun.model.hidden import without_erased
+
+    return without_erased(row)
 
 
 def coloured(row: str, on: str = "") -> tuple[str, str]:

@@ -14,6 +14,7 @@ _WRITERS = names_in(
     "tee cp mv ln install curl wget git sed gsed tar unzip gunzip bunzip2 unxz unzstd gzip bzip2 xz zstd patch split"
     " csplit uniq sort xxd iconv truncate zip jq yq awk"
 )
+_MOVERS = frozenset(("cp", "mv", "ln", "install", "git mv"))
 _FRESH = names_in("tee curl wget")
 UNPACKERS = names_in("tar unzip gunzip bunzip2 unxz unzstd gzip bzip2 xz zstd patch")
 _CODE_ENDS = tuple(
@@ -38,12 +39,14 @@ class Trace:
         "code",
         "folders",
         "fresh",
+        "links",
         "operands",
         "overwrites",
         "patches",
         "programs",
         "runs",
         "streams",
+        "sweeps",
         "writes",
     )
 
@@ -54,6 +57,8 @@ class Trace:
             str
         ] = []  # whose content is lost if there is any; of folders, with `/` at the end
         self.runs: list[str] = []
+        self.links: list[str] = []  # symbolic ones that it makes
+        self.sweeps: list[tuple[str, str, str]] = []  # what it reads that no word names; see names.Sweep
         self.folders: list[str] = []
         self.operands: list[str] = []  # of programs that are given some, as paths
         self.programs: list[str] = []
@@ -67,6 +72,8 @@ class History:
 
     def __init__(self) -> None:
         self.overwrites: list[str] = []
+        self.sweeps: list[tuple[str, str, str]] = []
+        self._links: list[str] = []
         self._made: set[str] = set()
         self._brought: set[str] = set()
         self._fetched = False
@@ -74,9 +81,20 @@ class History:
 
     def judge(self, trace: Trace) -> Finding | None:
         """Return why a command runs what the text has made before it; then take note of what it makes itself."""
-        found = self._runs_made(trace)
+        found = self._runs_made(trace) or self._leads_on(trace)
         self._remember(trace)
         return found
+
+    def _leads_on(self, trace: Trace) -> Finding | None:
+        """Return why a link that the text has made may lead elsewhere by now: it is moved, or written through."""
+        moved = trace.operands if not _MOVERS.isdisjoint(trace.programs) else []
+        for link in self._links:
+            through = [path for path in (*trace.writes, *trace.fresh) if f"{path}/".startswith(f"{link}/")]
+            if through or [path for path in moved if f"{link}/".startswith(f"{path}/")]:
+                return high(
+                    f"{link}: a link that the same text has made, and then moves or writes through", "writes"
+                )
+        return None
 
     def _runs_made(self, trace: Trace) -> Finding | None:
         for path in trace.runs:
@@ -94,6 +112,7 @@ class History:
 
     def _remember(self, trace: Trace) -> None:
         programs = set(trace.programs)
+        self._links += trace.links
         if programs & {"curl", "wget"} or "git clone" in programs:
             self._fetched = True
             self._brought.update(trace.writes)

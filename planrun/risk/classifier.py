@@ -83,6 +83,7 @@ class Risk(Value):
     overwrites: tuple[
         str, ...
     ] = ()  # files of the workspace whose content is lost if they have any; see Trace
+    sweeps: tuple[tuple[str, str, str], ...] = ()  # what is read that no word names; see names.Sweep
     bare: bool = False  # `commands` are all there is: no redirections, no assignments, nothing around them
 
 
@@ -122,7 +123,13 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
     found = _risk((command,), [(_cut(" ".join(argv)), finding)])
     if found.level == HIGH:
         found = with_effects(found, "\n".join((" ".join(argv), *argv)))
-    return found.but(bare=True, overwrites=tuple(trace.overwrites))
+    return _done(found, trace, bare=True)
+
+
+def _done(found: Risk, files: Trace | History, *, bare: bool) -> Risk:
+    """Return a risk with what the text does to files."""
+    overwrites, sweeps = tuple(dict.fromkeys(files.overwrites)), tuple(dict.fromkeys(files.sweeps))
+    return found.but(bare=bare, overwrites=overwrites, sweeps=sweeps)
 
 
 def ground_of(setting: Setting) -> Ground:
@@ -184,7 +191,7 @@ def of_plain(text: str, setting: Setting) -> Risk | None:
     if not first or "=" in first or first in WORDS_OF_GRAMMAR:
         return None
     ground = ground_of(setting)
-    finding, overwrites = commands.of_plain(words, ground)
+    finding, trace = commands.of_plain(words, ground)
     spans = tuple([(word.start, word.end) for word in words])
     values = tuple([word.value for word in words])
     command = Command(
@@ -196,7 +203,7 @@ def of_plain(text: str, setting: Setting) -> Risk | None:
         effects=finding.effects,
     )
     excerpt = _cut(line[words[0].start : words[-1].end])
-    return _risk((command,), [(excerpt, finding)]).but(bare=True, overwrites=tuple(dict.fromkeys(overwrites)))
+    return _done(_risk((command,), [(excerpt, finding)]), trace, bare=True)
 
 
 def of_any(text: str, setting: Setting) -> Risk:
@@ -213,7 +220,7 @@ def of_any(text: str, setting: Setting) -> Risk:
         if not found.simple.subject and found.simple.words:
             listed.append(_command(found, finding))
     is_bare = not scope.marks and all(map(_is_bare, scope.found))
-    return _risk(tuple(listed), parts).but(bare=is_bare, overwrites=tuple(dict.fromkeys(history.overwrites)))
+    return _done(_risk(tuple(listed), parts), history, bare=is_bare)
 
 
 def _is_bare(found: Found) -> bool:

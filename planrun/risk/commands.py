@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.risk import paths, programs
 from planrun.risk import paths as environment
 from planrun.risk.chains import UNPACKERS, Trace
+from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
 from planrun.risk.programs import dangerous
 from planrun.risk.table import use_of
@@ -43,17 +44,18 @@ def of_found(found: Found, ground: Ground, history: History) -> Finding:
     trace.code = "code" in whole.effects
     trace.folders += [cwd for cwd in found.cwds if cwd]
     history.overwrites += trace.overwrites
+    history.sweeps += trace.sweeps
     chained = history.judge(trace)
     return together([whole, chained]) if chained is not None and whole.level != HIGH else whole
 
 
-def of_plain(words: list[Arg], ground: Ground) -> tuple[Finding, list[str]]:
-    """Return the class of a text that is one command of these words, and the files that it overwrites."""
+def of_plain(words: list[Arg], ground: Ground) -> tuple[Finding, Trace]:
+    """Return the class of a text that is one command of these words, and what it does to files."""
     site = Site(ground.cwd, ground, Trace())
     findings = [of_words(words, site, builtins=True)]
     if site.trace.patches:
         findings.append(_PATCH)
-    return together(findings), site.trace.overwrites
+    return together(findings), site.trace
 
 
 class Site:
@@ -232,7 +234,7 @@ def _by_path(name: str, words: list[Arg], site: Site) -> tuple[str, Finding | No
     where, place = paths.locate(name, site.cwd, site.ground)
     if where == "outside" or "://" in name or not base or base in (".", ".."):
         return name, high(f"{name}: a program outside the workspace", "code")
-    if where == "inside" and (paths.control(place) and not place.startswith(".github/")):
+    if where == "inside" and (control(place) and not place.startswith(SCRIPTS)):
         return name, high(f"{name}: belongs to git or to the runner", "code")
     site.trace.runs.append(place)
     use = use_of(programs.SCRIPT, words, site.cwd, site.ground, site.trace)

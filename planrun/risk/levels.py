@@ -62,8 +62,10 @@ def worst(*levels: str) -> str:
 
 
 def high(reason: str, *effects: str) -> Finding:
-    """Return a finding of class high; without effects, what it would do is unknown."""
-    return Finding(level=HIGH, reason=reason, effects=effects or ("unknown",))
+    """Return a finding of class high. Code that is not the project's, and a write elsewhere, may do anything."""
+    if not {"code", "writes"}.isdisjoint(effects) or not effects:
+        effects = (*[effect for effect in effects if effect not in ("code", "writes")], "unknown")
+    return Finding(level=HIGH, reason=reason, effects=effects)
 
 
 def together(findings: list[Finding]) -> Finding:

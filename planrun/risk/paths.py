@@ -8,6 +8,8 @@ Variables that change which code runs, or how: setting one is class high.
 
 from __future__ import annotations
 
+from planrun.risk.controls import control
+from planrun.risk.sensitive import looks_secret, may_be_secret
 from planrun.risk.tokens import NAME, NAME_START
 from planrun.risk.words import HOME, names_in
 
@@ -15,56 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_CI_FOLDERS = names_in(
-    ".github .gitea .forgejo .circleci .buildkite .gitlab .azure-pipelines .woodpecker .teamcity .semaphore"
-)
-_CONTROL_FOLDERS = frozenset((".git", ".planrun", ".ssh", ".gnupg", ".aws", ".kube", ".docker", ".husky"))
-# Folders of files that control planrun; programs of a project may have such folders, too, with other files in them.
-_GIVEN_FOLDERS = frozenset(("approvals", "policies"))
-_GIVEN_ENDS = (".json", ".yml", ".yaml")
-_CONTROL_FILES = names_in(
-    ".gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .woodpecker.yml .woodpecker.yaml jenkinsfile"
-    " azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml .appveyor.yml"
-    " .cirrus.yml buildspec.yml cloudbuild.yaml .bashrc .bash_profile .bash_login .bash_logout"
-    " .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .inputrc .gitconfig .gitmodules .envrc"
-    " .npmrc .pypirc .netrc .vimrc .plan.lock.json policy.yml policy.yaml authorized_keys crontab"
-    # Files that control planrun, under the names in its documentation, and files that name reviewers.
-    " plan.yml plan.yaml ceiling.yml ceiling.yaml policies.yml policies.yaml decisions.yml decisions.yaml"
-    " approval.json codeowners .pre-commit-config.yaml .pre-commit-config.yml action.yml action.yaml"
-)
-_CONTROL_ENDS = (
-    ".plan.yml",
-    ".plan.yaml",
-    ".policy.yml",
-    ".policy.yaml",
-    "-policy.yml",
-    "-policy.yaml",
-    ".lock.json",
-)
-_SECRET_FOLDERS = names_in(".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store secrets")
-_SECRET_FILES = names_in(
-    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .htpasswd .vault-token .boto .s3cfg"
-    " .dockercfg .bash_history .zsh_history .python_history .node_repl_history .psql_history credentials"
-    " credentials.json credentials.yml credentials.yaml credentials.toml credentials.txt credentials.ini"
-    " service-account.json secret secret.txt secrets.txt secrets.json secrets.yml secrets.yaml"
-    " secrets.toml secrets.ini secret.json secret.yml secret.yaml secret.key token token.txt token.json"
-    " tokens.txt tokens.json passwd passwords.txt password.txt password shadow gshadow sudoers"
-    " .terraformrc terraform.tfstate terraform.tfvars kubeconfig .envrc master.key"
-)
-_SECRET_ENDS = (
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".keystore",
-    ".kdbx",
-    ".ppk",
-    ".ovpn",
-    ".keytab",
-    ".gpg",
-)
-_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 # What of a system may be read: programs and their documentation, and files that describe the machine.
 _SYSTEM_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/sbin")
 _SYSTEM_FILES = names_in(
@@ -140,27 +92,12 @@ def folder(path: str, cwd: str | None, ground: Ground) -> str | None:
     return relative if where == "inside" else None
 
 
-def secret(path: str) -> bool:
-    """Whether a path names keys, credentials or an environment file, wherever it stands."""
-    parts = [part for part in path.lower().split("/") if part]
-    if not parts:
-        return False
-    if any(part in _SECRET_FOLDERS for part in parts[:-1]) or parts[-1] in _SECRET_FOLDERS:
-        return True
-    if any(part.startswith(_SECRET_STARTS) or part in _SECRET_FILES for part in parts):
-        return True
-    if ".git" in parts:
-        below = parts[parts.index(".git") + 1 :]
-        return not below or below[-1].startswith(("config", "credentials"))
-    return parts[-1].endswith(_SECRET_ENDS) or "environ" in parts
-
-
 def reading(path: str, cwd: str | None, ground: Ground) -> str:
     """Say why a program must not read a path."""
     if path == "-":
         return ""
     where, place = locate(path, cwd, ground)
-    if secret(path) or secret(place):
+    if looks_secret(path) or looks_secret(place):
         return f"{_shown(path)}: may hold secrets"
     if where == "outside" and not _harmless(place):
         return _outside(path, cwd, "read")
@@ -172,10 +109,10 @@ def _harmless(path: str) -> bool:
 
 
 def _hidden_glob(path: str) -> str:
-    """Say that a pattern may match what must not be read: hidden files, or anything below .git."""
+    """Say that a pattern may match what must not be read: names of secrets, or anything below .git."""
     parts = path.split("/")
     for at, part in enumerate(parts):
-        if _GLOBS & set(part) and (part.startswith(".") or ".git" in parts[:at]):
+        if _GLOBS & set(part) and (may_be_secret(part) or ".git" in parts[:at]):
             return f"{_shown(path)}: a pattern that may name files with secrets"
     return ""
 
@@ -197,21 +134,9 @@ def writing(path: str, cwd: str | None, ground: Ground) -> str:
         return _outside(path, cwd, "written")
     if where == "inside" and control(place):
         return f"{_shown(path)}: controls what runs later"
-    if secret(path):
+    if looks_secret(path):
         return f"{_shown(path)}: may hold secrets"
     return ""
-
-
-def control(path: str) -> bool:
-    """Whether a workspace-relative path belongs to git, to a CI system, to a shell or to planrun."""
-    parts = path.lower().split("/")
-    return (
-        any(part in _CONTROL_FOLDERS or part in _CI_FOLDERS or part == ".vscode" for part in parts)
-        or parts[-1] in _CONTROL_FILES
-        or parts[-1].endswith(_CONTROL_ENDS)
-        or parts[-1] in _GIVEN_FOLDERS
-        or (parts[-1].endswith(_GIVEN_ENDS) and not _GIVEN_FOLDERS.isdisjoint(parts))
-    )
 
 
 def deleting(path: str, cwd: str | None, ground: Ground) -> str:
@@ -272,6 +197,8 @@ def harm(name: str, value: str, cwd: str | None, ground: Ground) -> str:
     """Say why a variable must not be set to a value; "" when nothing stands against it."""
     if not name or name[0] not in NAME_START or not NAME.issuperset(name):
         return f"{name}: no plain name of a variable"
+    if name == "COVERAGE_FILE":  # where coverage writes its data
+        return writing(value, cwd, ground)
     if name == "PYTHONPATH":
         outside = [part for part in value.split(":") if not part or inside(part, cwd, ground)]
         return "PYTHONPATH: changes which code runs" if outside else ""

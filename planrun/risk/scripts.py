@@ -1,4 +1,7 @@
-"""Files of the workspace that a command runs: what has to be looked at, and kept, together with the command."""
+"""Files of the workspace that a command runs by a word of its own, and commands that do not say what they run.
+
+The first can run from a reviewed copy. Which files are reviewed does not depend on it: `planrun.approval.scripts`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from planrun.risk.classifier import NO_SETTING, ground_of, scope_of
 from planrun.risk.levels import Value
 from planrun.risk.scope import TooMany
 from planrun.risk.tokens import HOLES, NotUnderstood
-from planrun.risk.words import literal, names_in
+from planrun.risk.words import Arg, literal, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +18,26 @@ if TYPE_CHECKING:
 
     from planrun.risk.classifier import Setting
     from planrun.risk.paths import Ground
-    from planrun.risk.words import Arg
+    from planrun.risk.scope import Variant
 
 _INTERPRETERS = names_in(
     "sh bash dash ash ksh zsh python python2 python3 pypy pypy3 node nodejs deno bun ruby perl php lua"
     " luajit Rscript tclsh pwsh ts-node tsx groovy elixir escript julia osascript source ."
 )
 _SHELLS = names_in("sh bash dash ash ksh zsh source .")
+_OF_SHELLS = names_in("-c")
 _INLINE = names_in("-c -e -m -p -E -r -pe -ne --eval --print --command --module")
+_TELLING = names_in("--version -V --help -h")
 # Options of interpreters whose value is the next word.
 _VALUED = names_in("-o -O -W -X -r --require --import -I --rcfile --init-file --loader")
 _WRAPPERS = names_in(
     "timeout nice env time command exec builtin nohup setsid stdbuf sudo doas ionice chrt xargs unbuffer"
-    " uv poetry pipenv hatch pdm rye bundle npx coverage run"
+    " uv poetry pipenv hatch pdm rye bundle npx coverage run parallel watch"
 )
+_STARTS = names_in("-exec -execdir -ok -okdir")  # of find
+_SYSTEM = ("/usr/", "/bin/", "/sbin/", "/opt/")  # whose programs are no code that the plan brings
+_QUOTES = "\"'"
+_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+@%")
 
 
 class Script(Value):
@@ -44,86 +53,155 @@ class Script(Value):
     end: int
 
 
-def scripts(text: str, setting: Setting = NO_SETTING) -> tuple[Script, ...]:
-    """Return the files that a text runs, by its words alone, in order; none of a text that is not understood."""
-    return known_scripts(text, setting) or ()
+class Runs(Value):
+    """What a text runs and writes: `made` are files that it writes by redirections.
+
+    `unsaid`: words that do not say which file runs, or one outside, each with the plain name that it ends in, as in
+    `"$DIR/x.sh"`; "" for any other.
+    """
+
+    scripts: tuple[Script, ...] = ()
+    unsaid: tuple[tuple[str, str], ...] = ()
+    made: tuple[str, ...] = ()
+    understood: bool = True
 
 
-def known_scripts(text: str, setting: Setting = NO_SETTING) -> tuple[Script, ...] | None:
-    """Return the same, but None for a text that is not understood, or in which there is no command."""
+def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
+    """Return what a text of bash runs, by its words alone, in order; nothing of a text that is not understood."""
     try:
         scope = scope_of(text, setting)
     except (NotUnderstood, TooMany):
-        return None
-    if not scope.found:
-        return None
+        return Runs(understood=False)
     found: dict[tuple[str, int], Script] = {}
+    unsaid: dict[tuple[str, str], None] = {}
+    made: dict[str, None] = {}
     for part in scope.found:
-        if part.simple.subject:
-            continue
+        cwds = sorted(part.cwds, key=str)
         for variant in part.variants:
-            arg = _script(variant.words)
-            for cwd in sorted(part.cwds, key=str) if arg is not None else ():
+            written = [target for _, op, target, _ in variant.redirects if ">" in op]
+            made |= dict.fromkeys([_inside(target, cwd, scope.ground) for target in written for cwd in cwds])
+            arg = None if part.simple.subject else _run(variant)
+            for cwd in cwds if arg is not None else ():
+                assert arg is not None
                 path = _inside(arg, cwd, scope.ground)
-                if arg is not None and path:
+                if path and not arg.glob and "{}" not in path:
                     found[(path, arg.start)] = Script(path=path, start=arg.start, end=arg.end)
-    return tuple(found.values())
+                elif not (arg.value or "").startswith(_SYSTEM):
+                    unsaid[_unsaid(text[arg.start : arg.end])] = None
+    made.pop("", None)
+    return Runs(scripts=tuple(found.values()), unsaid=tuple(unsaid), made=tuple(made))
 
 
-def scripts_of_argv(argv: Sequence[str], setting: Setting = NO_SETTING) -> tuple[Script, ...]:
-    """Return the file that a program runs which is started without a shell."""
+def runs_of_argv(argv: Sequence[str], setting: Setting = NO_SETTING) -> Runs:
+    """Return what a program runs that is started without a shell."""
     words = [literal(word) for word in argv]
+    for word in words:
+        if set(HOLES) & set(word.value or ""):
+            word.value = None
     arg = _script(words)
-    if arg is None or set(HOLES) & set(arg.value or ""):
-        return ()
+    if arg is None:
+        return Runs()
     ground = ground_of(setting)
+    at = words.index(arg) if arg in words else 0
     path = _inside(arg, ground.cwd, ground)
-    return (Script(path=path, start=words.index(arg), end=-1),) if path else ()
+    if path and "{}" not in path:
+        return Runs(scripts=(Script(path=path, start=at, end=-1),))
+    if (arg.value or "").startswith(_SYSTEM):
+        return Runs()
+    return Runs(unsaid=(_unsaid(argv[at]),))
 
 
-def _inside(arg: Arg | None, cwd: str | None, ground: Ground) -> str:
-    if arg is None or arg.value is None:
+def _unsaid(text: str) -> tuple[str, str]:
+    name = text.strip(_QUOTES).rpartition("/")[2]
+    is_outside = "HOME" in text or text.strip(_QUOTES).startswith(("/", "~"))
+    return text, name if "/" in text and name and not is_outside and _NAME.issuperset(name) else ""
+
+
+def _inside(arg: Arg, cwd: str | None, ground: Ground) -> str:
+    if arg.value is None:
         return ""
     where, path = paths.locate(arg.value, cwd, ground)
     return path if where == "inside" else ""
 
 
+def _run(variant: Variant) -> Arg | None:
+    """Return the word that names what a command runs; of code from its standard input the file that is read."""
+    arg = _script(variant.words)
+    if arg is None or arg.trouble != _STDIN:
+        return arg
+    for _, op, target, here in variant.redirects:
+        if op == "<":
+            return target
+        if op in ("<<", "<<-") or here is not None:
+            return None  # it stands in the text
+        if op == "<<<" and target.value is not None:
+            return None
+    return arg
+
+
+_STDIN = "code from the standard input"
+
+
 def _script(words: Sequence[Arg]) -> Arg | None:
-    """Return the word that names the file which a command runs; None when it runs none of the workspace."""
+    """Return the word that names the file which a command runs, without a value where it is not known.
+
+    None when it runs none of the workspace.
+    """
     at = 0
     while at < len(words):
         name = words[at].value
         if name is None or words[at].glob:
-            return None
+            return words[at]
         base = name.rpartition("/")[2]
+        if base == "eval":
+            return _unknown(words[at])
         if base in _INTERPRETERS or base.rstrip("0123456789.") in _INTERPRETERS:
-            return _operand(words[at + 1 :], inline=frozenset(("-c",)) if base in _SHELLS else _INLINE)
+            inline = _OF_SHELLS if base in _SHELLS else _INLINE
+            return _operand(words[at + 1 :], inline, words[at])
+        if base == "find":
+            starts = [place for place, word in enumerate(words) if word.value in _STARTS]
+            found = [_script(words[place + 1 :]) for place in starts]
+            return next((arg for arg in found if arg is not None), None)
+        if base == "command" and at + 1 < len(words) and words[at + 1].value in ("-v", "-V"):
+            return None
         if base not in _WRAPPERS:
-            return words[at] if "/" in name else None
+            return words[at] if "/" in name or name == "{}" else None
         at = _behind(words, at + 1)
     return None
+
+
+def _unknown(arg: Arg, trouble: str = "") -> Arg:
+    found = Arg(None, (arg.start, arg.end))
+    found.trouble = trouble
+    return found
 
 
 def _behind(words: Sequence[Arg], at: int) -> int:
     """Return the index of the command behind a wrapper: after its options, assignments and numbers."""
     while at < len(words):
-        value = words[at].value or ""
-        if value[:1] != "-" and "=" not in value and not value[:1].isdigit():
+        value = words[at].value
+        if value is None or (value[:1] != "-" and "=" not in value and not value[:1].isdigit()):
             break
         at += 1
     return at
 
 
-def _operand(words: Sequence[Arg], inline: frozenset[str]) -> Arg | None:
-    """Return the file among the words of an interpreter; None when it runs something else."""
+def _operand(words: Sequence[Arg], inline: frozenset[str], program: Arg) -> Arg | None:
+    """Return the file among the words of an interpreter; None when its code stands in the text."""
     at = 0
     while at < len(words):
         value = words[at].value
-        if value is None or words[at].glob or value in inline or value == "-":
+        if value is None or words[at].glob:
+            return words[at]
+        if value in inline:
+            return words[at + 1] if at + 1 < len(words) and words[at + 1].value is None else None
+        if value in _TELLING or (value == "-v" and at + 1 == len(words)):
             return None
+        if value in ("-", "-s", "/dev/stdin"):
+            return _unknown(program, _STDIN)
         if value == "--":
-            return words[at + 1] if at + 1 < len(words) else None
+            return words[at + 1] if at + 1 < len(words) else _unknown(program, _STDIN)
         if value == "run" or value[:1] not in "-+":
-            return words[at] if value != "run" else _operand(words[at + 1 :], inline)
-        at += 2 if value in _VALUED else 1
-    return None
+            return words[at] if value != "run" else _operand(words[at + 1 :], inline, program)
+        at += 2 if value in _VALUED or (inline == _OF_SHELLS and value.endswith("o")) else 1
+    return _unknown(program, _STDIN)

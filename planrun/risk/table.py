@@ -6,10 +6,12 @@ rule.
 
 from __future__ import annotations
 
-from planrun.risk import paths
+from planrun.risk import names, paths
 from planrun.risk import paths as environment
+from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high
 from planrun.risk.options import Refused, read_options, split_options
+from planrun.risk.sensitive import looks_secret
 from planrun.risk.words import HOME, names_in
 
 TYPE_CHECKING = False
@@ -42,6 +44,8 @@ def _text(_value: str, _use: Use) -> None:
 def _arg(value: str, use: Use) -> None:
     """Refuse what looks like a path outside or to secrets, also behind `=` or `:`."""
     # In their order, so that the reason is the same in every process.
+    if names.chooses_secrets(value):
+        raise Refused(f"{value}: may hold secrets", "secrets")
     for piece in dict.fromkeys((value, *value.split("="), *value.split(":"))):
         pathlike = piece.startswith(("/", HOME)) or ".." in piece.split("/")
         if (
@@ -50,7 +54,7 @@ def _arg(value: str, use: Use) -> None:
             and paths.locate(piece, use.cwd, use.ground)[0] == "outside"
         ):
             raise Refused(f"{value}: a path outside the workspace")
-        if paths.secret(piece):
+        if looks_secret(piece):
             raise Refused(f"{value}: may hold secrets", "secrets")
 
 
@@ -58,6 +62,12 @@ def _name(value: str, use: Use) -> None:
     if not value or value[0] in "-/" or not _NAME.issuperset(value) or "://" in value or "::" in value:
         raise Refused(f"{value}: no plain name")
     _arg(value, use)
+
+
+def _filter(value: str, _use: Use) -> None:
+    """Refuse a pattern that chooses files with secrets."""
+    if names.chooses_secrets(value):
+        raise Refused(f"{value}: a pattern that may name files with secrets", "secrets")
 
 
 def _number(value: str, _use: Use) -> None:
@@ -98,6 +108,12 @@ def _inside(value: str, use: Use) -> None:
     _inside_path(value, use)
 
 
+def _values(value: str, use: Use) -> None:
+    """Accept values that terraform takes in, and does not print."""
+    if not value.endswith((".tfvars", ".tfvars.json")) or paths.folder(value, use.cwd, use.ground) is None:
+        _inside(value, use)
+
+
 def _write(value: str, use: Use) -> Finding | None:
     found = _make(value, use)
     if found is not None:
@@ -122,19 +138,20 @@ def _run(value: str, use: Use) -> Finding:
     where, place = paths.locate(value, use.cwd, use.ground)
     if where != "inside" or value[:1] in ("-", "+", "") or "://" in value:
         raise Refused(f"{value}: code from outside the workspace", "code")
-    if paths.secret(place):
+    if looks_secret(place):
         raise Refused(f"{value}: may hold secrets", "secrets", "code")
-    if paths.control(place) and not place.startswith(".github/"):
+    if control(place) and not place.startswith(SCRIPTS):
         raise Refused(f"{value}: a file that belongs to git or to the runner", "code")
     use.trace.runs.append(place)
     return Finding(level=MEDIUM, reason=f"runs {value}", effects=("code",))
 
 
 def _folder(value: str, use: Use) -> None:
-    reason = paths.inside(value, use.cwd, use.ground)
     where = paths.folder(value, use.cwd, use.ground)
-    if reason or where is None:
-        raise Refused(reason or f"{value}: no folder inside the workspace")
+    if where is None:
+        raise Refused(paths.inside(value, use.cwd, use.ground) or f"{value}: no folder inside the workspace")
+    if looks_secret(f"{where}/") or looks_secret(f"{where}/file"):
+        raise Refused(f"{value}: may hold secrets", "secrets")
     use.cwd = where
 
 
@@ -182,11 +199,13 @@ def _assign(value: str, use: Use) -> None:
 KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "text": _text,
     "arg": _arg,
+    "filter": _filter,
     "name": _name,
     "number": _number,
     "look": _look,
     "read": _read,
     "inside": _inside,
+    "values": _values,
     "write": _write,
     "make": _make,
     "delete": _delete,
@@ -253,10 +272,12 @@ class Rule:
         "needs",
         "operands",
         "options",
+        "reads",
         "reason",
         "style",
         "sub",
         "unknown",
+        "writes",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a table reads best when every column has a name
@@ -273,6 +294,8 @@ class Rule:
         unknown: bool = False,
         builtin: bool = False,
         check: Callable[[Use], Finding | None] | None = None,
+        reads: str = "",
+        writes: str = "",
         reason: str = "",
     ) -> None:
         self.level = level
@@ -286,6 +309,8 @@ class Rule:
         self.unknown = unknown
         self.builtin = builtin
         self.check = check
+        self.reads = reads
+        self.writes = writes
         self.reason = reason or _REASONS.get(level, "")
         self._options: dict[str, Option] | None = None
         self._operands: list[tuple[str, str, str]] | None = None
@@ -366,10 +391,12 @@ def _apply_first(rules: tuple[Rule, ...], use: Use, words: list[Arg]) -> None:
 
 def _conclude(rule: Rule, use: Use) -> None:
     use.findings.insert(0, Finding(level=rule.level, reason=rule.reason, effects=rule.effects))
-    if rule.check is not None:
-        found = rule.check(use)
-        if found is not None:
-            use.findings.append(found)
+    found = [rule.check(use) if rule.check is not None else None]
+    if rule.writes:
+        found.append(names.judge_written(use, rule.writes))
+    if rule.reads:
+        use.trace.sweeps += names.read(use, rule.reads)
+    use.findings += [one for one in found if one is not None]
 
 
 def _has_rest(rule: Rule) -> bool:
@@ -411,6 +438,9 @@ def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
     found = examine(kind, arg.value, use)
     if found is not None:
         use.findings.append(found)
+    if arg.glob and kind == "read":
+        where, place = paths.locate(arg.value, use.cwd, use.ground)
+        use.trace.sweeps += [("", place, "paths")] if where == "inside" else []
 
 
 def _is_extras(value: str) -> bool:

@@ -14,17 +14,8 @@ PRINTED = "/dev/fd/63"
 """Stands for `<(…)`: a file that holds what commands print, as bash names it."""
 _TAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:+,=-" + HOME)
 _SECRET = (
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "PRIVATE",
-    "COOKIE",
-    "SESSION",
-)
+    *("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "PRIVATE", "COOKIE", "SESSION"),
+)  # fmt: skip
 _SECRET_WORDS = frozenset(
     ("PAT", "PWD_DB", "PASS", "AUTH", "DSN", "APIKEY", "CREDS", "CERT", "JWT", "WEBHOOK")
 )

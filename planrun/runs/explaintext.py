@@ -120,8 +120,6 @@ def _risk(explanation: dict[str, Any]) -> Iterator[str]:
         yield f"  effects: {', '.join(step['effects'])}"
     if step["open_risk"]:
         yield "  it depends on values that are not known yet"
-    if step["scripts"]:
-        yield f"  scripts: {', '.join(step['scripts'])}"
     decision = explanation["decision"]
     if explanation["run"] is None:
         yield from _foreseen(decision)

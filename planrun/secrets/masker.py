@@ -15,12 +15,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from sys import byteorder
 
+from planrun.model.hidden import HELD, begun, readings
 from planrun.secrets.encodings import BREAK_GRACE, SHORTEST, Unbroken, flatten, to_bytes, to_text, variants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
+
+    from planrun.model.hidden import Reading
 
 _WORD = 4  # bytes of "I" in a view, on every platform that CPython runs on
 _STRIDES = (16, 8, 4)
@@ -162,7 +165,8 @@ class Masker:
         ignored: list[str] = []
         for name, value in secrets.items():
             forms = variants(value)
-            patterns.update(map(_pattern, forms))
+            for form in forms:
+                patterns.update(_patterns(form))
             if not forms:
                 ignored.append(name)
         self.ignored = tuple(ignored)
@@ -174,6 +178,8 @@ class Masker:
         )
         self._heads = MultiPatternSearch(pattern[:_HEAD] for pattern in self._sorted if len(pattern) > _HEAD)
         self._longest = max(map(len, self._sorted), default=0)
+        self.most_held = 4 * HELD + 2 * self._longest
+        """Bytes that a stream holds back at most."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to mask."""
@@ -229,8 +235,19 @@ class Masker:
 
     def find(self, data: bytes) -> list[int]:
         """Return where in `data` masks would begin, ascending."""
-        text = Unbroken(data)
-        return [text.place(start) for start, _ in _merged(self.covered(text), 0)]
+        return [start for start, _ in _merged(self.spans(readings(data)), 0)]
+
+    def spans(self, texts: Iterable[Reading]) -> list[tuple[int, int]]:
+        """Return the spans of the original that some reader sees a secret in; ascending, may overlap."""
+        found = []
+        for each in texts:
+            text = Unbroken(each.shown)
+            seen = 0
+            for start, end in self.covered(text):
+                if end > seen:  # the longest of those that begin together comes last
+                    found.append((each.place(text.place(start)), each.place(text.place(end - 1)) + 1))
+                    seen = end
+        return sorted(found)
 
     def covered(self, text: Unbroken) -> Iterable[tuple[int, int]]:
         """Return the spans of flat bytes that are part of a secret; ascending, may overlap."""
@@ -261,51 +278,83 @@ class Masker:
 
 
 class MaskedStream:
-    """Masks output in pieces: feed all of them, then finish, and write what both return."""
+    """Masks output in pieces: feed all of them, then finish, and write what both return.
 
-    __slots__ = ("_done", "_held", "_marked", "_masker")
+    What begins like a secret is held back, with what is not shown inside of it, and so is a control sequence without
+    its end. Where that gets longer than any secret needs, the beginning is masked, and so is the rest when it comes.
+    """
+
+    __slots__ = ("_before", "_begun", "_done", "_held", "_marked", "_masker")
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
+        self._before = b""  # was returned already, and backspaces may erase it
+        self._begun = b""  # of what was masked before it was whole: what is shown of it
         self._held = b""
-        self._done = 0  # flat bytes at the start of the held text that were masked already
+        self._done = 0  # bytes at the start of the held text that were masked already
         self._marked = False  # the last returned bytes are a mask
 
     def feed(self, data: bytes) -> bytes:
         """Take the next piece and return all masked output that is decided."""
-        if not self._masker:
-            return data
-        text = Unbroken(self._held + data)
-        return self._advance(text, self._masker.undecided(text))
+        return self._advance(self._held + data, is_last=False) if self._masker else data
 
     def finish(self) -> bytes:
         """Return what was held back and reset the stream."""
-        text = Unbroken(self._held)
-        rest = self._advance(text, len(text.flat))
-        self._marked = False
+        rest = self._advance(self._held, is_last=True) if self._held else b""
+        self._before, self._begun, self._marked = b"", b"", False
         return rest
 
-    def _advance(self, text: Unbroken, keep: int) -> bytes:
-        """Return the masked text up to flat byte `keep`, and hold the rest."""
-        cut = text.place(keep) if keep < len(text.flat) else len(text.text)
-        spans = self._masker.covered(text)
+    def _advance(self, new: bytes, *, is_last: bool) -> bytes:
+        """Return the masked text up to what is undecided, and hold the rest."""
+        is_begun = bool(self._begun)
+        before = self._begun or (self._before if b"\b" in new else b"")
+        text = before + new
+        end = len(text) if is_last else begun(text)
+        texts = readings(text[:end])
+        spans = [(max(0, start - len(before)), end - len(before)) for start, end in self._masker.spans(texts)]
+        spans = [span for span in spans if span[1] > 0]
+        keep, self._begun = len(new), b""
+        if not is_last:
+            undecided, rest = min([self._undecided(each) for each in texts])
+            undecided -= len(before)
+            keep = max(0, undecided)
+            if len(new) - keep > self._masker.most_held:
+                if 0 <= undecided < end - len(before):
+                    spans = sorted([*spans, (undecided, len(new))])
+                keep, self._begun = len(new), rest
+            elif undecided < 0 and is_begun:
+                self._begun = before
         parts: list[bytes] = []
         at = 0
         done = 0 if keep else self._done
         for start, end in _merged(spans, self._done):
             if start >= keep:
                 break
-            first, last = text.place(start), text.place(min(end, keep) - 1) + 1
-            stars = _stars(text.text[first:last])
+            last = min(end, keep)
+            stars = _stars(new[start:last])
             # A mask that began in an earlier piece continues.
-            parts += [text.text[at:first], stars[len(MARK) :] if self._marked and not first else stars]
+            parts += [new[at:start], stars[len(MARK) :] if self._marked and not start else stars]
             at = last
             done = max(0, end - keep)
-        parts.append(text.text[at:cut])
-        if cut:
-            self._marked = 0 < at == cut
-        self._held, self._done = text.text[cut:], done
+        parts.append(new[at:keep])
+        if keep:
+            self._marked = 0 < at == keep and new[at - 1] not in b"\r\n"
+            self._before = (self._before + new[:keep])[-HELD:]
+        self._held, self._done = new[keep:], done
         return b"".join(parts)
+
+    def _undecided(self, each: Reading) -> tuple[int, bytes]:
+        """Return where what could become a secret begins, and what is shown of it."""
+        text = Unbroken(each.shown)
+        place = self._masker.undecided(text)
+        if place == len(text.flat):
+            return len(each.text), b""
+        return each.place(text.place(place)), each.shown[text.place(place) :]
+
+
+def _patterns(variant: bytes) -> Iterable[bytes]:
+    """Return a variant as search patterns: as readers show it."""
+    return {_pattern(each.shown) for each in readings(variant)}
 
 
 def _pattern(variant: bytes) -> bytes:

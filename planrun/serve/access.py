@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
 
 from planrun.errors import PlanrunError
 
@@ -40,9 +39,8 @@ class Access:
         """Return the header that gives a browser its cookie: for this port alone, never sent by another site."""
         return f"{_name(port)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
 
-    def opens(self, path: str) -> bool:
-        """Return whether an address has the token."""
-        given = parse_qs(urlsplit(path).query, max_num_fields=20).get("token", [""])[0]
+    def opens(self, given: str) -> bool:
+        """Return whether the word of an address is the token."""
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     def check_origin(self, headers: Message, port: int, *, is_post: bool) -> None:

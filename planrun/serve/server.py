@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from planrun.cliutil import write_stderr
@@ -32,6 +33,9 @@ HOST = "127.0.0.1"
 _CONNECTIONS = 64
 _FORM = 64 * 1024  # bytes of a form
 _HTML = "text/html; charset=utf-8"
+_PATIENCE = 10.0  # seconds for a whole request
+_FIELDS = 20  # of an address
+_STATUS = {501: 405, 505: 400}  # those of the library that blame the server
 _KEPT = 200  # messages that no page has shown yet
 _NICE = 5
 """Runs come first where processors are short: they have the priority of the shell of this server."""
@@ -50,6 +54,8 @@ class Server(ThreadingHTTPServer):
         self.allow_answers, self.by = allow_answers, by
         self.pages = Pages(self.access.csrf if allow_answers else "")
         self.said: dict[str, str] = {}  # what verbs said, by the word in the address that shows it
+        self.asking: dict[socket, float] = {}
+        """Connections without a whole request yet, the oldest first, and until when they may send it."""
         self.is_over = threading.Event()
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
         super().__init__((HOST, port), Exchange)
@@ -60,8 +66,13 @@ class Server(ThreadingHTTPServer):
         return int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, as long as there are not too many."""
-        if self._slots.acquire(blocking=False):
+        """Answer in a thread; where there are too many, the oldest one that has not asked yet gives way."""
+        if not self._slots.acquire(blocking=False):
+            self._give_up(next(iter(self.asking.copy()), None))
+            free = self._slots.acquire(timeout=1.0)
+        else:
+            free = True
+        if free:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -72,6 +83,20 @@ class Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._slots.release()
+
+    def service_actions(self) -> None:
+        """End the connections whose request has not come in time."""
+        now = time.monotonic()
+        for connection, until in self.asking.copy().items():
+            if now > until:
+                self._give_up(connection)
+
+    def _give_up(self, connection: socket | None) -> None:
+        if connection is not None:
+            try:
+                connection.shutdown(SHUT_RDWR)  # wakes its thread, which frees its place
+            except OSError:
+                return
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:  # noqa: ARG002 - the library's
         """Report an error of ours; a reader that is gone is none."""
@@ -101,6 +126,21 @@ class Exchange(BaseHTTPRequestHandler):
     server_version, sys_version = "planrun", ""
     timeout = 30  # seconds without a byte from or to a reader
 
+    def setup(self) -> None:
+        """Begin the time in which the request must come."""
+        self.server.asking[self.request] = time.monotonic() + _PATIENCE
+        super().setup()
+
+    def finish(self) -> None:
+        """Forget a connection that asked for nothing."""
+        self.server.asking.pop(self.request, None)
+        super().finish()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002 - the library's
+        """Answer a request that the library cannot read as all that are refused."""
+        self.close_connection, self._has_begun, self.request_version = True, False, self.protocol_version
+        self._fail(_STATUS.get(code, code), message or "the request is malformed")
+
     def do_GET(self) -> None:
         """Answer a request for a page, a file or events."""
         if sys.platform == "linux":  # where a thread has a priority of its own: verbs are started by others
@@ -116,10 +156,9 @@ class Exchange(BaseHTTPRequestHandler):
 
     def _answer(self, what: Callable[[], None]) -> None:
         self.close_connection = True
-        self._form: dict[str, list[str]] | None = None
         self._has_begun = False
         try:
-            self._form = self._read_form() if self.command == "POST" else None
+            self._read()
             self.server.access.check_origin(self.headers, self.server.port, is_post=self.command == "POST")
             what()
         except Refused as error:
@@ -129,6 +168,18 @@ class Exchange(BaseHTTPRequestHandler):
         except FileNotFoundError:
             self._fail(404, "the run was deleted")
 
+    def _read(self) -> None:
+        """Read the rest of a request, before anything is refused, so that the refusal arrives; raises Refused."""
+        try:
+            self._parts = urlsplit(self.path)
+            query = parse_qs(self._parts.query, max_num_fields=_FIELDS)
+            self._names = [unquote(name) for name in self._parts.path.split("/")[1:]]
+            self._form = self._read_form() if self.command == "POST" else {}
+        except ValueError:
+            raise Refused(400, "the request is malformed") from None
+        self._query = {name: values[0] for name, values in query.items()}
+        self.server.asking.pop(self.request, None)
+
     def _fail(self, status: int, text: str) -> None:
         if not self._has_begun:
             self._send(text_page("Not available", text), status=status)
@@ -137,17 +188,15 @@ class Exchange(BaseHTTPRequestHandler):
 
     def _get(self) -> None:
         access, port = self.server.access, self.server.port
-        parts = urlsplit(self.path)
-        if access.opens(self.path):
+        query = self._query
+        if access.opens(query.get("token", "")):
             # A page and no redirect: then the next request is one of this site, and has the cookie.
-            to = "/" + parts.path.lstrip("/\\")
+            to = "/" + self._parts.path.lstrip("/\\")
             page = text_page("planrun", "The runs of this folder.", to=to)
             self._send(page, more={"Set-Cookie": access.cookie(port)})
             return
         access.check_cookie(self.headers, port)
-        query = {name: values[0] for name, values in parse_qs(parts.query, max_num_fields=20).items()}
-        names = [unquote(name) for name in parts.path.split("/")[1:]]
-        match names:
+        match self._names:
             case [""]:
                 self._send(self.server.pages.runs())
             case ["live.js"]:
@@ -193,11 +242,10 @@ class Exchange(BaseHTTPRequestHandler):
             raise Refused(403, "this server is read-only: planrun serve --allow-answers allows answers")
         access = self.server.access
         access.check_cookie(self.headers, self.server.port)
-        form = self._form or {}
+        form = self._form
         access.check_form(form.get("csrf", [""])[0])
         refuse_steps_at(self.client_address[1], self.server.port)
-        names = self.path.split("/")[1:]
-        match names:
+        match self._names:
             case ["runs", run, what]:
                 existing(run)
                 words = words_of(what, self.server.pages.read(run), form, self.server.by)
@@ -208,16 +256,15 @@ class Exchange(BaseHTTPRequestHandler):
         self._send(b"", status=303, more={"Location": f"/runs/{quote(run)}?said={word}"})
 
     def _read_form(self) -> dict[str, list[str]]:
-        """Return what a form has; read before anything is refused, so that the refusal arrives. Raises Refused."""
+        """Return what a form has; raises Refused, ValueError."""
         kind = self.headers.get_content_type()
-        length = self.headers.get("Content-Length", "")
-        if kind != "application/x-www-form-urlencoded" or not (length.isdecimal() and int(length) <= _FORM):
+        lengths = self.headers.get_all("Content-Length", [])
+        if kind != "application/x-www-form-urlencoded" or len(lengths) != 1 or not lengths[0].isdecimal():
             raise Refused(400, "a form is expected")
-        data = self.rfile.read(int(length)).decode("utf-8", "replace")
-        try:
-            return parse_qs(data, keep_blank_values=True, max_num_fields=200)
-        except ValueError:
-            raise Refused(400, "the form has too many fields") from None
+        if len(lengths[0]) > len(str(_FORM)) or int(lengths[0]) > _FORM:
+            raise Refused(413, "the form is too long")
+        data = self.rfile.read(int(lengths[0])).decode("utf-8", "replace")
+        return parse_qs(data, keep_blank_values=True, max_num_fields=200)
 
     # How it is answered.
 

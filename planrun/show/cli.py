@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from planrun.approval.digest import gaps
 from planrun.approval.preview import digest_preview, plan_data, totals
 from planrun.approval.rules import LEVELS
 from planrun.cliutil.click import judged, policy_preview
@@ -289,10 +290,8 @@ def _without(digests: DigestPreview) -> str:
 def _scripts(digests: DigestPreview) -> Iterator[str]:
     reviewed = digests.reviewed
     yield from [f"  {printable(path)}: {digest[:12]}" for path, digest in sorted(reviewed.scripts.items())]
-    for path, why in sorted(reviewed.uncovered.items()):
-        yield f"  {printable(path)}: not part of the digest: {why}"
-    for name in reviewed.later:
-        yield f"  of {name}: known when it starts, and not part of the digest"
+    for what, why in gaps(reviewed).items():
+        yield f"  {printable(what)}: not part of the digest: {printable(why)}"
 
 
 def _listed(title: str, rows: Iterator[str]) -> list[str]:

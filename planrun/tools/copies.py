@@ -1,7 +1,8 @@
 """The copy of the workspace that an agent works on, and the patch that its work results in.
 
 A copy has the files of the workspace that git does not ignore, or all of them where there is no git, without records of
-planrun, and without links that lead out of it. In it is a repository of its own with the history of the workspace, so
+planrun, without links that lead out of it, and without files that look like secrets unless the step names them: what an
+agent reads goes to the service of its model. In it is a repository of its own with the history of the workspace, so
 that no command of git in it reaches the repository of the workspace. The base that the patch is made against is in a
 second repository beside it, which the agent is not told of, with settings of planrun alone.
 """
@@ -13,6 +14,7 @@ import os
 import shutil
 import stat
 
+from planrun.risk.sensitive import looks_secret
 from planrun.sha256 import sha256
 from planrun.tools.git import Git, decoded
 from planrun.tools.ground import GIT, RECORDS, Refusal, plural, say
@@ -44,16 +46,22 @@ _SETTINGS = (
 
 
 def make(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
-    """Copy the workspace to `folder`, which is made, and remember it as the base of a patch."""
+    """Copy the workspace to `folder`, which is made, and remember it as the base of a patch.
+
+    `read`: the paths in the workspace of secrets that the copy has all the same.
+    """
     folder: str = args["folder"]
     if os.path.lexists(folder):  # of a planrun that was killed before the copy was complete
         shutil.rmtree(folder)
     tree = os.path.join(folder, TREE)
     os.makedirs(tree, 0o700)
     source = Git(ground.top)
-    count, size, links = 0, 0, 0
+    count, size, links, secrets = 0, 0, 0, 0
     for path in _files(ground, source):
         if is_hidden(path):
+            continue
+        if looks_secret(path) and not any(f"{path}/".startswith(f"{each}/") for each in args.get("read", ())):
+            secrets += 1
             continue
         taken = _taken(ground.top, tree, path)
         links += taken < 0
@@ -68,6 +76,8 @@ def make(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     say(f"copied {plural(count, 'file')}, {size:,} bytes")
     if links:
         say(f"left out {plural(links, 'link')} that lead out of the workspace")
+    if secrets:
+        say(f"left out {plural(secrets, 'file')} that may hold secrets; `sandbox: {{read: […]}}` shows them")
     return {}
 
 

@@ -9,8 +9,8 @@ import sys
 
 from planrun.model.agenttools import MAX_LINES, MAX_READ, MAX_RESULT
 from planrun.model.globs import BadGlob, matches, parse
-from planrun.risk.classifier import Setting, ground_of
-from planrun.risk.paths import reading as secret
+from planrun.risk.sensitive import looks_secret
+from planrun.tools.copies import BASE_VARIABLE
 from planrun.tools.ground import Refusal, kind_of, read_whole
 from planrun.tools.walking import SKIPPED, Folder, files_below, folder_of, shown_names
 
@@ -40,6 +40,8 @@ def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         status = place.status()
         if status is not None and stat.S_ISDIR(status.st_mode):
             raise Refusal(f"{place.path}: it is a folder; `list_dir` lists it")
+        if status is None and os.environ.get(BASE_VARIABLE) and looks_secret(place.path):
+            raise Refusal(f"{place.path}: a file that may hold secrets is not in the copy that you work on")
         size = status.st_size if status is not None else 0
         data = read_whole(place, max(MAX_READ, size)) if size <= 16 * MAX_READ else b""
         path = place.path
@@ -52,12 +54,22 @@ def read(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         del lines[-1]
     first = args.get("offset", 1)
     chosen = lines[first - 1 : first - 1 + args.get("limit", MAX_LINES)]
-    shown, used = [], 0
+    skipped = args.get("column", 1) - 1
+    shown: list[str] = []
+    used = 0
     for number, text in enumerate(chosen, first):
-        used += len(text) + 8
-        if used > MAX_RESULT - 200:
+        part = text[skipped:] if number == first else text
+        room = MAX_RESULT - 400 - used - 8
+        if len(part) > room and shown:
             break
-        shown.append(f"{number:6}\t{text}")
+        shown.append(f"{number:6}\t{part[:room]}")
+        used += len(part) + 8
+        if len(part) > room:
+            at = skipped + room + 1
+            shown.append(
+                f"[line {number} has {len(text)} characters; give offset {number} and column {at} for the rest]"
+            )
+            break
     last = first - 1 + len(shown)
     if last < len(lines):
         shown.append(f"[lines {first} to {last} of {len(lines)}; give `offset` for the rest]")
@@ -83,7 +95,7 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     most, found, used = args.get("limit", _MATCHES), [], 0
     named = str(args.get("path") or "").removeprefix("./")
     for path, fd, name in _searched(ground, args):
-        if (fits is not None and not fits(path)) or (path != named and _is_secret(path)):
+        if (fits is not None and not fits(path)) or (path != named and looks_secret(path)):
             continue
         for number, text in _matches(pattern, fd, name):
             line = f"{path}:{number}: {text[:_LONGEST]}"
@@ -94,11 +106,6 @@ def grep(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
                 return {}
     put(found or ["[no line matches]"])
     return {}
-
-
-def _is_secret(path: str) -> bool:
-    """Whether the name of a file shows that it may hold secrets: a search leaves it out."""
-    return bool(secret(path, "", ground_of(Setting())))
 
 
 def _searched(ground: Ground, args: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 from planrun.tools.ground import Refusal, say
+from planrun.tools.reading import put
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def web_fetch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:  # noqa: 
         say(f"{url}: {status}, {kind or 'no type'}, {len(body)} bytes")
         if len(body) >= MOST_BYTES:
             say(f"[only the first {MOST_BYTES} bytes]")
-        say(text)
+        put(text if text.endswith("\n") else f"{text}\n")
         if status >= 400:
             raise Refusal(f"the server answered {status}")
         return {}

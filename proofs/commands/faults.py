@@ -92,7 +92,7 @@ FAULTS: dict[str, Callable[[], Planted]] = {
     "substitutions run nothing": _answering(scope, "commands_in", []),
     "variables change nothing": _answering(environment, "harm", ""),
     "no variable holds a secret": _answering(words, "smells_of_secret", False),
-    "no file holds a secret": _answering(paths, "secret", False),
+    "no file holds a secret": _answering(paths, "looks_secret", False),
     "no file controls anything": _answering(paths, "control", False),
     ".. leads nowhere": lambda: mock.patch.object(paths, "_joined", _not_up),
     "every option is known": _knowing(_Everything),

@@ -14,6 +14,8 @@ from tests.conftest import LIMIT
 
 ACTION = Path(__file__).parents[2] / "action"
 OLD, NEW = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
+LATER, PLANTED = "20260102-000001-000000", "29991231-000000-cccccc"
+BEGIN = "20260101-235959"
 PLAN = """version: 1
 steps:
   - {id: a, run: 'true', rollback: {run: echo undo a >> order}}
@@ -32,16 +34,23 @@ def words(runs: list[str], **inputs: str) -> list[str]:
 def test_only_the_run_that_was_started_is_finished() -> None:
     """Nothing is done where no run was started, or none is newer than those that were there before."""
     assert words([OLD, NEW]) == []
-    assert words([OLD, NEW], newest_run=NEW) == []
-    assert words([], newest_run="-") == []
-    assert words([OLD, NEW], newest_run=OLD) == ["finalize", "--", NEW]
-    assert words([NEW], newest_run="-") == ["finalize", "--", NEW]
+    assert words([OLD, NEW], begin=f"{NEW[:15]} {NEW}") == []
+    assert words([], begin=BEGIN) == []
+    assert words([OLD, NEW], begin=BEGIN) == ["finalize", "--", NEW]
+    assert words([NEW], begin=BEGIN) == ["finalize", "--", NEW]
+
+
+def test_a_planted_run_hides_none() -> None:
+    """Runs of the future in a checkout, and runs that its steps make, are not taken for the action's own."""
+    assert words([OLD, NEW, PLANTED], begin=f"{BEGIN} {PLANTED}") == ["finalize", "--", NEW]
+    assert words([OLD, PLANTED], begin=f"{BEGIN} {PLANTED}") == []
+    assert words([OLD, NEW, LATER, PLANTED], begin=BEGIN) == ["finalize", "--", NEW]
 
 
 def test_policy_and_report_folder_are_those_of_the_run() -> None:
     """Of the other inputs nothing is handed on."""
     found = words(
-        [NEW], newest_run=OLD, policy="ci/policy.yml", report_dir="out", auto_approve="high", params="a=1"
+        [NEW], begin=BEGIN, policy="ci/policy.yml", report_dir="out", auto_approve="high", params="a=1"
     )
     assert found == ["finalize", "--report-dir=out", "--policy=ci/policy.yml", "--", NEW]
 
@@ -51,14 +60,15 @@ def test_a_killed_job_is_cleaned_up(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(PLAN)
     fake = tmp_path / ".planrun" / "runs" / OLD  # of the checkout, whose records are untrusted
     fake.mkdir(parents=True)
+    (fake.parent / PLANTED).mkdir()
     output = tmp_path / "output"
     environment = os.environ | {"GITHUB_WORKSPACE": str(tmp_path), "GITHUB_OUTPUT": str(output)}
     started = script("start.py", environment | {"PLANRUN_INPUT_PLAN": "plan.yml"})
     assert started.returncode == -9
     outputs = dict(line.split("=", 1) for line in output.read_text().splitlines() if "=" in line)
-    assert outputs["newest-run"] == OLD
+    assert outputs["begin"].split()[1:] == [PLANTED]
     assert not (tmp_path / "order").exists()
-    newest = {"PLANRUN_INPUT_NEWEST_RUN": outputs["newest-run"]}
+    newest = {"PLANRUN_INPUT_BEGIN": outputs["begin"]}
     finished = script("finish.py", environment | newest)
     assert finished.returncode == 0, finished.stderr
     assert (tmp_path / "order").read_text().split("\n") == ["undo a", "end", ""]

@@ -203,6 +203,20 @@ def test_calls_are_judged_by_the_policies_of_the_plan(planrun: Command) -> None:
     assert (planrun.folder / "calc.py").exists()
 
 
+def test_a_command_that_reads_all_files_is_judged_by_their_names(planrun: Command) -> None:
+    """`grep -r` is read-only where no file looks like a secret, and high where one does."""
+    (planrun.folder / "conf").mkdir()
+    (planrun.folder / "conf" / "server.key").write_text("a - b\n")
+    (planrun.folder / "lib").mkdir()
+    (planrun.folder / "lib" / "a.py").write_text("a - b\n")
+    plan = agent(apply="never").replace("llm_auto_approve: medium", "llm_auto_approve: read-only")
+    commands = ("grep -rn 'a - b' .", "cat conf/*", "git grep 'a - b'", "grep -rn 'a - b' lib", "cat lib/*")
+    model = turns(use(*[("bash", {"command": command}) for command in commands]), finish())
+    assert run(planrun, plan, model).returncode == 0
+    found = ledger(planrun.folder)["agents"][0]["effects"]
+    assert [each["status"] for each in found] == ["denied"] * 3 + ["done"] * 2
+
+
 def test_a_rule_about_shells_is_about_the_commands_of_agents(planrun: Command) -> None:
     """`deny` of the tool `shell` denies `bash`; a rule about a tool of agents names it."""
     rules = (
@@ -374,3 +388,21 @@ def test_the_status_area_says_what_an_agent_does(planrun: Command) -> None:
             assert person.ends() == 0
     assert "✓ Step fix" in planrun("status").stdout
     assert [each["mode"] for each in ledger(folder)["agents"]] == ["code"]
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(40_000, [8000, 16_000]), (100_000, [8000, 16_000, 32_000])])
+def test_an_answer_that_is_cut_inside_a_call_is_asked_for_with_more_tokens(
+    planrun: Command, size: int, lengths: list[int]
+) -> None:
+    """A file that is longer than one answer may be is written whole; a call that was cut is never made."""
+    text, asked = "x = 1\n" * (size // 6), []
+    writes = turns(use(("write", {"path": "long.py", "content": text})), finish("written"))
+
+    def model(request: Asked) -> Any:
+        asked.append(request.body["max_tokens"])
+        return writes(request)
+
+    done = run(planrun, agent(max_tokens=900_000, apply="auto"), model)
+    assert done.returncode == 0, done.stderr
+    assert asked == [*lengths, 8000]
+    assert (planrun.folder / "long.py").read_text() == text

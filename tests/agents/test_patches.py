@@ -23,6 +23,7 @@ from tests.agents.worlds import (
     git,
     ledger,
     repository,
+    results,
     snapshot,
     turns,
 )
@@ -407,3 +408,50 @@ def test_applying_goes_on_where_it_was_killed(planrun: Command, tmp_path: Path) 
         assert done.returncode == (0 if number == 99 else -9), done.stderr
     assert (folder / "calc.py").read_text() == FIXED
     assert [(folder / f"new{number}.txt").read_text() for number in range(3)] == ["0\n", "1\n", "2\n"]
+
+
+SECRETS = {
+    ".env": "TOKEN=sesame-1\n",
+    "conf/prod.key": "sesame-2\n",
+    "sub/.npmrc": "//x/:_authToken=sesame-3\n",
+}
+
+
+@pytest.mark.parametrize("workspace", ["copy", "shared"])
+@pytest.mark.parametrize("shown", [False, True])
+def test_an_agent_does_not_see_files_that_look_like_secrets(
+    planrun: Command, workspace: str, *, shown: bool
+) -> None:
+    """Neither by commands nor by tools, in its copy or in the workspace, unless `read` of its step names them."""
+    folder = repository(planrun.folder)
+    for name, text in SECRETS.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "secrets")
+    seen: list[str] = []
+
+    def look(asked: Any) -> Any:
+        seen.extend(results(asked))
+        return finish()
+
+    commands = (
+        "cat .env conf/prod.key sub/.npmrc; true",
+        "grep -rn sesame . || true",
+        "cp -r conf c2; cat c2/*; true",
+    )
+    calls = [("bash", {"command": command}) for command in commands]
+    calls += [("grep", {"pattern": "sesame"}), ("tree", {})]
+    if (
+        workspace == "copy"
+    ):  # a call that names one is of class high, which this policy allows in the workspace
+        calls.append(("read", {"path": ".env"}))
+    keys = {"step": {"sandbox": {"read": [".env", "conf", "sub/.npmrc"]}}} if shown else {}
+    keys |= {"apply": "never"} if workspace == "copy" else {"workspace": "shared"}
+    plan = agent(**keys).replace(": medium", ": high")
+    assert run(planrun, plan, turns(use(*calls), look)).returncode in (0, 1)
+    told = "".join(seen)
+    assert seen, told
+    assert ("sesame" in told) is shown
+    for name, text in SECRETS.items():
+        assert (folder / name).read_text() == text

@@ -107,6 +107,8 @@ def test_pages_of_allowed_hosts_are_read_as_text(planrun: Command) -> None:
     page, moved, away, loop, large, picture, none, other, file = model.results
     assert page.startswith('<untrusted-data name="output of web_fetch"')
     assert "Use add." in page
+    assert len(page.splitlines()) > 4  # the lines of the page, not one with escapes
+    assert "\\n" not in page
     assert f"more ({base}/next)" in page
     assert "steal" not in page
     assert "Use add." in moved

@@ -110,6 +110,7 @@ OF_PLAN: dict[str, tuple[Any, Any]] = {
     "llm": ({"model": "model-a"}, {"model": "model-a", "effort": "high"}),
     "schedule": (None, "levels"),
     "concurrency": (None, "deploy"),
+    "allow_uncovered": (None, True),
     "mcp": (None, {"servers": {"notes": {"command": ["notes-server"]}}}),
     "search": ({"algorithm": "mcts"}, {"algorithm": "astar"}),
     "hooks": (None, {"after_step": {"run": "./note.sh"}}),

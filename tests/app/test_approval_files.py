@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,14 @@ def test_an_approval_covers_what_it_names_and_nothing_else(tmp_path: Path) -> No
     everything = given(tmp_path, "one", steps=["*"])
     assert everything.covers("", DIGEST)
     assert everything.covers("anything", DIGEST)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.001, 1.0, 59.0, 60.0, 61.0])
+def test_an_approval_ends_at_its_moment(tmp_path: Path, late: float) -> None:
+    """Not a moment later: it covers until right before the time that it names."""
+    at = datetime.fromisoformat("2026-01-31T09:30:00+00:00").timestamp()
+    assert given(tmp_path, "one", at - 0.001).cover("publish", DIGEST) == "a-1"
+    assert given(tmp_path, "one", at + late).cover("publish", DIGEST) == ""
 
 
 def test_a_use_is_a_run(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -97,3 +99,57 @@ def test_what_is_below_the_ceiling_runs(tmp_path: Path, monkeypatch: pytest.Monk
     result = execute(plan, Settings(policy="ceiling.yml", output="quiet"), RunRequest(planner=planner))
     assert result.exit_code == 0
     assert (tmp_path / "made").exists()
+
+
+# Of a model's steps that read whole folders: those that meet a file with secrets, and those that do not.
+MEETS = (
+    "grep -rn SECRET .",
+    "grep -rn SECRET src/*",
+    "grep -rn --include='*.json' SECRET .",
+    "rg SECRET",
+    "rg --hidden SECRET src",
+    "rg -g '*.json' SECRET",
+    "cat *",
+    "head -n 1 src/*/*",
+    "diff -r src docs",
+    "git grep SECRET",
+    "git log -p",
+    "timeout 5 grep -r SECRET src",
+    "ls && grep -r SECRET src | sort",
+)
+MEETS_NONE = (
+    "grep -rn SECRET docs",
+    "grep -rn --include='*.py' SECRET .",
+    "grep -rl SECRET .",
+    "rg -tpy SECRET",
+    "cat docs/*",
+    "cat src/*.py",
+    "git log --oneline",
+    "ls -laR .",
+)
+
+
+def test_a_model_reads_no_secrets_by_reading_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under `llm_auto_approve: read-only` the files that are there decide; a person's step runs as it was reviewed."""
+    monkeypatch.chdir(tmp_path)
+    for name in (".env", "src/config/gcp-credentials.json", "src/a.py", "docs/a.md", "prod.key"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("SECRET=4711\n")
+    for words in (["init", "-q"], ["add", "-f", "src"]):
+        subprocess.run(["git", *words], check=True)
+    texts = [text for text in (*MEETS, *MEETS_NONE) if shutil.which("rg") or not text.startswith("rg")]
+    steps = [{"id": f"s{number}", "run": f"{text} || true"} for number, text in enumerate(texts)]
+    policy = {"auto_approve": "read-only", "llm_auto_approve": "read-only"}
+    (tmp_path / "plan.yml").write_text(json.dumps({"version": 1, "policy": policy, "steps": steps}))
+    (tmp_path / "ceiling.yml").write_text("llm_auto_approve: read-only\n")
+    plan = load("plan.yml", cache=False)
+    written = plan.but(steps=tuple(step.but(origin="replanned") for step in plan.steps))
+    denied = []
+    for one in (written, plan):
+        execute(one, Settings(policy="ceiling.yml", output="quiet"), RunRequest(planner=planner))
+        ledger = json.loads((tmp_path / "planrun-out" / "ledger.json").read_text())
+        denied.append({texts[int(step["id"][1:])] for step in ledger["steps"] if step["reason"] == "denied"})
+        shutil.rmtree(tmp_path / "planrun-out")
+    assert denied == [{text for text in texts if text in MEETS}, set()]

@@ -104,12 +104,12 @@ def test_what_is_found_in_every_form_of_a_step(tmp_path: Path) -> None:
         head="params: {script: {type: string, required: true}}\n",
     )
     review = reviewed(tmp_path, script="e.sh")
-    assert list(review.scripts) == ["a.sh", "b.py", "c.sh", "sub/d.sh", "e.sh", "g.sh", "f.sh"]
+    assert list(review.scripts) == ["a.sh", "b.py", "c.sh", "e.sh", "f.sh", "g.sh", "sub/d.sh"]
     assert not review.later
 
 
 def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
-    """Files that are not there yet, programs, folders and too large files are named with the reason."""
+    """Files that are not there yet, folders and too large files are named with the reason; a program counts."""
     write(tmp_path, "program", "\x7fELF\0\0")
     (tmp_path / "folder").mkdir()
     with write(tmp_path, "large", "").open("wb") as file:
@@ -124,10 +124,9 @@ def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
         "{id: f, depends_on: [e], run: 'bash ${{ steps.e.outputs.v }}'}",
     )
     review = reviewed(tmp_path)
-    assert review.scripts == {}
+    assert list(review.scripts) == ["program"]
     assert review.uncovered == {
         "missing.sh": "it does not exist when the run begins",
-        "program": "it is a program and no text",
         "folder": "it is a folder",
         "large": "it has more than 8 MiB",
     }
@@ -374,7 +373,7 @@ def test_what_records_paths_gets_the_file_itself(planrun: Run, tmp_path: Path) -
     plan(tmp_path, "{id: a, run: 'PATH=bin:$PATH coverage run ./x.py'}")
     assert planrun("execute", "plan.yml").returncode == 0
     assert (tmp_path / "seen").read_text() == "./x.py\n"
-    assert list(reviewed(tmp_path).scripts) == ["x.py"]
+    assert list(reviewed(tmp_path).scripts) == ["bin/coverage", "x.py"]
 
 
 def test_a_step_that_changes_its_own_script_gets_a_note(planrun: Run, tmp_path: Path) -> None:

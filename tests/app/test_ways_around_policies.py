@@ -128,18 +128,25 @@ def test_a_file_does_not_take_the_name_of_a_run(planrun: Run, tmp_path: Path) ->
         assert planrun("resume", run).returncode == 0
 
 
+def kept(folder: Path) -> list[Path]:
+    """Return the entries of a cache, the oldest first."""
+    return sorted(folder.glob("*.plan"), key=lambda path: path.stat().st_mtime_ns)
+
+
 def test_a_lock_is_not_compared_with_a_cached_digest(planrun: Run, tmp_path: Path) -> None:
     """An entry that was put in the place of another one says what it likes about its digest."""
     env = {"PLANRUN_CACHE_DIR": str(tmp_path / "cache")}
     plan, entries = tmp_path / "plan.yml", tmp_path / "cache" / "plans"
     plan.write_text("version: 1\nsteps: [{id: a, run: touch evil}]\n")
     assert planrun("execute", "plan.yml", env=env).returncode == 0
-    (evil,) = entries.glob("*.plan")
+    evil = kept(entries)
     plan.write_text("version: 1\nsteps: [{id: a, run: touch good}]\n")
     assert planrun("lock", "plan.yml").returncode == 0
     assert planrun("execute", "plan.yml", env=env).returncode == 0
-    (good,) = set(entries.glob("*.plan")) - {evil}
-    evil.replace(good)
+    good = [path for path in kept(entries) if path not in evil]
+    assert len(good) == len(evil) == 2  # the plan, and the files that it names
+    for one, other in zip(evil, good, strict=True):
+        one.replace(other)
     (tmp_path / "evil").unlink()
     assert planrun("execute", "plan.yml", "--locked", env=env).returncode == 0
     assert not (tmp_path / "evil").exists()

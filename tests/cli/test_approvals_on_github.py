@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_a_comment_approves_exactly_the_plan_that_it_names(
 ) -> None:
     """The file names the commenter; the run under a policy uses it, and another script is not approved by it."""
     (planrun.folder / "policy.yml").write_text("auto_approve: none\nask_for: plan\n")
-    github.say(7, f"Looks good.\r\n/planrun approve {digest[:12]}\r\n", person("bob"))
+    github.say(7, f"Looks good.\r\n\r\n/planrun approve {digest}\r\n", person("bob"))
     done = approve(planrun, github, "--pull-request", "auto")
     assert done.returncode == 0, done.stderr
     written = json.loads((planrun.folder / "approval.json").read_bytes())
@@ -89,30 +89,57 @@ def test_a_comment_approves_exactly_the_plan_that_it_names(
     (planrun.folder / "publish.sh").write_text("#!/bin/sh\ntouch other\n")
     changed = approve(planrun, github, "--pull-request", "auto", "-o", "changed.json")
     assert changed.returncode == 5
-    assert f"it names {digest[:12]}, and this plan is" in changed.stderr
+    assert f"it names {digest}, and this plan is" in changed.stderr
     assert not (planrun.folder / "changed.json").exists()
 
 
+HIDDEN = (
+    "> WORDS",
+    "> as said before\nWORDS",  # still the quote
+    "- an entry\nWORDS",
+    "    WORDS",
+    "not WORDS",
+    "`code\nWORDS\n`",
+    "[a]: /url 'title\nWORDS\n'",
+    "```\nWORDS\n```",
+    "~~~\n```\n\nWORDS\n\n```\n~~~",
+    "- a\n  ```\n\n```\n\nWORDS\n\n```",
+    "````\n```\n\nWORDS\n````",
+    "<!--\n\nWORDS\n\n-->",
+    "text <!-- x\nWORDS\n-->",
+    "<pre>\n\nWORDS\n\n</pre>",
+    "<details><summary>more</summary>\n\nWORDS\n\n</details>",
+    "<a title='\nWORDS\n'>x</a>",
+)
+
+
 def test_comments_that_do_not_count(planrun: Command, github: FakeGitHub, digest: str) -> None:
-    """Each is named with its reason: too short, edited, of a bot, of the opener, of a reader, of a stranger, quoted."""
-    words = f"/planrun approve {digest[:12]}"
-    github.say(7, f"/planrun approve {digest[:11]}", person("bob"))
+    """Each is named with its reason: cut, edited, of a bot, of the opener, of a reader, of a stranger, hidden."""
+    words = f"/planrun approve {digest}"
+    github.say(7, f"/planrun approve {digest[:12]}", person("bob"))
+    github.say(7, f"/planrun approve {digest[:63]}", person("bob"))
+    github.say(7, f"/planrun approve {digest[:63]}{'0' if digest[63] != '0' else '1'}", person("bob"))
     github.say(7, words, person("bob"), edited=True)
     github.say(7, words, BOT)
     github.say(7, words, person("ann"))
     github.say(7, words, person("eve"))
     github.say(7, words, person("stranger"))
-    github.say(7, f"> {words}\n```\n{words}\n```\nnot {words}", person("bob"))
+    for text in HIDDEN:
+        github.say(7, text.replace("WORDS", words), person("bob"))
     done = approve(planrun, github, "--pull-request", "auto")
     assert done.returncode == 5
     for why in (
-        "it names fewer than 12 characters of the digest",
+        f"it names 12 characters of the digest, and all 64 are needed: {words}",
+        f"it names 63 characters of the digest, and all 64 are needed: {words}",
+        f"and this plan is {digest}",
+        "code or HTML stands above it: write it as the first line",
+        "it stands in another paragraph: leave a line empty before it",
         "it was edited; write a new comment",
         "it was not written by a person",
         "its author opened the pull request",
         "eve has the permission read, and write is needed",
         "stranger has the permission none, and write is needed",
-        f"pull request 7 has no approval of {digest[:12]}; a comment gives it: /planrun approve {digest[:12]}",
+        f"pull request 7 has no approval of this plan; a comment gives it: {words}",
     ):
         assert why in done.stderr
     assert approve(planrun, github, "--pull-request", "auto", "--allow-author").returncode == 0
@@ -121,12 +148,10 @@ def test_comments_that_do_not_count(planrun: Command, github: FakeGitHub, digest
 def test_the_last_word_counts(planrun: Command, github: FakeGitHub, digest: str) -> None:
     """A later rejection ends an approval, a later approval on a line of the diff gives it again, for its steps only."""
     github.say(7, f"/planrun approve {digest}", person("bob"), at="2026-01-31T10:00:00Z")
-    github.say(7, f"/planrun reject {digest[:12]}", person("max"), at="2026-01-31T11:00:00Z")
+    github.say(7, f"/planrun reject {digest}", person("max"), at="2026-01-31T11:00:00Z")
     rejected = approve(planrun, github, "--pull-request", "7")
     assert (rejected.returncode, "rejected by max" in rejected.stderr) == (5, True)
-    github.say(
-        7, f"/planrun approve {digest[:12]} publish", person("own"), at="2026-01-31T12:00:00Z", line=True
-    )
+    github.say(7, f"/planrun approve {digest} publish", person("own"), at="2026-01-31T12:00:00Z", line=True)
     assert approve(planrun, github, "--pull-request", "7").returncode == 0
     assert json.loads((planrun.folder / "approval.json").read_bytes())["steps"] == ["publish"]
     higher = approve(planrun, github, "--pull-request", "7", "--permission", "maintain")
@@ -146,7 +171,58 @@ def test_who_approved_an_environment_approves_the_reviewed_digest(
     assert approve(planrun, github, *wanted).returncode == 0
     assert json.loads((planrun.folder / "approval.json").read_bytes())["approver"] == "max"
     other = approve(planrun, github, "--environment", "release", "--digest", "0" * 64)
-    assert (other.returncode, "what was reviewed is 000000000000" in other.stderr) == (3, True)
+    assert (other.returncode, f"what was reviewed is {'0' * 64}" in other.stderr) == (3, True)
+
+
+COMMIT = {"author": None, "committer": None}
+PARTS: dict[str, tuple[str, Any, str]] = {
+    "author": ("commits", [COMMIT, {**COMMIT, "author": person("bob")}], "has part in the commits"),
+    "committer": ("commits", [{**COMMIT, "committer": person("bob")}], "has part in the commits"),
+    "forced": (
+        "events",
+        [{"event": "head_ref_force_pushed", "actor": person("bob")}],
+        "pushed to the branch",
+    ),
+    "pushed": ("activity", [{"activity_type": "push", "actor": person("bob")}], "pushed to the branch"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_who_has_part_in_a_pull_request_does_not_approve_it(
+    planrun: Command, github: FakeGitHub, digest: str, part: str
+) -> None:
+    """Not only the opener: authors and committers, and who pushed; a rejection of theirs counts."""
+    where, entries, why = PARTS[part]
+    getattr(github, where)["topic" if where == "activity" else 7] = entries
+    github.say(7, f"/planrun approve {digest}", person("bob"))
+    done = approve(planrun, github, "--pull-request", "auto")
+    assert done.returncode == 5
+    assert why in done.stderr
+    github.say(7, f"/planrun approve {digest}", person("max"))
+    assert approve(planrun, github, "--pull-request", "auto").returncode == 0
+    assert json.loads((planrun.folder / "approval.json").read_bytes())["approver"] == "max"
+    assert approve(planrun, github, "--pull-request", "auto", "--allow-author", "-o", "-").returncode == 0
+    github.say(7, f"/planrun reject {digest}", person("bob"))
+    assert approve(planrun, github, "--pull-request", "auto", "-o", "-").returncode == 5
+
+
+def test_other_events_and_other_servers(planrun: Command, github: FakeGitHub, digest: str) -> None:
+    """Who set a label has no part in the commits; a server that knows no pushes is asked for the rest."""
+    github.events[7] = [{"event": "labeled", "actor": person("bob")}]
+    github.activity = None
+    github.say(7, f"/planrun approve {digest}", person("bob"))
+    assert approve(planrun, github, "--pull-request", "auto").returncode == 0
+
+
+def test_a_pull_request_with_more_commits_than_github_lists(
+    planrun: Command, github: FakeGitHub, digest: str
+) -> None:
+    """Its authors are not all known, so no comment approves it, and the message says why."""
+    github.commits[7] = [COMMIT] * 250
+    github.say(7, f"/planrun approve {digest}", person("bob"))
+    done = approve(planrun, github, "--pull-request", "auto")
+    assert done.returncode not in (0, 5)
+    assert "250 commits or more" in done.stderr
 
 
 REFUSED = (
@@ -154,7 +230,9 @@ REFUSED = (
     (("--pull-request", "7", "--approver", "me"), "the comment names the steps and the approver"),
     (("--environment", "release"), "--environment needs --digest"),
     (("--permission", "admin"), "--permission and --allow-author belong to --pull-request"),
-    (("--digest", "abc"), "--digest takes at least 12 characters"),
+    (("--digest", "abc"), "--digest takes all 64 characters of a digest, 0-9 and a-f, not 3"),
+    (("--digest", "a" * 63), "--digest takes all 64 characters of a digest, 0-9 and a-f, not 63"),
+    (("--digest", "A" * 64), "--digest takes all 64 characters of a digest"),
 )
 
 

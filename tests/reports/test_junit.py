@@ -318,3 +318,24 @@ def test_the_same_suite_from_junit_xml(tmp_path: Path) -> None:
         assert theirs.attrib["classname"] == mine.attrib["classname"]
         assert float(theirs.attrib.get("time", 0)) == pytest.approx(float(mine.attrib["time"]), abs=0.001)
         assert [child.tag for child in theirs] == [child.tag for child in mine if child.tag in results]
+
+
+def test_a_log_attaches_no_file(tmp_path: Path) -> None:
+    """GitLab would attach what `[[ATTACHMENT|` names; sequences inside of it are dropped before it is looked for."""
+    story = Story(tmp_path, step("a"))
+    story.run("a", log=b"[[ATTACHMENT|/etc/passwd]]\n[\x1b[0m[ATTACH\x1b[mMENT|/etc/shadow]]\n")
+    data = junit(story.end(), tmp_path)
+    assert b"passwd" in data
+    assert b"shadow" in data
+    assert b"[[ATTACHMENT|" not in data
+
+
+def test_a_lost_attempt_is_not_flaky(tmp_path: Path) -> None:
+    """A step that was lost with its run and passed in the next one counts as no flake; a failure before it does."""
+    story = Story(tmp_path, step("a"), step("b"))
+    story.run("b")
+    story.start("a")
+    story.resume("a")
+    story.run("a")
+    data = junit(story.end(), tmp_path, "surefire")
+    assert next(ET.fromstring(data).iter("testsuite")).attrib["flakes"] == "0"

@@ -1,21 +1,26 @@
-"""The classes of 425 labelled commands."""
+"""The classes of all labelled commands."""
 
 from __future__ import annotations
 
-import collections
 import os
 import subprocess
 import sys
 
 from planrun.risk.classifier import classify
 from planrun.risk.levels import rank
-from tests.risk.corpus import rows
+from tests.risk.corpus import FILE, rows
 
 
 def test_no_labelled_command_gets_a_lower_class_than_its_own() -> None:
     """None of the labelled commands is under-classified."""
     under = [(wanted, command) for wanted, command in rows() if rank(classify(command).level) < rank(wanted)]
     assert under == []
+
+
+def test_what_attackers_tried_has_its_own_class() -> None:
+    """Neither more nor less: the harmless commands beside them stay harmless."""
+    found = [(wanted, command) for wanted, command in rows(FILE.with_name("attacks.tsv"))]
+    assert [row for row in found if classify(row[1]).level != row[0]] == []
 
 
 def test_every_finding_says_why() -> None:
@@ -43,11 +48,8 @@ def test_a_class_is_the_same_in_every_process() -> None:
     assert len(told) == 1
 
 
-def counted() -> dict[str, tuple[int, int]]:
-    """Return for each class how many rows are over-classified, and how many there are."""
-    over: collections.Counter[str] = collections.Counter()
-    whole: collections.Counter[str] = collections.Counter()
-    for wanted, command in rows():
-        whole[wanted] += 1
-        over[wanted] += rank(classify(command).level) > rank(wanted)
-    return {level: (over[level], whole[level]) for level in whole}
+def test_no_more_commands_get_a_higher_class_than_their_own() -> None:
+    """What is over-classified costs approvals: these two rows are all."""
+    over = {command for wanted, command in rows() if rank(classify(command).level) > rank(wanted)}
+    assert len(over) == 2
+    assert all("\n" in command for command in over), over

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planrun.risk.classifier import Setting
-from planrun.risk.scripts import scripts, scripts_of_argv
+from planrun.risk.scripts import runs_of, runs_of_argv
 
 
 @pytest.mark.parametrize(
@@ -33,22 +33,22 @@ from planrun.risk.scripts import scripts, scripts_of_argv
 )
 def test_the_files_that_a_text_runs(text: str, paths: list[str]) -> None:
     """They are found by the text alone, whatever the class of the text is."""
-    assert sorted(script.path for script in scripts(text)) == sorted(paths)
+    assert sorted(script.path for script in runs_of(text).scripts) == sorted(paths)
 
 
 def test_a_file_is_told_with_its_place_in_the_text() -> None:
     """The offsets are those of the word."""
     text = "cd sub && bash 'x y.sh'"
-    (found,) = scripts(text, Setting(cwd="top"))
+    (found,) = runs_of(text, Setting(cwd="top")).scripts
     assert found.path == "top/sub/x y.sh"
     assert text[found.start : found.end] == "'x y.sh'"
 
 
 def test_the_file_that_a_program_without_a_shell_runs() -> None:
     """Its place is the index of the word."""
-    (found,) = scripts_of_argv(("bash", "-e", "./x.sh"))
+    (found,) = runs_of_argv(("bash", "-e", "./x.sh")).scripts
     assert (found.path, found.start, found.end) == ("x.sh", 2, -1)
-    assert scripts_of_argv(("ls", "x.sh")) == ()
-    assert scripts_of_argv(("bash", "/x.sh")) == ()
-    (found,) = scripts_of_argv(("/w/x.sh",), Setting(workspace="/w"))
+    assert runs_of_argv(("ls", "x.sh")).scripts == ()
+    assert runs_of_argv(("bash", "/x.sh")).scripts == ()
+    (found,) = runs_of_argv(("/w/x.sh",), Setting(workspace="/w")).scripts
     assert found.path == "x.sh"

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from planrun.executors.sandbox.view import View
     from planrun.model.plan import Sandbox
 
-FILTER = 9
-"""The descriptor from which bwrap reads the filter of system calls."""
+FILTER, EMPTY = 9, 100
+"""The descriptors from which bwrap reads the filter of system calls, and the first hidden file; the next follow it."""
 _CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 _WORDS = {"ro": "--ro-bind", "rw": "--bind"}
 
@@ -25,7 +25,7 @@ def words_of(program: str, view: View, sandbox: Sandbox, cwd: str, *, root: bool
         words += ["--cap-drop", "ALL"]
         for name in _CAPABILITIES:
             words += ["--cap-add", name]
-    closed = ["/"]
+    closed, empty = ["/"], 0
     for verb, path, source in view.all_mounts():
         if verb in _WORDS:
             words += [_WORDS[verb], source, path]
@@ -34,7 +34,8 @@ def words_of(program: str, view: View, sandbox: Sandbox, cwd: str, *, root: bool
         elif verb == "link":
             words += ["--symlink", source, path]
         elif verb == "hide":
-            words += ["--ro-bind", "/dev/null", path]
+            words += ["--ro-bind-data", str(EMPTY + empty), path]
+            empty += 1
         else:
             words += ["--tmpfs", path]
             closed.append(path)

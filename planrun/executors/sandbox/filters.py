@@ -1,8 +1,9 @@
 """The filter of system calls of a sandboxed step, as a program for seccomp(2).
 
 It refuses what reaches past files and network: mounts and namespaces, kernel modules and keys, io_uring (which would
-go round this filter), access to the memory of others, handles of files, and sockets of families that no namespace
-holds. Debuggers may trace their own children: Landlock and process namespaces keep them inside.
+go round this filter), access to the memory of others, how the kernel treats them, handles of files, and sockets of
+families that no namespace holds. Debuggers may trace their own children: Landlock and process namespaces keep them
+inside.
 """
 
 from __future__ import annotations
@@ -26,9 +27,18 @@ _REFUSED = {
     "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271), "process_madvise": (440, 440), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
     "lookup_dcookie": (212, 18), "nfsservctl": (180, 42), "uselib": (134, -1), "memfd_secret": (447, 447),
+    "process_mrelease": (448, 448),
 }  # fmt: skip
 _CLONE, _CLONE3, _IOCTL, _SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
 _PRLIMIT, _SETRLIMIT = (302, 261), (160, 164)
+# How the kernel treats a process, by the id in the first argument: 0, the caller, is allowed alone. A filter cannot
+# know which ids are the step's own, so it may not name those either.
+_OF_PROCESS = {
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
+}  # fmt: skip
+# The same, with a kind before the id: processes, groups, and all of a user, which are never only the step's.
+_OF_KIND = {"setpriority": ((141, 140), 2), "ioprio_set": ((251, 30), 3)}
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # the column, AUDIT_ARCH
 _X32 = 0x40000000  # system calls of another interface, with other numbers
 _NAMESPACES = 0x7E020000  # the flags of clone(2) for each of them
@@ -81,6 +91,13 @@ def program(machine: str) -> bytes:
     steps += _block(_IOCTL[column], _argument(1) + _is_one_of(_TERMINAL, refuse, allow))
     steps += _block(_SETRLIMIT[column], _argument(0) + _step(_EQUAL, _LOCKS, 0, 1) + refuse + allow)
     steps += _block(_PRLIMIT[column], _prlimit(allow, refuse))
+    is_self = _step(_EQUAL, 0, 1, 0) + refuse + allow
+    for numbers in _OF_PROCESS.values():
+        steps += _block(numbers[column], _argument(0) + is_self)
+    for numbers, user in _OF_KIND.values():
+        steps += _block(
+            numbers[column], _argument(0) + _step(_EQUAL, user, 0, 1) + refuse + _argument(1) + is_self
+        )
     for numbers in _REFUSED.values():
         if numbers[column] >= 0:
             steps += _step(_EQUAL, numbers[column], 0, 1) + refuse

@@ -21,7 +21,10 @@ NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_NETWORK = 0x00020000, 0x08000000, 0x10000000,
 BIND, RECURSIVE, PRIVATE = 0x1000, 0x4000, 0x40000
 DETACH = 2
 _READ_ONLY, _NO_SETUID, _NO_DEVICES = 1, 2, 4
-_AT_RECURSIVE = 0x8000
+_AT_RECURSIVE, _AT_EMPTY_PATH = 0x8000, 0x1000
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2 = 428, 429, 437
+_CLONE_TREE, _FROM_AND_TO_DESCRIPTORS = 1, 0x4 | 0x40
+_NO_SYMLINKS = 4  # RESOLVE_NO_SYMLINKS, which includes the links of /proc
 _CLONE_PARENT, _SIGCHLD = 0x8000, 17
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -109,12 +112,41 @@ def unmount(target: str) -> None:
     _check(_LIBRARY.umount2(os.fsencode(target), DETACH), f"umount {target}")
 
 
+def open_path(path: str) -> int:
+    """Return a descriptor of what an absolute path without any symbolic link names, for binding it."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    return _system_call(f"open {path}", _OPENAT2, -100, os.fsencode(path), how, len(how))
+
+
+def bind(source: str, target: str, *, writable: bool) -> None:
+    """Show a path at another one, with the mounts in it; neither has a symbolic link on its way, at any moment."""
+    what = open_path(source)
+    try:
+        flags = _CLONE_TREE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
+        tree = _system_call(f"open_tree {source}", _OPEN_TREE, what, b"", flags)
+    finally:
+        os.close(what)
+    try:
+        _close_mount(tree, "", _AT_EMPTY_PATH | _AT_RECURSIVE, writable=writable)
+        where = open_path(target)
+        try:
+            words = (tree, b"", where, b"", _FROM_AND_TO_DESCRIPTORS)
+            _system_call(f"mount {target}", _MOVE_MOUNT, *words)
+        finally:
+            os.close(where)
+    finally:
+        os.close(tree)
+
+
 def close_mount(target: str, *, writable: bool = False, recursive: bool = True) -> None:
     """Forbid setuid programs and devices, and unless said otherwise writing, in a mount and those in it."""
+    _close_mount(-100, target, _AT_RECURSIVE if recursive else 0, writable=writable)
+
+
+def _close_mount(fd: int, target: str, depth: int, *, writable: bool) -> None:
     flags = _NO_SETUID | _NO_DEVICES | (0 if writable else _READ_ONLY)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
-    depth = _AT_RECURSIVE if recursive else 0
-    words = (-100, os.fsencode(target), depth, attributes, len(attributes))
+    words = (fd, os.fsencode(target), depth, attributes, len(attributes))
     _system_call(f"mount_setattr {target}", _MOUNT_SETATTR, *words)
 
 

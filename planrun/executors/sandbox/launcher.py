@@ -59,7 +59,7 @@ class _Running(Record):
     """What is known of a sandboxed attempt while it runs."""
 
     view: View
-    names: frozenset[str]  # in the workspace, of what controls later work
+    names: dict[str, str]  # of what controls later work in the workspace; of links, their targets
     proxy: int  # its number at the proxy; -1: none
     alone: list[bool]  # whether all attempts beside it were sandboxed, too
 
@@ -141,7 +141,7 @@ class Sandboxes:
             return outcome.but(
                 status="failed" if outcome.status == "completed" else outcome.status,
                 reason="refused" if outcome.status == "completed" else outcome.reason,
-                message=self._take_away(made, job, sandbox, alone=alone),
+                message=self._take_away(made, job, running, alone=alone),
             )
         if outcome.status == "failed" and outcome.reason == "exit" and (word := _refusal(job, outcome)):
             what = f"level {sandbox.level}, network {sandbox.network}"
@@ -153,13 +153,19 @@ class Sandboxes:
         site = self._site
         if site is None or sandbox.level == "read-only":
             return []
-        named = {os.path.basename(str(path)) for path in sandbox.write}
-        new = control_names(site.workspace) - running.names - named
-        return sorted(new - {os.path.basename(path) for path in self._kept})
+        free = (*map(str, sandbox.write), *self._kept)
+        now = control_names(site.workspace)
+        links = {name for name, target in running.names.items() if target and name not in now}
+        made = links | {name for name, target in now.items() if running.names.get(name) != target}
+        paths = {name: f"{site.workspace}/{name}" for name in made}
+        return sorted(
+            [n for n, path in paths.items() if not any(f"{path}/".startswith(f"{each}/") for each in free)]
+        )
 
-    def _take_away(self, names: list[str], job: Job, sandbox: Sandbox, *, alone: bool) -> str:
+    def _take_away(self, names: list[str], job: Job, running: _Running, *, alone: bool) -> str:
         """Move what a step made in the workspace, and may not, beside its log; return the message."""
         assert self._site is not None
+        assert job.sandbox is not None
         listed = " and ".join(names)
         why = f"made {listed} in the workspace, which controls later work"
         if not alone:
@@ -168,11 +174,16 @@ class Sandboxes:
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
             for name in names:
-                os.rename(f"{self._site.workspace}/{name}", f"{folder}/{name}")
+                path = f"{self._site.workspace}/{name}"
+                if os.path.lexists(path):
+                    os.rename(path, f"{folder}/{name.replace('/', '_')}")
+                if target := running.names.get(name):  # a link that it replaced
+                    os.symlink(target, path)
         except OSError as error:
             return f"the step {why}, and it cannot be moved away: {error.strerror}"
         where = os.path.relpath(folder, self._site.workspace)
-        return f"the step {why}: moved to {where}; `sandbox: {{level: {sandbox.level}, write: [{names[0]}]}}` allows it"
+        allows = f"sandbox: {{level: {job.sandbox.level}, write: [{names[0]}]}}"
+        return f"the step {why}: moved to {where}; `{allows}` allows it"
 
     def _put_up(self, paths: tuple[str, ...]) -> tuple[int, ...]:
         """Make folders that stand in the workspace until the end of the run; return their inodes.

@@ -104,7 +104,7 @@ def _tried(backend: str) -> str:
 
 
 def _status(job: Job, sandbox: Sandbox) -> int:
-    site = Site(workspace="/usr")
+    site = Site(workspace="/usr/bin")  # it is everywhere, and soon searched
     view = view_of(sandbox, site, job)
     starter = Starter(setup_of(sandbox, view, site))
     null = os.open(os.devnull, os.O_RDWR)

@@ -13,12 +13,13 @@ import select
 import socket
 import struct
 import threading
+import time
 
 from planrun.executors.sandbox.starter import descriptors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SOCKET = 3
 _HEAD = 65536  # bytes of a request's head
@@ -26,6 +27,21 @@ _PATIENCE = 30.0  # seconds for a request's head, and for a connection
 _IDLE = 600.0  # seconds without a byte in either direction
 _PIECE = 65536
 _HTTP, _HTTPS = 80, 443
+_CONTROLS = bytes((*(code for code in range(0x20) if code != 0x09), 0x7F))
+# Headers that are of one connection, and those that are written anew.
+_OF_CONNECTION = frozenset(
+    (
+        "host",
+        "connection",
+        "keep-alive",
+        "content-length",
+        "transfer-encoding",
+        "te",
+        "trailer",
+        "expect",
+        "upgrade",
+    )
+)
 _MOST = 256  # connections of one step at the same time
 
 
@@ -90,37 +106,159 @@ def _attend(client: socket.socket, hosts: tuple[str, ...], room: threading.Bound
 
 
 def _answer(client: socket.socket, hosts: tuple[str, ...]) -> None:
-    """Pass one request on, and all that follows on its connection."""
-    received = b""
-    while b"\r\n\r\n" not in received:
-        part = client.recv(_PIECE)
-        received += part
-        if not part or len(received) > _HEAD:
-            raise Refused("this is no request")
-    head, _, body = received.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise Refused("this is no request")
-    method, target, version = words
+    """Pass one request on and its response back; of a CONNECT, all that follows."""
+    (method, target, version), headers, rest = _head(client)
     if method == "CONNECT":
         host, port = split(target, 0)
         with _connected(host, port, hosts) as server:
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            server.sendall(body)
+            server.sendall(rest)
             _relay(client, server)
         return
     host, port, path = _parts(target)
-    if any(not line.partition(":")[0].replace("-", "").replace("_", "").isalnum() for line in lines):
-        raise Refused("a header has no plain name")
-    named = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("host:")]
-    if [split(name, _HTTP) for name in named] != [(host, port)]:
+    if [split(value, _HTTP) for name, value in headers if name == "host"] != [(host, port)]:
         raise Refused("the header Host and the address differ")
-    kept = [line for line in lines if not line.lower().startswith(("connection:", "proxy-"))]
-    request = "\r\n".join([f"{method} {path} {version}", *kept, "Connection: close", "", ""])
+    length = _length(headers, version)
+    named = [
+        word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")
+    ]
+    kept = [
+        f"{name}: {value}"
+        for name, value in headers
+        if name not in _OF_CONNECTION.union(named) and not name.startswith("proxy-")
+    ]
+    framed = {0: [], -1: ["transfer-encoding: chunked"]}.get(length, [f"content-length: {length}"])
+    authority = host if port == _HTTP else f"{host}:{port}"
+    request = "\r\n".join(
+        [f"{method} {path} {version}", f"host: {authority}", *kept, *framed, "connection: close", "", ""]
+    )
+    body = _Body(client, rest)
     with _connected(host, port, hosts) as server:
-        server.sendall(request.encode("latin-1") + body)
-        _relay(client, server)
+        server.sendall(request.encode("latin-1"))
+        if length and any(name == "expect" for name, _ in headers):
+            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        client.settimeout(_IDLE)
+        server.settimeout(_IDLE)
+        sending = threading.Thread(target=_send, args=(body, length, server), daemon=True)
+        sending.start()
+        try:
+            while data := server.recv(_PIECE):
+                client.sendall(data)
+        finally:
+            client.shutdown(socket.SHUT_RDWR)
+            sending.join()
+
+
+def _head(client: socket.socket) -> tuple[list[str], list[tuple[str, str]], bytes]:
+    """Return the words of a request, its headers, and what came behind them; raises Refused."""
+    received = b""
+    until = time.monotonic() + _PATIENCE
+    while b"\r\n\r\n" not in received:
+        part = client.recv(_PIECE)
+        received += part
+        if not part or len(received) > _HEAD or time.monotonic() > until:
+            raise Refused("this is no request")
+    head, _, rest = received.partition(b"\r\n\r\n")
+    if head.translate(None, _CONTROLS) != head.replace(b"\r\n", b""):
+        raise Refused("the head has a control character")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or words[2] not in ("HTTP/1.0", "HTTP/1.1") or not first.isascii() or "\t" in first:
+        raise Refused("this is no request")
+    if not _is_token(words[0]):
+        raise Refused("this is no request")
+    if not all(":" in line and _is_token(line.partition(":")[0]) for line in lines):
+        raise Refused("a header has no plain name")
+    headers = [
+        (name.lower(), value.strip(" \t")) for name, _, value in (line.partition(":") for line in lines)
+    ]
+    return words, headers, rest
+
+
+def _is_token(text: str) -> bool:
+    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
+
+
+def _length(headers: list[tuple[str, str]], version: str) -> int:
+    """Return how many bytes the body of a request has, -1 if it comes in chunks; raises Refused if it is not clear."""
+    lengths = [value for name, value in headers if name == "content-length"]
+    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
+    if codings:
+        if codings != ["chunked"] or lengths or version != "HTTP/1.1":
+            raise Refused("the length of the body is not clear")
+        return -1
+    if not lengths:
+        return 0
+    if len(lengths) > 1 or not _is_number(lengths[0], "0123456789"):
+        raise Refused("the length of the body is not clear")
+    return int(lengths[0])
+
+
+def _is_number(text: str, digits: str) -> bool:
+    return 0 < len(text) < 16 and all(char in digits for char in text)
+
+
+class _Body:
+    """The body of a request as its client sends it."""
+
+    def __init__(self, client: socket.socket, received: bytes) -> None:
+        self.client, self.received = client, received
+
+    def read(self, count: int) -> Iterator[bytes]:
+        """Yield the next `count` bytes; raises Refused when the client ends before."""
+        while count:
+            piece = self.received[:count] or self.client.recv(min(_PIECE, count))
+            if not piece:
+                raise Refused("the body is cut")
+            self.received = self.received[len(piece) :]
+            count -= len(piece)
+            yield piece
+
+    def line(self) -> str:
+        """Return the next line; raises Refused when it has an end of its own kind, or none."""
+        while b"\n" not in self.received:
+            part = self.client.recv(_PIECE)
+            self.received += part
+            if not part or (len(self.received) > _HEAD and b"\n" not in self.received):
+                raise Refused("the body is cut")
+        line, _, self.received = self.received.partition(b"\n")
+        if line[-1:] != b"\r" or not (text := line[:-1].decode("latin-1")).isprintable():
+            if line != b"\r":
+                raise Refused("a chunk has no plain size")
+            return ""
+        return text
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the chunks, framed anew; extensions and trailers are left out. Raises Refused."""
+        while True:
+            number = self.line().partition(";")[0].strip()
+            if not _is_number(number, "0123456789abcdefABCDEF"):
+                raise Refused("a chunk has no plain size")
+            count = int(number, 16)
+            if not count:
+                break
+            for piece in self.read(count):
+                yield b"%x\r\n%b\r\n" % (len(piece), piece)
+            if self.line():
+                raise Refused("a chunk is longer than it says")
+        while self.line():
+            pass
+        yield b"0\r\n\r\n"
+
+
+def _send(body: _Body, length: int, server: socket.socket) -> None:
+    """Send a body, and nothing that follows it; a body that is not well-formed ends the connection."""
+    try:
+        for piece in body.chunks() if length < 0 else body.read(length):
+            server.sendall(piece)
+        while body.client.recv(_PIECE):
+            pass
+        server.shutdown(socket.SHUT_WR)
+    except (OSError, Refused):
+        try:
+            server.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
 
 
 def _parts(target: str) -> tuple[str, int, str]:

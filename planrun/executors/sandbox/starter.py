@@ -22,7 +22,7 @@ import stat
 import struct
 
 from planrun.executors.sandbox import kernel
-from planrun.executors.sandbox.bubblewrap import FILTER
+from planrun.executors.sandbox.bubblewrap import EMPTY, FILTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,6 +253,10 @@ def _confine_by_bubblewrap(setup: dict[str, Any], request: dict[str, Any], error
     os.lseek(fd, 0, os.SEEK_SET)
     os.dup2(fd, FILTER)
     os.set_inheritable(FILTER, True)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number in range(request["argv"].count("--ro-bind-data")):
+        os.dup2(null, EMPTY + number)
+    os.close(null)
 
 
 def _make_files(paths: list[str], above: str) -> None:
@@ -292,10 +296,10 @@ def _look_at(mounts: list[tuple[str, str, str]], records: str) -> None:
             kernel.mount(empty, path, "", kernel.BIND)
             masks.append(path)
         elif verb == "hide":
-            kernel.mount(f"{_OLD}/dev/null", path, "", kernel.BIND)
+            os.close(os.open(f"{_MASKS}/{number}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+            _bind(f"{_MASKS}/{number}", path)
         else:
-            _bind(_OLD + source, path)
-            kernel.close_mount(path, writable=verb == "rw")
+            _bind(_OLD + source, path, writable=verb == "rw")
     _put_up_processes()
     _put_up_devices()
     for path in masks:
@@ -319,7 +323,7 @@ def _look_at_own(setup: dict[str, Any], request: dict[str, Any]) -> None:
         new = f"{_OWN}/{number}"
         os.mkdir(new)
         for inner in setup["outermost"].get(path, ()):
-            _bind(inner, new + inner[len(path) :])
+            _bind(inner, new + inner[len(path) :], writable=True)
         if path == records:
             _show_own(request, new)
         elif path != setup["home"]:
@@ -344,18 +348,18 @@ def _show_own(request: dict[str, Any], folder: str) -> None:
     _make_files([path[len(top) :] for path in request["made"]], _RECORDS)
     for verb, path, _ in request["own"]:
         inner = path[len(top) :]
-        _bind(_RECORDS + inner, folder + inner)
-        kernel.close_mount(folder + inner, writable=verb == "rw")
+        _bind(_RECORDS + inner, folder + inner, writable=verb == "rw")
 
 
-def _bind(source: str, path: str) -> None:
+def _bind(source: str, path: str, *, writable: bool = False) -> None:
     """Show a path of the machine; what it is put on is made where it does not exist."""
-    if os.path.isdir(source):
-        _make_folder(path)
-    elif not os.path.exists(path):
-        _make_folder(os.path.dirname(path))
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    kernel.mount(source, path, "", kernel.BIND | kernel.RECURSIVE)
+    if not os.path.lexists(path):
+        if os.path.isdir(source):
+            _make_folder(path)
+        else:
+            _make_folder(os.path.dirname(path))
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    kernel.bind(source, path, writable=writable)
 
 
 def _make_folder(path: str) -> None:

@@ -1,20 +1,26 @@
 """What a sandboxed step sees: its mounts as plain data, the same for every backend.
 
-A step sees the system's programs and settings, the programs on its PATH, and the workspace. Everything else is absent:
-home, temporary files of others, sockets under /run, the rest of /var, other disks. So a socket that is not in the view
-cannot be connected to, and a file that is not in it can be neither read nor changed, whatever its mode is.
+A step sees the system's programs and settings, the programs on planrun's own PATH, and the workspace. Everything else
+is absent: home, temporary files of others, sockets under /run, the rest of /var, other disks. So a socket that is not
+in the view cannot be connected to, and a file that is not in it can be neither read nor changed, whatever its mode is.
+
+Nothing that a step may have written widens a view: no variable of a step, no link, no settings of an environment or of
+a repository in the workspace.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+import sys
 
 from planrun.model.record import Record
-from planrun.risk.paths import control, secret
+from planrun.risk.controls import PATHS, control
+from planrun.risk.sensitive import looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
     from typing import Literal
 
     from planrun.model.job import Job
@@ -53,6 +59,7 @@ _SECRETS = (
         "/etc/kubernetes",
         "/etc/rancher",
         "/etc/wireguard",
+        "/nix/var/nix/daemon-socket",
     ),
     *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
 )
@@ -114,13 +121,15 @@ class Refused(Exception):
 class Site(Record):
     """Where the steps of a run stand; all paths absolute, and real.
 
-    `protected`: files of plans, policies and approvals. `records`: the folder of planrun's own records.
+    `protected`: files of plans, policies and approvals. `records`: the folder of planrun's own records. `path`: PATH as
+    planrun was started with.
     """
 
     workspace: str
     records: str = ""
     protected: tuple[str, ...] = ()
     home: str = ""
+    path: str = os.defpath
 
 
 class View(Record):
@@ -147,14 +156,16 @@ class View(Record):
         return tuple([found[path] for path in sorted(found, key=lambda path: path.split("/"))])
 
 
-# What a run sees of the system, by the home folder, PATH and network: it is looked at once.
-_SYSTEMS: dict[tuple[str, str, str], tuple[dict[str, tuple[Verb, str]], list[str], list[str]]] = {}
+_NEVER = ("/run/", "/proc/", "/dev/", "/sys/")  # no folder of programs, and full of sockets
+_OWN_LINKS = ("/usr/", "/etc/")  # below them, and in / and /var, are links of the machine
+# What a run sees of the system, by the home folder, workspace, PATH and network: it is looked at once.
+_SYSTEMS: dict[tuple[str, str, str, str], tuple[dict[str, tuple[Verb, str]], list[str], list[str]]] = {}
 
 
 def view_of(sandbox: Sandbox, site: Site, job: Job) -> View:
     """Return the view of a job; raises Refused."""
     builder = _Builder(sandbox, site)
-    builder.take_system(job.env)
+    builder.take_system()
     builder.extras()
     if job.copy:
         builder.copy(job.copy)
@@ -202,49 +213,74 @@ class _Builder:
         )
 
     def _show(self, path: str) -> None:
-        if (
-            path != "/"
-            and not self._shown(path)
-            and os.path.isdir(path)
-            and not _holds(path, self._site.home)
-        ):
+        if not self._shown(path) and os.path.isdir(path) and self._is_machines(path):
             self._put("ro", path)
 
-    def take_system(self, env: Mapping[str, str]) -> None:
+    def _is_machines(self, path: str) -> bool:
+        """Whether a folder is the machine's own: no step and no other user puts files in it, or exchanges it."""
+        real = os.path.realpath(path)
+        for each in (os.path.normpath(path), real):
+            holds = _holds(each, self._site.home) or _holds(each, self._site.workspace)
+            if holds or self._is_inside(each) or looks_secret(f"{each}/"):
+                return False
+        above = os.path.dirname(real)
+        while above != "/":
+            mode = os.stat(above).st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                return False
+            above = os.path.dirname(above)
+        return not os.stat(real).st_mode & stat.S_IWOTH and not f"{real}/".startswith(_NEVER)
+
+    def take_system(self) -> None:
         """Show what this process has seen of the system before, or look at it."""
-        key = (
-            f"{self._site.home} {self._site.workspace}",
-            env.get("PATH", os.defpath),
-            self._sandbox.network,
-        )
+        key = (self._site.home, self._site.workspace, self._site.path, self._sandbox.network)
         if key not in _SYSTEMS:
-            self.system(env)
+            self.system()
             _SYSTEMS[key] = (dict(self._mounts), list(self._writable), list(self._private))
             return
         mounts, writable, private = _SYSTEMS[key]
         self._mounts, self._writable, self._private = dict(mounts), list(writable), list(private)
 
-    def system(self, env: Mapping[str, str]) -> None:
-        """Show the system, the programs on PATH, and an empty home and temporary folder."""
+    def system(self) -> None:
+        """Show the system, the programs on planrun's PATH, and an empty home and temporary folder."""
         for path in _SYSTEM:
             if os.path.islink(path):
                 self._put("link", path, os.readlink(path))
             elif os.path.isdir(path):
                 self._put("ro", path)
-        for path in _STATE:
-            self._show(path)
+        for path in [path for path in _STATE if os.path.isdir(path) and not self._shown(path)]:
+            self._put("ro", path)
         for path in [path for path in _SECRETS if os.access(path, os.R_OK)]:
-            self._put("mask" if os.path.isdir(path) else "hide", path)
+            self._hide(path)
         home = [self._site.home] if self._site.home not in ("", "/") else []
         for path in (TEMPORARY, "/var/tmp", *home):  # noqa: S108
             self._put("dir", path)
             self._private.append(path)
             self._writable.append(path)
-        for folder in _programs(env.get("PATH", os.defpath), self._site.home):
-            self._show(folder)
+        self._show_programs()
         names = os.path.realpath("/etc/resolv.conf")  # often below /run
         if self._sandbox.network == "any" and os.path.isfile(names) and not self._shown(names):
             self._put("ro", names)
+
+    def _show_programs(self) -> None:
+        """Show the programs on planrun's PATH, those of toolchains below the home folder, and planrun's Python."""
+        for folder in direct(self._site.path).split(":"):
+            if folder.startswith("/"):
+                self._show(os.path.normpath(folder))
+                self._show_environment(os.path.dirname(os.path.normpath(folder)))
+        self._show(sys.base_prefix)
+        for name in _TOOLCHAINS if self._site.home else ():
+            self._show(f"{self._site.home}/{name}")
+
+    def _show_environment(self, folder: str) -> None:
+        """Show a virtual environment of Python that is the machine's own, and the Python that it was made of."""
+        if os.path.isfile(f"{folder}/pyvenv.cfg") and self._is_machines(folder):
+            self._show(folder)
+            for base in _base_of(f"{folder}/pyvenv.cfg"):
+                self._show(base)
+
+    def _hide(self, path: str) -> None:
+        self._put("mask" if os.path.isdir(path) else "hide", path)
 
     def extras(self) -> None:
         """Show what the plan or a policy names besides, and the caches of level medium."""
@@ -259,12 +295,29 @@ class _Builder:
         )
         for verb, paths in verbs:
             for path in map(str, paths):
-                if not os.path.exists(path):
+                if not os.path.lexists(path):
                     raise Refused(f"the sandbox cannot show {path}: it does not exist")
                 if _holds(path, self._site.workspace) or path == "/":
                     raise Refused(f"the sandbox cannot show {path}: the workspace is in it")
-                if not self._is_inside(path):
+                self._refuse_links(path)
+                if not self._is_inside(path) and path not in self._private:
                     self._put(verb, path)
+
+    def _refuse_links(self, path: str) -> None:
+        """Raise Refused for a path with a symbolic link on its way that a step may have made."""
+        part, tops = path, (self._site.workspace, self._site.home, "/")
+        while part not in tops:
+            folder = os.path.dirname(part)
+            if (
+                os.path.islink(part)
+                and not f"{folder}/".startswith(_OWN_LINKS)
+                and folder not in ("/", "/var")
+            ):
+                real = os.path.realpath(part)
+                raise Refused(
+                    f"the sandbox cannot show {path}: {part} is a symbolic link; name its target, {real}"
+                )
+            part = folder
 
     def _is_inside(self, path: str) -> bool:
         return path.startswith(f"{self._site.workspace}/")
@@ -279,43 +332,60 @@ class _Builder:
             self._private.remove(top)
             self._writable.remove(top)
         self._put("rw" if is_writable else "ro", top)
-        self._git(top)
-        if top == self._site.home:
-            self._hide_secrets(top)
-        named = {path for path in map(str, self._sandbox.write) if self._is_inside(path)}
-        if not is_writable:
-            self._mounts |= {path: ("rw", os.path.realpath(path)) for path in sorted(named - {f"{top}/.git"})}
-            self._writable += sorted(named - {f"{top}/.git"})
-            return
-        for path in [f"{top}/{name}" for name in _names(top) if control(name)]:
-            if path not in {*named, *self._mounts}:
+        for path in _git_folders(top):
+            if not self._shown(path):
+                self._put("ro", path)
+        named = frozenset([path for path in map(str, self._sandbox.write) if self._is_inside(path)])
+        controls, sockets = _found_in(top, named)
+        if is_writable:
+            self._protect_all(top, controls, named)
+        else:
+            for path in sorted(named - {f"{top}/.git"}):
+                self._put("rw", path)
+        self._hide_all(top, sockets, named)
+
+    def _protect_all(self, top: str, controls: list[str], named: frozenset[str]) -> None:
+        """Have what controls later work be neither written nor moved, except for what the plan names."""
+        now = [f"{top}/{name}" for name in control_names(top)]
+        for path in (*now, *controls):
+            if os.path.lexists(path) and not _is_named(path, named):
                 self._protect(path)
-        self._protect_nested(top, named)
-        self._keep(top, [".git"] if f"{top}/.git" not in named else [])
-        for path in self._site.protected:
-            if self._is_inside(path) and os.path.exists(path):
+        for path in self._site.protected:  # whatever the plan names
+            if self._is_inside(path) and os.path.lexists(path):
                 self._protect(path)
         if f"{top}/.git" in named:
             self._git_data(f"{top}/.git")
+        else:
+            self._keep(top, [".git"])
 
-    def _protect_nested(self, top: str, named: Iterable[str]) -> None:
-        for path in nested(top):
-            if not _is_named(path, named) and os.path.lexists(path) and not os.path.islink(path):
-                self._protect(path)
+    def _hide_all(self, top: str, sockets: list[str], named: frozenset[str]) -> None:
+        """Hide sockets, and of steps by models also what looks like a secret, except for what the plan names."""
+        secrets: list[str] = []
+        if self._sandbox.hides:
+            secrets = _secrets_in(top)
+        elif top == self._site.home:
+            secrets = [f"{top}/{name}" for name in _names(top) if looks_secret(name)]
+        shown = {*named, *map(str, self._sandbox.read)}
+        for path in (*sockets, *secrets):
+            if not _is_named(path, shown) and os.path.exists(path) and not os.path.islink(path):
+                self._hide(path)
 
     def copy(self, top: str) -> None:
         """Show the copy that an agent works on, and no more of the workspace than the objects that its git borrows."""
         self._show_own("ro" if self._sandbox.level == "read-only" else "rw", top)
         if os.path.isdir(f"{top}/.git"):  # there is none where planrun found no git
             self._show_own("ro", f"{top}/.git")
-        for path in _alternates(f"{top}/.git"):
-            self._put("ro", path)
-
-    def _hide_secrets(self, folder: str) -> None:
-        """Hide keys and credentials of a home folder that is the workspace."""
-        for path in [f"{folder}/{name}" for name in _names(folder) if secret(name)]:
-            if not os.path.islink(path):
-                self._put("mask" if os.path.isdir(path) else "hide", path)
+        if objects := [f"{folder}/objects" for folder in _git_folders(self._site.workspace)]:
+            self._put("ro", objects[0])
+        for folder in direct(self._site.path).split(":"):  # tools that git ignores, such as .venv/bin
+            above = os.path.dirname(folder)
+            if (
+                self._is_inside(folder)
+                and os.path.realpath(folder) == folder
+                and not looks_secret(f"{folder}/")
+            ):
+                is_environment = os.path.isfile(f"{above}/pyvenv.cfg") and above != self._site.workspace
+                self._put("ro", above if is_environment else folder)
 
     def _git_data(self, folder: str) -> None:
         """Leave git's data writable, except for what makes git run programs."""
@@ -325,12 +395,13 @@ class _Builder:
         self._keep(folder, ["hooks"])
 
     def _protect(self, path: str) -> None:
-        """Have a path of the workspace be neither written nor moved."""
-        if (
-            os.path.realpath(path)
-            != os.path.realpath(self._site.workspace) + path[len(self._site.workspace) :]
-        ):
-            raise Refused(f"the sandbox cannot protect {path}: it is, or is below, a symbolic link")
+        """Have a path of the workspace be neither written nor moved; of a link, what it leads to."""
+        if os.path.islink(path):
+            path = os.path.realpath(path)
+            if not self._is_inside(path) or not os.path.exists(path):
+                return
+        if os.path.realpath(path) != path:
+            raise Refused(f"the sandbox cannot protect {path}: it is below a symbolic link")
         parent = os.path.dirname(path)
         while parent not in self._mounts:
             self._put("rw", parent)  # a mount of its own cannot be renamed
@@ -347,23 +418,6 @@ class _Builder:
                 self._put("mask", path)
                 self._kept.append(path)
 
-    def _git(self, top: str) -> None:
-        """Show the data of a repository that has them elsewhere: a worktree, a submodule."""
-        try:
-            with open(f"{top}/.git", encoding="utf-8", errors="replace") as file:
-                first = file.readline(4096)
-        except OSError:
-            return
-        folder = os.path.realpath(os.path.join(top, first.removeprefix("gitdir:").strip()))
-        try:
-            with open(f"{folder}/commondir", encoding="utf-8", errors="replace") as file:
-                common = os.path.realpath(os.path.join(folder, file.readline(4096).strip()))
-        except OSError:
-            common = folder
-        for path in (common, folder):
-            if os.path.basename(common) == ".git" or "/.git/" in common:
-                self._show(path)
-
     def own(self, job: Job) -> None:
         """Hide planrun's records, except for the files through which this attempt reports."""
         records = self._site.records
@@ -371,7 +425,7 @@ class _Builder:
             self._put("mask", records)
         for name in ("PLANRUN_OUTPUT", "PLANRUN_PROGRESS"):
             path = job.env.get(name, "")
-            if path.startswith(f"{records}/"):  # a post-check has none
+            if path.startswith(f"{records}/") and "/../" not in path:  # a post-check has none
                 self._made.append(path)
                 self._show_own("rw", path)
         script = f"{job.env.get('PLANRUN_OUTPUT', '')}.script"
@@ -391,21 +445,40 @@ class _Builder:
 
     def _own_program(self) -> None:
         """Show planrun itself, which carries out the call of a tool."""
-        import sys
-
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
         for path in (sys.base_prefix, sys.prefix, here):
-            self._show(path)
+            if path != "/" and not self._shown(path) and not _holds(path, self._site.home):
+                self._put("ro", path)
 
 
-def _alternates(git: str) -> list[str]:
-    """Return the folders of objects that a repository borrows."""
+def _git_folders(top: str) -> list[str]:
+    """Return where the data of a repository are, those of all its worktrees first.
+
+    A worktree and a submodule have them elsewhere; what a file `.git` names counts only if it names this one, too.
+    """
+    if os.path.isdir(f"{top}/.git"):
+        return [] if os.path.islink(f"{top}/.git") else [f"{top}/.git"]
+    folder = os.path.realpath(os.path.join(top, _line(f"{top}/.git").removeprefix("gitdir:").strip()))
+    common = os.path.dirname(os.path.dirname(folder))
+    if os.path.realpath(os.path.join(folder, _line(f"{folder}/gitdir"))) == f"{top}/.git":  # a worktree
+        is_whole = os.path.realpath(os.path.join(folder, _line(f"{folder}/commondir"))) == common
+        return [common, folder] if is_whole and os.path.basename(common) == ".git" else []
     try:
-        with open(f"{git}/objects/info/alternates", encoding="utf-8", errors="replace") as file:
-            found = [line.rstrip("\n") for line in file]
+        with open(f"{folder}/config", encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("=") for line in file.read(65536).splitlines()]
     except OSError:
         return []
-    return [path for path in found if path.startswith("/") and os.path.isdir(path)]
+    trees = [value.strip() for name, _, value in lines if name.strip() == "worktree"]
+    return [folder] if any(os.path.realpath(os.path.join(folder, tree)) == top for tree in trees) else []
+
+
+def _line(path: str) -> str:
+    """Return the first line of a file; "" for none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
 
 
 def _holds(folder: str, path: str) -> bool:
@@ -420,54 +493,92 @@ def _names(folder: str) -> list[str]:
         raise Refused(f"the sandbox cannot look into the workspace: {error.strerror}") from None
 
 
-_UNSEARCHED = frozenset(
-    ("node_modules", "site-packages", "__pycache__", "venv", "dist", "build", "target", "vendor", ".planrun")
-)
-"""Folders of installed and built files, which no CI system and no git of the project reads."""
-_MOST_NESTED = 200  # paths in subfolders that are protected, the nearest ones first
-_MOST_FOLDERS = 20_000  # that are searched for them
-_NESTED: dict[str, tuple[str, ...]] = {}  # by workspace, as it was when the first step started
+_INSTALLED = frozenset(("node_modules", "site-packages", "__pycache__", "venv", ".planrun"))
+_BUILT = frozenset(("dist", "build", "target", "vendor"))
+"""Folders that no CI system and no git of the project reads."""
+_MOST_FOUND = 1000  # paths that are protected, or hidden
+_MOST_FOLDERS = 100_000  # that are searched for them
+_FOUND: dict[tuple[str, frozenset[str]], tuple[list[str], list[str]]] = {}  # as they were at the first step
+_HINT = "name folders that a step may change, whatever is in them, in `sandbox: {write: […]}`"
 
 
-def nested(workspace: str) -> tuple[str, ...]:
-    """Return the files and folders in subfolders that control later work: repositories, CI systems, plans, policies."""
-    if workspace not in _NESTED:
-        _NESTED[workspace] = tuple(_nested(workspace))
-    return _NESTED[workspace]
+def _found_in(top: str, named: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Return what controls later work in a workspace, and its sockets; `named`: what the plan lets a step write."""
+    if (top, named) not in _FOUND:
+        controls: list[str] = []
+        sockets: list[str] = []
+        for entry, path in _walked(top, named, _INSTALLED | _BUILT):
+            if control(path):
+                controls.append(entry.path)
+            elif not (entry.is_file() or entry.is_dir()) and stat.S_ISSOCK(os.lstat(entry.path).st_mode):
+                sockets.append(entry.path)
+        for folder in [path for path in controls if os.path.isdir(path)]:
+            inner = [f"{folder}/{name}" for name in os.listdir(folder)]
+            sockets += [path for path in inner if stat.S_ISSOCK(os.lstat(path).st_mode)]
+        if len(controls) > _MOST_FOUND or len(sockets) > _MOST_FOUND:
+            what = f"{len(controls)} files that control later work and {len(sockets)} sockets"
+            raise Refused(f"the sandbox cannot protect {what} in the workspace, only {_MOST_FOUND}; {_HINT}")
+        _FOUND[top, named] = controls, sockets
+    return _FOUND[top, named]
 
 
-def _nested(workspace: str) -> list[str]:
+def _secrets_in(top: str) -> list[str]:
+    """Return the files and folders of a workspace whose names say that they hold secrets, as they are now."""
     found: list[str] = []
-    folders, at = [workspace], 0
-    while at < len(folders) and len(found) < _MOST_NESTED:
+    folders: set[str] = set()  # that are hidden with all that is in them
+    for entry, path in _walked(top, frozenset(), _INSTALLED):
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if os.path.dirname(entry.path) in folders:
+            folders |= {entry.path} if is_folder else set()
+        elif entry.name == ".git":
+            found += [f"{entry.path}/config"] if _has_credentials(f"{entry.path}/config") else []
+        elif looks_secret(f"{path}/" if is_folder else path):
+            found.append(entry.path)
+            folders |= {entry.path} if is_folder else set()
+    if len(found) > _MOST_FOUND:
+        raise Refused(
+            f"the sandbox cannot hide {len(found)} files that look like secrets, only {_MOST_FOUND};"
+            " name their folders in `sandbox: {read: […]}`"
+        )
+    return found
+
+
+def _has_credentials(config: str) -> bool:
+    """Whether settings of git hold a token, or an address with a user."""
+    try:
+        with open(config, encoding="utf-8", errors="replace") as file:
+            lines = file.read(1 << 20).lower().splitlines()
+    except OSError:
+        return False
+    return any("extraheader" in line or ("://" in line and "@" in line) for line in lines)
+
+
+def _walked(
+    top: str, named: frozenset[str], left_out: frozenset[str]
+) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Yield each entry below a folder with its relative path; folders that count for themselves are not searched."""
+    folders, at = [""], 0
+    while at < len(folders):
         folder, at = folders[at], at + 1
         try:
-            with os.scandir(folder) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
+            with os.scandir(f"{top}/{folder}") as listed:
+                entries = list(listed)
         except OSError:
             continue
         for entry in entries:
-            if entry.is_symlink():
+            path = f"{folder}/{entry.name}".lstrip("/")
+            if entry.path in named:
                 continue
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if control(entry.name) and folder is not workspace and not (is_folder and entry.name in _PLAIN):
-                found.append(entry.path)
-            elif (
-                is_folder
-                and not control(entry.name)
-                and _is_searched(entry.name)
-                and len(folders) < _MOST_FOLDERS
-            ):
-                folders.append(entry.path)
-    return found[:_MOST_NESTED]
-
-
-_PLAIN = ("approvals", "policies")
-"""Folders that control planrun at the top, and may be anything in a subfolder."""
-
-
-def _is_searched(name: str) -> bool:
-    return name not in _UNSEARCHED and not name.startswith((".venv", ".tox", ".nox", ".cache"))
+            yield entry, path
+            is_searched = entry.name not in left_out and not entry.name.startswith(
+                (".venv", ".tox", ".nox", ".cache")
+            )
+            if is_searched and entry.is_dir(follow_symlinks=False) and not control(path):
+                folders.append(path)
+        if len(folders) > _MOST_FOLDERS:
+            raise Refused(
+                f"the sandbox cannot search more than {_MOST_FOLDERS:,} folders of the workspace; {_HINT}"
+            )
 
 
 def _is_named(path: str, named: Iterable[str]) -> bool:
@@ -475,12 +586,22 @@ def _is_named(path: str, named: Iterable[str]) -> bool:
     return any(path == each or path.startswith(f"{each}/") for each in named)
 
 
-def control_names(workspace: str) -> frozenset[str]:
-    """Return the names in the workspace of files and folders that control later work."""
-    try:
-        return frozenset([name for name in os.listdir(workspace) if control(name)])
-    except OSError:
-        return frozenset()
+_LISTED = ("", "plans", "approvals", "policies", *sorted({path.rpartition("/")[0] for path in PATHS}))
+"""Folders of the workspace in which a step could make a file that controls later work, under a fixed name."""
+
+
+def control_names(workspace: str) -> dict[str, str]:
+    """Return the files and folders near the top of the workspace that control later work; of a link, its target."""
+    found = {}
+    for folder in _LISTED:
+        try:
+            names = [f"{folder}/{name}" if folder else name for name in os.listdir(f"{workspace}/{folder}")]
+        except OSError:
+            continue
+        for name in [name for name in names if control(name)]:
+            path = f"{workspace}/{name}"
+            found[name] = os.readlink(path) if os.path.islink(path) else ""
+    return found
 
 
 def direct(path: str) -> str:
@@ -488,22 +609,6 @@ def direct(path: str) -> str:
     if ".." not in path:
         return path
     return ":".join([os.path.realpath(each) if "/.." in each else each for each in path.split(":")])
-
-
-def _programs(path: str, home: str) -> list[str]:
-    """Return the folders of PATH, of the environments they belong to, and of toolchains below the home folder."""
-    found = []
-    for folder in direct(path).split(":"):
-        if not folder.startswith("/"):
-            continue
-        found.append(os.path.normpath(folder))
-        above = os.path.dirname(os.path.normpath(folder))
-        settings = f"{above}/pyvenv.cfg"
-        if os.path.isfile(settings):
-            found += [above, *_base_of(settings)]
-    if home:
-        found += [f"{home}/{name}" for name in _TOOLCHAINS]
-    return found
 
 
 def _base_of(settings: str) -> list[str]:

@@ -20,7 +20,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self._parts: list[dict[str, Any]] = []
-        self._pieces: list[str] = []  # of the arguments of the call that is being read
+        self._arguments: dict[str, list[str]] = {}  # pieces of JSON, by the id of the call
 
     def text(self, piece: str) -> None:
         """Add a piece of text to the last part, or begin one."""
@@ -54,26 +54,30 @@ class Blocks:
                 "tool_use:count", f"the model called more than {MOST_CALLS} tools at once", repeat=0
             )
         self._parts.append({"type": "tool_use", "id": number, "name": name, "input": {}})
-        self._pieces = []
+        self._arguments[str(number)] = []
 
     def arguments(self, piece: str) -> None:
         """Add a piece of the arguments of the call that is being read."""
-        self._pieces.append(piece)
+        if self._parts and self._parts[-1]["type"] == "tool_use":
+            self._arguments[self._parts[-1]["id"]].append(piece)
 
-    def end(self) -> None:
-        """Read the arguments of a call that is complete; raises Unusable when they are no JSON object."""
-        if not self._parts or self._parts[-1]["type"] != "tool_use":
-            return
-        text, self._pieces = "".join(self._pieces), []
-        try:
-            found = json.loads(text) if text.strip() else {}
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise Unusable("tool_use:input", "the model called a tool with arguments that are no JSON object")
-        self._parts[-1]["input"] = found
+    def finished(self) -> tuple[dict[str, Any], ...]:
+        """Return the parts of a whole answer, without empty texts.
 
-    @property
-    def parts(self) -> tuple[dict[str, Any], ...]:
-        """The parts, without empty texts."""
+        Raises Unusable when the arguments of a call are no JSON object. Only a whole answer is read: one that was cut
+        off ends within its arguments.
+        """
+        for part in self._parts:
+            if part["type"] != "tool_use":
+                continue
+            text = "".join(self._arguments[part["id"]])
+            try:
+                found = json.loads(text) if text.strip() else {}
+            except (ValueError, RecursionError):
+                found = None
+            if not isinstance(found, dict):
+                raise Unusable(
+                    "tool_use:input", "the model called a tool with arguments that are no JSON object"
+                )
+            part["input"] = found
         return tuple([part for part in self._parts if part["type"] != "text" or part["text"].strip()])

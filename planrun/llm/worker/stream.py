@@ -380,10 +380,6 @@ class Reader:
             self._texts.clear()
             raise Unusable("size", f"the model wrote more than {MOST_TEXT} characters", repeat=0)
 
-    def _close(self, _event: Any) -> None:
-        if self._blocks is not None:
-            self._blocks.end()
-
     def _turn(self, event: Any) -> None:
         self._tally.report(getattr(event, "usage", None), final=True)
         delta = getattr(event, "delta", None)
@@ -412,7 +408,7 @@ class Reader:
             reason += f" ({self._category})"
         outcome = self._outcome(ending, f"stop_reason:{stop}", reason).but(repeat=0)
         if self._blocks is not None:
-            return outcome.but(content=self._blocks.parts) if ending == "answered" else outcome
+            return outcome.but(content=self._blocks.finished()) if ending == "answered" else outcome
         return outcome.but(text=self._text()) if ending == "answered" else outcome
 
     def _text(self) -> str:
@@ -437,7 +433,6 @@ _READERS: dict[str, Callable[[Reader, Any], None]] = {
     "message_start": Reader._begin,
     "content_block_start": Reader._open,
     "content_block_delta": Reader._grow,
-    "content_block_stop": Reader._close,
     "message_delta": Reader._turn,
     "message_stop": Reader._finish,
 }

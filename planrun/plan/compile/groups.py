@@ -125,7 +125,7 @@ class _Place:
 _OF_GROUP = fields_with("grouped")
 # What belongs to the group alone.
 _NOT_OF_MEMBERS = ("edges", "recovers", "replaces", "replan")
-_FOUND = ("risk", "risk_reason", "effects", "open_risk", "scripts", "mentions")
+_FOUND = ("risk", "risk_reason", "effects", "open_risk")
 
 
 def unfolded(compiler: StepCompiler, each: Instances) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.model.plan import DEFAULT_TIMEOUT, Abstract, Edge, Retry, Rollback, Step
 from planrun.plan.check.validate import shell_words
-from planrun.plan.compile.risks import Names, Risks
+from planrun.plan.compile.risks import Risks
 from planrun.plan.keys.outline import entries, members
 from planrun.plan.keys.table import STEP, fields_with, module
 from planrun.plan.keys.top import llm_of
@@ -63,7 +63,6 @@ class StepCompiler:
         if "hooks" in self.root.value:
             self.hooks = module("hooks").hooks_of(self.root)
         self.undoes = "rollback" not in self.defaults or as_bool(self.defaults["rollback"])
-        self.names: Names = around.names if around else Names()
         self.env: dict[str, Text] = {
             **(around.env if around else {}),
             **self.formulas.texts(self.root.get("env")),
@@ -114,13 +113,10 @@ class StepCompiler:
         if "rollback" in fields:
             fields["rollback"] = with_undos(
                 fields["rollback"],
-                [
-                    self.names.given(undo.but(**self.risks.of(vars(undo))))
-                    for undo in fields["rollback"].undos
-                ],
+                [undo.but(**self.risks.of(vars(undo))) for undo in fields["rollback"].undos],
             )
         meaning_of_failure(self, fields)
-        return self.names.given(Step(**fields))
+        return Step(**fields)
 
     def place(self, raw: RawStep) -> dict[str, Any]:
         """Return the fields of a step that say who it is, and what it waits for."""

@@ -319,6 +319,9 @@ class Plan(Written):
         "The order in which ready steps start.", "dag"
     )
     concurrency: Id | None = key("One run of this name at a time on this host; others wait.", "deploy")
+    allow_uncovered: bool | None = key(
+        "Whether `--locked` runs the plan though it may run files that no digest covers.", example=True
+    )
     policy: Policy | None = key("What may run without approval.", {"auto_approve": "medium"})
     llm: Llm | None = key("The language model that may write steps.", {"model": "a-model"})
     notify: Notifications | None = key(

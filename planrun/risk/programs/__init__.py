@@ -52,6 +52,8 @@ with `-`, when it is a word of its own. `--` ends the options.
     read     a path that is read: inside the workspace, or of the system and harmless; never secrets. `-` is stdin
     look     the same, and the root of the system too: for programs that print names, sizes and times only
     inside   a path inside the workspace that is read or worked in (configuration, sources of a build)
+    values   the same, and values of terraform, whatever they are called
+    filter   a pattern that chooses files (`--include`): high when it may choose some with secrets
     write    a path that is written, whatever was there: an ordinary file inside the workspace; low, writes
     make     the same, where nothing is lost of what was there (mkdir, touch, `tee -a`)
     delete   a path that is deleted: like write, but not the workspace itself; medium, destroys
@@ -79,6 +81,8 @@ with `-`, when it is a word of its own. `--` ends the options.
     check=FUNCTION looks at a command that the rule accepted: `check(use: Use) -> Finding | None`. `use.options` is a list
                    of (name, value or None), `use.operands` the operands, `use.cwd` the folder, `use.ground` for
                    `planrun.risk.paths`; return `levels.high("reason")`, another Finding, or None. It can only raise.
+    reads="…"      what it reads that no word names, writes="…" the names that it makes of those it is given: the words for
+                   that are those of `planrun.risk.names`
     reason="…"     what the program does, in words, for its class: "runs the project's tests"
 
 `PROGRAM --version` and `PROGRAM --help` are read-only for every program in a table, without being written down.
@@ -95,7 +99,7 @@ import sys
 
 from planrun.risk.levels import high
 from planrun.risk.table import Rule
-from planrun.risk.words import literal
+from planrun.risk.words import literal, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +108,14 @@ if TYPE_CHECKING:
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
 
-SCRIPT = Rule("medium", "arg*", style="raw")
+
+def _no_options(use: Use) -> Finding | None:
+    """A pattern that begins with no name may become an option."""
+    loose = [arg.value for arg in use.words[1:] if arg.glob and (arg.value or "*")[0] in "*?["]
+    return high(f"{loose[0]}: a pattern names what is used") if loose else None
+
+
+SCRIPT = Rule("medium", "arg*", style="raw", glob=True, check=_no_options)
 """A program of the workspace itself: what it is given is its own affair, but for paths outside and to secrets."""
 
 FAMILIES = {
@@ -155,48 +166,11 @@ def rules(name: str) -> Rules | None:
     return found
 
 
-KNOWN_PYTHON = frozenset(
-    [
-        "pytest",
-        "ruff",
-        "tox",
-        "nox",
-        "coverage",
-        "black",
-        "isort",
-        "mypy",
-        "pyright",
-        "flake8",
-        "pylint",
-        "autoflake",
-        "autopep8",
-        "yapf",
-        "pyupgrade",
-        "docformatter",
-        "bandit",
-        "vulture",
-        "codespell",
-        "pre-commit",
-        "hatch",
-        "poetry",
-        "mkdocs",
-    ]
+KNOWN_PYTHON = names_in(
+    "pytest ruff tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf"
+    " pyupgrade docformatter bandit vulture codespell pre-commit hatch poetry mkdocs"
 )
-KNOWN_NODE = frozenset(
-    [
-        "eslint",
-        "prettier",
-        "stylelint",
-        "jest",
-        "vitest",
-        "mocha",
-        "vite",
-        "rollup",
-        "esbuild",
-        "next",
-        "playwright",
-    ]
-)
+KNOWN_NODE = names_in("eslint prettier stylelint jest vitest mocha vite rollup esbuild next playwright")
 """Tools whose packages have the name of the tool, so that no other package can have it."""
 
 

@@ -226,7 +226,7 @@ PROGRAMS: dict[str, Rules] = {
             "test": Rule("medium", "inside*", f"{_DOTNET} -l=text -s=inside -t --filter=text --logger=text --results-directory=write --collect=text --list-tests --settings=inside --blame", effects=_NET, reason="runs the project's tests"),
             "run": Rule("medium", "arg*", f"{_DOTNET} --project=inside -p=text --no-launch-profile", effects=_NET),
             "format": Rule("medium", "inside*", "--verify-no-changes --no-restore --severity=text --include=inside --exclude=inside -v=text --verbosity=text"),
-            "list": Rule("read-only", "inside? name?", ""),
+            "list": Rule("medium", "inside? name?", ""),
             "sln": Rule("high", sub={"list": Rule("read-only")}),
             "tool": Rule("high", sub={"restore": Rule("medium", effects=_NET), "list": Rule("read-only", "", "-g --local")}),
         }),
@@ -235,7 +235,7 @@ PROGRAMS: dict[str, Rules] = {
     "bundle": Rule("high", sub={
         "": Rule("medium", effects=_NET), "check": Rule("medium", "", "--dry-run"),
         "install": Rule("medium", "", "-j=number --jobs=number --quiet --local --retry=number --frozen --prefer-local --full-index --no-cache", effects=_NET, reason="installs what a file names"),
-        "exec": Rule("medium", "command", style="posix", check=project_tool), "list": Rule("read-only", "", "--name-only --paths"), "show": Rule("read-only", "name?"),
+        "exec": Rule("medium", "command", style="posix", check=project_tool), "list": Rule("medium", "", "--name-only --paths"), "show": Rule("medium", "name?"),
     }),
     "rake": Rule("medium", "name*", "-t -q -s -v -T -P -m -n --trace --quiet --silent --tasks --dry-run", check=_tasks),
     "rspec": Rule("medium", "arg*", "-b -c -f=arg -e=text -t=text -o=write --format=arg --example=text --tag=text --fail-fast --color --no-color --order=text --seed=number --backtrace --dry-run --profile --only-failures --next-failure --out=write --force-color"),
@@ -247,7 +247,7 @@ PROGRAMS: dict[str, Rules] = {
     "composer": Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi -d=folder --working-dir=folder", sub={
         "install": Rule("medium", "", "-q -v -n -o -a --no-dev --no-interaction --prefer-dist --prefer-source --no-progress --no-scripts --no-plugins --optimize-autoloader --classmap-authoritative --no-suggest --dry-run --quiet --no-autoloader --no-ansi --ansi --ignore-platform-reqs", effects=_NET, reason="installs what a file names"),
         "validate": Rule("medium", "inside?", "--strict --no-check-all --no-check-publish --no-check-lock --with-dependencies -q -n"),
-        "dump-autoload": Rule("medium", "", "-o -a --optimize --no-dev -q"), "show": Rule("read-only", "name*", "-i -t -D --tree --direct --latest:medium:network --outdated:medium:network"),
+        "dump-autoload": Rule("medium", "", "-o -a --optimize --no-dev -q"), "show": Rule("medium", "name*", "-i -t -D --tree --direct --latest:medium:network --outdated:medium:network"),
         "test": Rule("medium", "arg*"), "run-script": Rule("medium", "name arg*", "-l --dev --no-dev --timeout=number", check=_tasks), "run": Rule("medium", "name arg*", check=_tasks),
         "check-platform-reqs": Rule("medium", "", "--no-dev --lock"),
     }),
@@ -268,7 +268,7 @@ PROGRAMS: dict[str, Rules] = {
     "lua": Rule("medium", "run arg*", style="posix"),
     "Rscript": Rule("medium", "run arg*", "--vanilla --no-save --no-restore", style="posix"),
     "julia": Rule("medium", "run arg*", "", style="posix"),
-    "shellcheck": Rule("read-only", "read+", "-a -x -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources --color[=text] --check-sourced --norc"),
+    "shellcheck": Rule("read-only", "read+", "-a:medium:secrets -x:medium:secrets -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources:medium:secrets --color[=text] --check-sourced:medium:secrets --norc"),
     "shfmt": (
         Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
         Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single"),

@@ -29,32 +29,6 @@ def _chmod(use: Use) -> Finding | None:
     )
 
 
-def _copy(use: Use) -> Finding | None:
-    """A copy may land in a folder under the name of its source: that must be an ordinary name as well."""
-    folders = [value or "" for name, value in use.options if name in ("-t", "--target-directory")]
-    sources = use.operands if folders else use.operands[:-1]
-    for folder in folders or use.operands[-1:]:
-        for source in sources:
-            name = source.rstrip("/").rpartition("/")[2]
-            reason = "" if name in ("", ".", "..") else paths.writing(f"{folder}/{name}", use.cwd, use.ground)
-            if reason and "controls" in reason:
-                return high(reason, "writes")
-    _into_folder(use)
-    return None
-
-
-def _into_folder(use: Use) -> None:
-    """Take note of the files that are replaced when the target is a folder."""
-    folders = [value or "" for name, value in use.options if name in ("-t", "--target-directory")]
-    sources = use.operands if folders else use.operands[:-1]
-    recursive = not {"-r", "-R", "-a", "--recursive", "--archive"}.isdisjoint(name for name, _ in use.options)
-    for folder in folders or use.operands[-1:]:
-        place = paths.locate(folder, use.cwd, use.ground)[1]
-        for source in sources:
-            name = source.rstrip("/").rpartition("/")[2]
-            use.trace.overwrites.append(f"{place}/{name}" + ("/" if recursive else ""))
-
-
 def _link(use: Use) -> Finding | None:
     """A symbolic link must lead to a place inside, whether its name is that of a link or of a folder to put it into."""
     target = use.operands[0]
@@ -64,7 +38,11 @@ def _link(use: Use) -> Finding | None:
         path = target if target.startswith("/") else f"{parent}/{target}" if parent else target
         reason = paths.writing(path, use.cwd, use.ground)
         if reason:
-            return high(f"a link to {reason}")
+            return high(f"a link to {reason}", "writes")
+    name = f"{link or '.'}/{target.rstrip('/').rpartition('/')[2]}"
+    use.trace.links += [paths.locate(place, use.cwd, use.ground)[1] for place in filter(None, (link, name))]
+    if link and {"-f", "--force"} & {name for name, _ in use.options}:
+        use.trace.overwrites.append(paths.locate(link, use.cwd, use.ground)[1])
     return None
 
 
@@ -119,13 +97,13 @@ PROGRAMS: dict[str, Rules] = {
         "read+ write",
         "-a -d -f -i -l -L -n -p -P -r -R -s -T -u -v -x --archive --force --no-clobber --recursive --update"
         " --verbose --no-dereference --dereference --preserve[=text] --reflink[=text] -t=write --target-directory=write",
-        check=_copy,
+        writes="into",
     ),
     "mv": Rule(
         "low",
         "make+ write",
         "-f -i -n -T -u -v --force --no-clobber --verbose --update",
-        check=_into_folder,
+        writes="into",
     ),
     "rm": Rule(
         "medium",
@@ -181,9 +159,13 @@ PROGRAMS: dict[str, Rules] = {
         "read? write?",
         "-l=number -b=text -C=text -n=text -a=number -d -x -e --lines=number --bytes=text --number=text --suffix-length=number"
         " --numeric-suffixes[=number] --hex-suffixes[=number] --additional-suffix=name --verbose --line-bytes=text",
+        writes="parts",
     ),
     "csplit": Rule(
-        "low", "read text+", "-f=write -n=number -k -s -z --prefix=write --digits=number --keep-files --quiet"
+        "low",
+        "read text+",
+        "-f=write -n=number -k -s -z --prefix=write --digits=number --keep-files --quiet",
+        writes="parts",
     ),
     "truncate": Rule("low", "write+", "-s=number -c -o --size=number --no-create -r=read --reference=read"),
     "ln": (
@@ -193,8 +175,9 @@ PROGRAMS: dict[str, Rules] = {
             "-s -f -n -T -v --symbolic --force --no-dereference --no-target-directory --verbose",
             needs="-s --symbolic",
             check=_link,
+            writes="into",
         ),
-        Rule("low", "write write?", "-f -v -T --force --verbose"),
+        Rule("low", "write write?", "-f -v -T --force --verbose", writes="into"),
     ),
     "install": (
         Rule("low", "make+", "-d -m=text -v -p --directory --mode=text --verbose", needs="-d --directory"),
@@ -202,13 +185,14 @@ PROGRAMS: dict[str, Rules] = {
             "low",
             "read+ write",
             "-m=text -D -p -v -c -C -T --mode=text --preserve-timestamps --verbose --compare --no-target-directory",
-            check=_copy,
+            writes="into",
         ),
         Rule(
             "low",
             "read+",
             "-m=text -D -p -v -t=write --target-directory=write --mode=text --verbose",
             needs="-t --target-directory",
+            writes="into",
         ),
     ),
     "chmod": Rule("low", "text make+", "-R -v -c -f --recursive --verbose --changes --quiet", check=_chmod),

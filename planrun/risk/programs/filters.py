@@ -1,15 +1,13 @@
-"""Scripts of sed: which of them only edit text. A script that is not read exactly is refused.
-
-find: its tests only look, `-delete` is medium behind the name of a file, and what runs or writes is unknown.
-
-sed, awk, jq and find: programs whose arguments are programs of their own, read as far as that is exact.
-"""
+"""sed, awk, jq, yq and find: programs whose arguments are programs of their own, read as far as that is exact."""
 
 from __future__ import annotations
 
 from planrun.risk import paths, table
+from planrun.risk.controls import NAMES, control
 from planrun.risk.levels import MEDIUM, Finding, high
 from planrun.risk.options import Refused
+from planrun.risk.programs import sedscripts
+from planrun.risk.sensitive import looks_secret, may_be, may_be_secret
 from planrun.risk.table import Rule
 from planrun.risk.words import names_in
 
@@ -17,145 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
-
-_DIGITS = frozenset("0123456789")
-_BLANK = frozenset(" \t")
-_ALONE = frozenset("dDgGhHnNpPxz=F")
-_NUMBERED = frozenset("qQlL")
-_TEXT = frozenset("aic")
-_LABEL = frozenset("btT:")
-_FLAGS = frozenset("gpiIMm0123456789")
-
-
-class _Unread(Exception):
-    """A script that is not understood; its text says what stands in the way."""
-
-
-def harm(script: str) -> str:
-    """Say what a script of sed does besides editing text; "" when it does nothing else."""
-    try:
-        _Script(script).read()
-    except _Unread as unread:
-        return f"sed: {unread}"
-    return ""
-
-
-class _Script:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-
-    def read(self) -> None:
-        while self._skip(" \t\n;{}"):
-            self._address()
-            self._skip(" \t!")
-            self._command()
-
-    def _skip(self, chars: str) -> bool:
-        """Go past some characters; True when anything is left."""
-        while self.at < len(self.text) and self.text[self.at] in chars:
-            self.at += 1
-        return self.at < len(self.text)
-
-    def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-    def _address(self) -> None:
-        while True:
-            char = self._peek()
-            if char == "/" or (char == "\\" and self.text[self.at + 1 : self.at + 2] not in ("", "\n", "\\")):
-                self.at += 1 if char == "/" else 2
-                self._delimited(self.text[self.at - 1], 1)
-                self._skip("IM")
-            elif char in _DIGITS or char == "$":
-                self._skip("0123456789$")
-            else:
-                return
-            self._skip(" \t")
-            if self._peek() in ("~", ","):
-                self.at += 1
-                self._skip(" \t+~")
-            else:
-                return
-
-    def _delimited(self, sign: str, count: int) -> None:
-        """Go past `count` parts that each end with a sign which no backslash precedes."""
-        while count:
-            if self.at >= len(self.text):
-                raise _Unread("a pattern without an end")
-            char = self.text[self.at]
-            if char == "[" and "[" in self._class(sign):
-                raise _Unread("a pattern that is not covered")
-            self.at += 2 if char == "\\" else 1
-            count -= char == sign
-
-    def _class(self, sign: str) -> str:
-        """Return "[" when a bracket expression holds the sign that would end the pattern."""
-        stop = self.text.find("]", self.at + 2)
-        return "[" if stop > 0 and sign in self.text[self.at : stop] else ""
-
-    def _command(self) -> None:
-        char = self._peek()
-        self.at += 1
-        if char in _ALONE:
-            self._end()
-        elif char in _NUMBERED:
-            self._skip(" \t0123456789")
-            self._end()
-        elif char == "s":
-            self._substitute()
-        elif char == "y":
-            self._delimited(self._sign(), 2)
-            self._end()
-        elif char in _TEXT:
-            self._text_lines()
-        elif char in _LABEL or char == "#":
-            stop = self.text.find("\n", self.at)
-            label = self.text[self.at : len(self.text) if stop < 0 else stop]
-            # GNU sed ends a label at `;` or `}`, others do not.
-            if char != "#" and set(label) & set(";{}"):
-                self._label(label)
-                return
-            self.at += len(label)
-        elif char in ("{", "}"):
-            return
-        else:
-            raise _Unread(f"`{char}`: a command that is not known, or that reads, writes or runs something")
-
-    def _label(self, label: str) -> None:
-        name = label.strip().partition(";")[0].partition("}")[0].strip()
-        if not name.isalnum() and name:
-            raise _Unread("a label that is not covered")
-        self.at += len(label.partition(";")[0].partition("}")[0])
-
-    def _sign(self) -> str:
-        sign = self._peek()
-        if not sign or sign in "\n\\":
-            raise _Unread("a command that is not covered")
-        self.at += 1
-        return sign
-
-    def _substitute(self) -> None:
-        self._delimited(self._sign(), 2)
-        while self._peek() in _FLAGS and self._peek():
-            self.at += 1
-        if self._peek() in ("e", "w"):
-            raise _Unread("`s///e` or `s///w`, which runs or writes what it made")
-        self._end()
-
-    def _text_lines(self) -> None:
-        """Go past the text of `a`, `i` or `c`: to the end of a line without a continuation."""
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            self.at += 2 if char == "\\" else 1
-            if char == "\n":
-                return
-
-    def _end(self) -> None:
-        self._skip(" \t")
-        if self._peek() not in ("", ";", "\n", "}", "#"):
-            raise _Unread(f"`{self._peek()}` after a command")
-
 
 _PLAIN = names_in(
     "-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit"
@@ -167,7 +26,7 @@ _VALUED = names_in(
     " -fstype -lname -ilname -used"
 )
 _FILES = names_in("-newer -anewer -cnewer -samefile")
-_NAMES = names_in("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
+_NAMES = names_in("-name -iname -path -ipath -wholename -iwholename")
 _EITHER = names_in("-o -or -not ! , -prune -true")
 _WILD = frozenset("*?./[]")
 
@@ -241,19 +100,27 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
     ]
     if not named:
         return high("find -delete: no name says which files", "destroys")
-    if any(paths.control(name) or paths.secret(name) for name in named):
-        return high(f"find -delete: {named[0]}: controls what runs later", "destroys")
+    doubtful = [
+        name
+        for name in named
+        if control(name)
+        or looks_secret(name)
+        or may_be_secret(name)
+        or (name.rpartition("/")[2].strip("*") and may_be(name.rpartition("/")[2], NAMES))
+    ]
+    if doubtful:
+        return high(f"find -delete: {doubtful[0]}: may name what controls what runs later", "destroys")
     refused = _starts(use, starts, "inside")
     if refused is not None:
         return refused
     for start in starts:
         where, place = paths.locate(start, use.cwd, use.ground)
-        if where == "inside" and place and paths.control(place):
+        if where == "inside" and place and control(place):
             return high(f"{start}: controls what runs later", "destroys")
     return Finding(level=MEDIUM, reason=f"deletes {named[0]}", effects=("destroys",))
 
 
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 # What makes an awk program more than a filter, wherever it stands in the text.
 _AWK = (
     "system",
@@ -268,9 +135,27 @@ _AWK = (
     "FUNCTAB",
     "/inet",
 )
-_JQ = frozenset(
-    ("env", "$ENV", "import", "include", "modulemeta", "input_filename", "$__prog_args", "getpath_env")
-)
+# What gives a program of jq or yq the environment, other files, or its own command line.
+_ASKS = ("env", "ENV", "load", "prog_args")
+_ASKS_AS_WORDS = names_in("import include modulemeta input_filename system eval")
+
+
+def asks_environment(text: str) -> str:
+    """Return the word by which a program of jq or yq reads more than its input, "" for none.
+
+    Part of a longer word it counts as well, but in the name of a field: `.environment`, `.browser_download_url`.
+    """
+    word = before = ""
+    for char in text + " ":
+        if char in _WORD:
+            word += char
+            continue
+        is_field = before.endswith(".") and not before.endswith("..") and char != "("
+        if word in _ASKS_AS_WORDS or word in _ASKS or (not is_field and any(ask in word for ask in _ASKS)):
+            return word
+        before = f"{before}{word}{char}"[-2:]
+        word = ""
+    return ""
 
 
 def _sed(use: Use) -> Finding | None:
@@ -281,7 +166,7 @@ def _sed(use: Use) -> Finding | None:
         if not files:
             return high("sed: no script")
         scripts.append(files.pop(0))
-    reason = next((reason for reason in map(harm, scripts) if reason), "")
+    reason = sedscripts.harm(scripts)
     if reason:
         return high(reason)
     return _sed_files(use, files, in_place=bool({"-i", "--in-place"} & set(given)))
@@ -318,15 +203,8 @@ def _awk(use: Use) -> Finding | None:
 def _jq(use: Use) -> Finding | None:
     if not use.operands:
         return high("jq: no filter")
-    word = ""
-    for char in use.operands[0] + " ":
-        if char in _WORD:
-            word += char
-            continue
-        if word in _JQ:
-            return high(f"jq: `{word}` in its filter", "secrets")
-        word = ""
-    return None
+    word = asks_environment(use.operands[0])
+    return high(f"jq: `{word}` in its filter", "secrets") if word else None
 
 
 _AWKS = Rule(
@@ -341,27 +219,6 @@ _JQ_OPTIONS = (
     " --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
 )
 
-_YQ = frozenset(
-    (
-        "load",
-        "load_str",
-        "load_xml",
-        "load_props",
-        "load_base64",
-        "env",
-        "strenv",
-        "envsubst",
-        "eval",
-        "$ENV",
-        "system",
-        "import",
-        "include",
-        "input_filename",
-        "modulemeta",
-        "getpath_env",
-        "$__prog_args",
-    )
-)
 _YQ_OPTIONS = (
     "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name"
     " --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
@@ -374,15 +231,8 @@ def _yq(use: Use) -> Finding | None:
     expression = use.operands[0]
     if expression in _YQ_VERBS:
         raise Refused("yq: an expression is missing")
-    word = ""
-    for char in expression + " ":
-        if char in _WORD:
-            word += char
-            continue
-        if word in _YQ:
-            return high(f"yq: `{word}` in its expression", "secrets")
-        word = ""
-    return None
+    word = asks_environment(expression)
+    return high(f"yq: `{word}` in its expression", "secrets") if word else None
 
 
 def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Rule, Rule]:
@@ -402,6 +252,7 @@ PROGRAMS: dict[str, Rules] = {
         "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended"
         " --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number",
         check=_sed,
+        writes="backup",
     ),
     "awk": _AWKS,
     "gawk": _AWKS,

@@ -49,15 +49,16 @@ _LOG = (
     " --author-date-order --abbrev-commit --no-abbrev-commit --max-count=number --skip=number --min-parents=number"
     " --max-parents=number --left-right --left-only --right-only --cherry-pick --cherry --cherry-mark --boundary"
     " --ancestry-path --simplify-by-decoration --simplify-merges --full-history --dense --sparse --walk-reflogs --source"
-    " --no-walk --do-walk --notes[=text] --no-notes --parents --children --relative-date --full-diff -L=text"
+    " --no-walk --do-walk --notes[=text] --no-notes --parents --children --relative-date --full-diff -L=arg"
     " --encoding=text --exclude=text --glob=text --log-size --show-pulls --use-mailmap --mailmap --no-mailmap --not"
     " --no-show-signature --merge --clear-decorations --expand-tabs --no-expand-tabs --use-bitmap-index"
 )
-_LOGS = Rule("read-only", "arg*", f"{_LOG} {_DIFF}", check=signature)
+_SHOW = Rule("read-only", "arg*", f"{_LOG} {_DIFF}", check=signature)
+_LOGS = Rule("read-only", "arg*", f"{_LOG} {_DIFF}", check=signature, reads="patches")
 
 HISTORY: dict[str, Rules] = {
     "log": _LOGS,
-    "show": _LOGS,
+    "show": _SHOW,
     "whatchanged": _LOGS,
     "diff": Rule(
         "read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature
@@ -83,11 +84,11 @@ HISTORY: dict[str, Rules] = {
     "blame": Rule(
         "read-only",
         "arg+",
-        "-b -c -e -f -l -n -p -s -t -w -L=text -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental"
+        "-b -c -e -f -l -n -p -s -t -w -L=arg -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental"
         " --show-name --show-number --show-email --show-stats --date=text --since=text --abbrev=number --no-progress"
         " --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text",
     ),
-    "annotate": Rule("read-only", "arg+", "-e -l -t -L=text --date=text"),
+    "annotate": Rule("read-only", "arg+", "-e -l -t -L=arg --date=text"),
     "describe": Rule(
         "read-only",
         "arg*",
@@ -138,8 +139,8 @@ HISTORY: dict[str, Rules] = {
             " --after-context=number --before-context=number --max-depth=number --max-count=number --cached --untracked"
             " --no-exclude-standard --exclude-standard --recurse-submodules --full-name --quiet --all-match --and --or --not"
             " --no-textconv --threads=number"
-        )), needs="-e"),
-        Rule("read-only", "text arg*", _GREP),
+        )), needs="-e", reads="tracked"),
+        Rule("read-only", "text arg*", _GREP, reads="tracked"),
     ),
     "check-ignore": Rule("read-only", "arg+", "-q -v -n --quiet --verbose --non-matching --no-index"),
     "check-attr": Rule("read-only", "arg+", "-a --all --cached"),
@@ -313,7 +314,7 @@ LOCAL: dict[str, Rules] = {
             reason="deletes files",
         ),
     ),
-    "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose"),
+    "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose", writes="into"),
     "stash": Rule(
         "high",
         "",
@@ -382,7 +383,7 @@ LOCAL: dict[str, Rules] = {
     "am": Rule("medium", "read*", "--abort --quit -3 --3way -q --quiet -k --keep-cr -s --signoff --no-verify", check=_patch, **_LOCAL),
     "archive": (
         Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"),
-        Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose"),
+        Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose", reads="tracked"),
         Rule("read-only", "", "-l --list", needs="-l --list"),
     ),
     "format-patch": (

@@ -38,28 +38,10 @@ def _run(options: str) -> Rule:
 
 def _scripts(options: str) -> dict[str, Rules]:
     """Return the scripts that package managers run by their names alone."""
-    names = [
-        "build",
-        "lint",
-        "format",
-        "typecheck",
-        "type-check",
-        "check",
-        "compile",
-        "coverage",
-        "e2e",
-        "unit",
-        "prettier",
-        "prettier",
-        "eslint",
-        "tsc",
-        "jest",
-        "vitest",
-        "docs",
-        "bundle",
-        "generate",
-        "codegen",
-    ]
+    names = names_in(
+        "build lint format typecheck type-check check compile coverage e2e unit prettier eslint tsc jest vitest docs bundle"
+        " generate codegen"
+    )
     return {name: Rule("medium", "arg*", options, reason="runs a script of the project") for name in names}
 
 
@@ -103,8 +85,8 @@ _YARNS: dict[str, Rules] = {
     "test": Rule("medium", "arg*", _YARN, reason="runs the project's tests"),
     "run": _run(_YARN),
     "workspace": Rule("medium", "name name arg*", _YARN, style="posix"),
-    "list": Rule("read-only", "", "--depth=number --pattern=text" + _YARN),
-    "why": Rule("read-only", "name", "-R --recursive" + _YARN),
+    "list": Rule("medium", "", "--depth=number --pattern=text" + _YARN),
+    "why": Rule("medium", "name", "-R --recursive" + _YARN),
     "pack": Rule("medium", "", "-f=write --filename=write -n --dry-run" + _YARN),
     "dedupe": Rule("medium", "", "-c --check" + _YARN, effects=_NET),
     **_scripts(_YARN),
@@ -118,9 +100,9 @@ _PNPMS: dict[str, Rules] = {
     "t": Rule("medium", "arg*", _PNPM, reason="runs the project's tests"),
     "run": _run(_PNPM),
     "exec": Rule("medium", "command", _PNPM, style="posix", check=project_tool),
-    "list": Rule("read-only", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
-    "ls": Rule("read-only", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
-    "why": Rule("read-only", "name+", "--json" + _PNPM),
+    "list": Rule("medium", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
+    "ls": Rule("medium", "name*", "--depth=number --json --prod --dev -P -D --long" + _PNPM),
+    "why": Rule("medium", "name+", "--json" + _PNPM),
     "outdated": Rule("medium", "name*", "--json" + _PNPM, effects="network"),
     "pack": Rule("medium", "", "--pack-destination=write" + _PNPM),
     "prune": Rule("medium", "", "--prod" + _PNPM, effects="destroys"),
@@ -151,13 +133,13 @@ PROGRAMS: dict[str, Rules] = {
     "bun": Rule("high", "", "", sub={"install": _install(""), "test": Rule("medium", "arg*", "--coverage --bail[=number] -t=text --timeout=number --rerun-each=number"), "run": _run("--silent")}),
     "deno": Rule("high", "", "-q --quiet", sub={
         "fmt": Rule("low", "write*", "--check -q --quiet --ignore=text --options-line-width=number --ext=text -c=inside"),
-        "lint": Rule("low", "inside*", "-q --quiet --json --ignore=text --rules --compact --fix -c=inside"),
+        "lint": Rule("medium", "inside*", "-q --quiet --json --ignore=text --rules --compact --fix -c=inside"),
         "test": Rule("medium", "inside*", "-q --quiet --no-remote --cached-only --coverage[=write] --fail-fast[=number] --filter=text --no-check --parallel --frozen --doc --junit-path=write -c=inside", effects=_NET),
         "check": Rule("medium", "inside*", "-q --quiet --all --cached-only --no-remote --frozen", effects=_NET),
     }),
     "tsc": Rule("medium", "inside*", "-p=inside -b --noEmit --project=inside --build --pretty[=text] --strict --skipLibCheck --outDir=write --declaration --emitDeclarationOnly --incremental --listFiles --showConfig --target=text --module=text --noEmitOnError --force --verbose --clean", effects="writes"),
     "eslint": Rule("medium", "inside*", "-c=inside -f=arg -o=write --fix --fix-dry-run --ext=text --max-warnings=number --quiet --cache --cache-location=write --config=inside --format=arg --output-file=write --ignore-pattern=text --no-ignore --ignore-path=inside --report-unused-disable-directives --no-error-on-unmatched-pattern --color --no-color --no-eslintrc --rule=text --env=text --no-warn-ignored --cache-strategy=text --debug"),
-    "prettier": Rule("low", "write*", "-c -w -l -u --check --write --list-different --ignore-unknown --loglevel=text --log-level=text --no-config --config=inside --ignore-path=inside --cache --no-color --tab-width=number --single-quote --print-width=number --no-error-on-unmatched-pattern --parser=text --prose-wrap=text"),
+    "prettier": Rule("medium", "write*", "-c -w -l -u --check --write --list-different --ignore-unknown --loglevel=text --log-level=text --no-config --config=inside --ignore-path=inside --cache --no-color --tab-width=number --single-quote --print-width=number --no-error-on-unmatched-pattern --parser=text --prose-wrap=text"),
     "stylelint": Rule("medium", "inside*", "--fix --config=inside -f=arg --formatter=arg --cache --max-warnings=number --quiet --allow-empty-input --ignore-path=inside"),
     "jest": _JEST,
     "vitest": Rule("high", "", "", sub={"run": Rule("medium", "arg*", "-t=text --coverage --reporter=arg --config=inside --passWithNoTests --silent --no-color --changed --bail=number --outputFile=write --shard=text --typecheck")}),
@@ -168,5 +150,5 @@ PROGRAMS: dict[str, Rules] = {
     "esbuild": Rule("medium", "inside*", "--bundle --minify --sourcemap --outfile=write --outdir=write --platform=text --target=text --format=text --log-level=text --splitting --metafile=write", style="single", effects="writes"),
     "next": Rule("high", "", "", sub={"build": Rule("medium", "inside?", "-d --debug --profile --no-lint --no-mangling"), "lint": Rule("medium", "", "-d=inside --dir=inside --fix --quiet --strict --max-warnings=number")}),
     "playwright": Rule("high", "", "", sub={"test": Rule("medium", "arg*", "-g=text -j=number -x --project=name --reporter=arg --workers=text --retries=number --grep=text --grep-invert=text --config=inside -c=inside --shard=text --forbid-only --list --timeout=number --max-failures=number --output=write --pass-with-no-tests")}),
-    "markdownlint": Rule("low", "write*", "-f -c=inside -i=text -q --fix --config=inside --ignore=text --quiet --disable=text"),
+    "markdownlint": Rule("low", "write*", "-f -c=inside:medium -i=text -q --fix --config=inside:medium --ignore=text --quiet --disable=text"),
 }  # fmt: skip

@@ -119,13 +119,13 @@ _COVERAGE = Rule(
                 style="posix",
             ),
         ),
-        "report": Rule("low", "inside*", "-m -i --show-missing --skip-covered --skip-empty --fail-under=number --include=text --omit=text --format=text --sort=text --precision=number --rcfile=inside --data-file=read --ignore-errors"),
-        "html": Rule("low", "inside*", "-d=write -i -q --directory=write --include=text --omit=text --skip-covered --show-contexts --title=text --fail-under=number --rcfile=inside"),
-        "xml": Rule("low", "inside*", "-o=write -i -q --include=text --omit=text --fail-under=number --rcfile=inside"),
-        "json": Rule("low", "inside*", "-o=write -i -q --pretty-print --include=text --omit=text --fail-under=number --rcfile=inside"),
-        "lcov": Rule("low", "inside*", "-o=write -i -q --include=text --omit=text --fail-under=number --rcfile=inside"),
-        "combine": Rule("medium", "inside*", "-a -q --append --keep --rcfile=inside", effects="writes destroys"),
-        "erase": Rule("medium", "", "--data-file=write --rcfile=inside", effects="destroys"),
+        "report": Rule("low", "inside*", "-m -i --show-missing --skip-covered --skip-empty --fail-under=number --include=text --omit=text --format=text --sort=text --precision=number --rcfile=inside:medium --data-file=read --ignore-errors"),
+        "html": Rule("low", "inside*", "-d=write -i -q --directory=write --include=text --omit=text --skip-covered --show-contexts --title=text --fail-under=number --rcfile=inside:medium"),
+        "xml": Rule("low", "inside*", "-o=write -i -q --include=text --omit=text --fail-under=number --rcfile=inside:medium"),
+        "json": Rule("low", "inside*", "-o=write -i -q --pretty-print --include=text --omit=text --fail-under=number --rcfile=inside:medium"),
+        "lcov": Rule("low", "inside*", "-o=write -i -q --include=text --omit=text --fail-under=number --rcfile=inside:medium"),
+        "combine": Rule("medium", "inside*", "-a -q --append --keep --rcfile=inside --data-file=write", glob=True, effects="writes destroys"),
+        "erase": Rule("medium", "", "--data-file=write --rcfile=inside:medium", effects="destroys"),
     },
 )  # fmt: skip
 _FORMATS = "-q -v --quiet --verbose --check --diff --color --no-color"
@@ -142,12 +142,12 @@ _ISORT = Rule(
 _MYPY = Rule(
     "low",
     "inside*",
-    "-v -p=name -m=name --strict --ignore-missing-imports --config-file=inside --python-version=text --platform=text --show-error-codes --pretty --no-error-summary --exclude=text --follow-imports=text --no-incremental --cache-dir=write --warn-unused-ignores --warn-return-any --warn-unreachable --disallow-untyped-defs --check-untyped-defs --namespace-packages --explicit-package-bases --no-color-output --show-column-numbers --show-error-context --junit-xml=write --html-report=write --txt-report=write --no-strict-optional --enable-error-code=text --disable-error-code=text --sqlite-cache --skip-cache-mtime-checks --scripts-are-modules --package=name --module=name --hide-error-context --no-implicit-optional --any-exprs-report=write --output=text",
+    "-v -p=name -m=name --strict --ignore-missing-imports --config-file=inside:medium --python-version=text --platform=text --show-error-codes --pretty --no-error-summary --exclude=text --follow-imports=text --no-incremental --cache-dir=write --warn-unused-ignores --warn-return-any --warn-unreachable --disallow-untyped-defs --check-untyped-defs --namespace-packages --explicit-package-bases --no-color-output --show-column-numbers --show-error-context --junit-xml=write --html-report=write --txt-report=write --no-strict-optional --enable-error-code=text --disable-error-code=text --sqlite-cache --skip-cache-mtime-checks --scripts-are-modules --package=name --module=name --hide-error-context --no-implicit-optional --any-exprs-report=write --output=text",
 )
 _FLAKE8 = Rule(
     "low",
     "inside*",
-    "-q -v -j=text --max-line-length=number --select=text --ignore=text --extend-ignore=text --extend-select=text --exclude=text --extend-exclude=text --max-complexity=number --count --statistics --show-source --config=inside --format=text --per-file-ignores=text --output-file=write --tee --exit-zero --benchmark --filename=text --jobs=text --isolated --max-doc-length=number",
+    "-q -v -j=text --max-line-length=number --select=text --ignore=text --extend-ignore=text --extend-select=text --exclude=text --extend-exclude=text --max-complexity=number --count --statistics --show-source --config=inside:medium --format=text --per-file-ignores=text --output-file=write --tee --exit-zero --benchmark --filename=text --jobs=text --isolated --max-doc-length=number",
 )
 _PYLINT = Rule(
     "medium",
@@ -208,6 +208,13 @@ _PRE_COMMIT = Rule("high", "", "", sub={
     "validate-config": Rule("read-only", "read*"),
     "validate-manifest": Rule("read-only", "read*"),
 })  # fmt: skip
+
+
+def _asking_python(rules: Rules) -> Rule:
+    assert isinstance(rules, Rule), "a verb of pip that only asks has one form"
+    return Rule("medium", rules.operands, rules.options)
+
+
 _RUN_ENV = "--python=number -p=number --python-preference=name --managed-python --frozen --locked --no-sync --all-extras --extra=name --group=name --no-group=name --dev --no-dev --all-groups --offline -q -v --quiet --verbose --no-progress --no-project --isolated --exact --active --no-editable --package=name --directory=folder --no-default-groups --only-group=name --only-dev"
 _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cache -n --no-config --directory=folder --color=text", sub={
     "sync": Rule("medium", "", f"{_RUN_ENV} --no-install-project --no-install-workspace --inexact --all-packages --check --reinstall --compile-bytecode --dry-run", effects=_NET, reason="installs what a file names"),
@@ -221,14 +228,15 @@ _UV = Rule("high", "", "-q -v --quiet --verbose --no-progress --offline --no-cac
     "tree": Rule("medium", "", "--frozen --locked --depth=number --package=name --invert --outdated --universal --no-dev", effects="network code"),
     "export": Rule("medium", "", "--frozen --locked -o=write --output-file=write --format=text --no-hashes --no-dev --all-extras --extra=name --group=name --no-header --no-emit-project -q --quiet", effects="network writes code"),
     "pip": Rule("high", "", "-q --quiet", sub={
-        "list": PIP["list"], "show": PIP["show"], "freeze": PIP["freeze"], "check": PIP["check"],
-        "tree": Rule("read-only", "", "--depth=number --invert --outdated:medium:network"),
+        # These ask the interpreter of a virtual environment, which may be in the workspace.
+        **{name: _asking_python(PIP[name]) for name in ("list", "show", "freeze", "check")},
+        "tree": Rule("medium", "", "--depth=number --invert --outdated:medium:network"),
         "install": Rule("medium", "package*", f"--system:medium {_INSTALL}", effects=_NET, check=_local),
         "sync": Rule("medium", "inside+", "--require-hashes -q --dry-run", effects=_NET),
         "compile": Rule("medium", "inside+", "-o=write --output-file=write --generate-hashes --upgrade -U -q --quiet --universal --python-version=text --no-header --no-annotate --all-extras --extra=name --strip-extras --resolution=text", effects="network writes code"),
     }),
     "version": Rule("read-only", "", "--short"),
-    "python": Rule("high", sub={"list": Rule("read-only", "", "--only-installed", needs="--only-installed"), "find": Rule("read-only"), "install": Rule("medium", "number*", "-q --quiet", effects="network", reason="fetches an interpreter")}),
+    "python": Rule("high", sub={"list": Rule("medium", "", "--only-installed", needs="--only-installed"), "find": Rule("medium"), "install": Rule("medium", "number*", "-q --quiet", effects="network", reason="fetches an interpreter")}),
     "tool": Rule("high", sub={
         "run": Rule("medium", "command", "-q --quiet --python=number -p=number --isolated", style="posix", effects=_NET, check=known_tool(KNOWN_PYTHON), reason="fetches a tool"),
         "install": Rule("medium", "package", "-q --quiet --python=number -p=number --python-preference=name --upgrade -U", effects=_NET, check=_install_tool, reason="fetches a tool"),
@@ -240,11 +248,11 @@ _POETRY = Rule("high", "", "-q -v -n --quiet --no-interaction --no-ansi --ansi -
     "sync": Rule("medium", "", "--no-root --with=text --without=text --only=text --all-extras -n --no-interaction", effects=_NET),
     "run": Rule("medium", "command", style="posix", check=project_tool),
     "build": Rule("medium", "", "-f=text --format=text -o=write --output=write -n --clean", effects=_NET),
-    "check": Rule("read-only", "", "--lock --strict"),
+    "check": Rule("medium", "", "--lock --strict"),
     "lock": Rule("medium", "", "--no-update --check --regenerate -n --no-interaction", effects="network writes code"),
-    "show": Rule("read-only", "name?", "-t --tree --only=text --with=text --without=text --top-level -T -a --all"),
-    "version": Rule("read-only", "", "-s --short"),
-    "env": Rule("high", sub={"info": Rule("read-only", "", "-p --path -e --executable"), "list": Rule("read-only", "", "--full-path")}),
+    "show": Rule("medium", "name?", "-t --tree --only=text --with=text --without=text --top-level -T -a --all"),
+    "version": Rule("medium", "", "-s --short"),
+    "env": Rule("high", sub={"info": Rule("medium", "", "-p --path -e --executable"), "list": Rule("medium", "", "--full-path")}),
 })  # fmt: skip
 _HATCH = Rule("high", "", "-q -v --no-color -e=name --env=name", sub={
     "run": Rule("medium", "name", check=_task, effects=_NET),
@@ -317,18 +325,6 @@ PROGRAMS: dict[str, Rules] = {
     "python:calendar": Rule("read-only", "number*"),
     "python:platform": Rule("read-only"),
 }  # fmt: skip
-for _name in [
-    "python2",
-    "python3",
-    "python3.8",
-    "python3.9",
-    "python3.10",
-    "python3.11",
-    "python3.12",
-    "python3.13",
-    "python3.14",
-    "pypy",
-    "pypy3",
-]:
+for _name in names_in("python2 python3 pypy pypy3") | {f"python3.{minor}" for minor in range(8, 15)}:
     PROGRAMS[_name] = _PYTHON
 PROGRAMS["pip3"] = _PIP

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planrun.risk.levels import high
 from planrun.risk.table import Rule
+from planrun.risk.words import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ _HELM: dict[str, Rules] = {
         "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
     }),
 }  # fmt: skip
-_TF_VARS = " -var=text -var-file=inside -no-color -json -compact-warnings"
+_TF_VARS = " -var=text -var-file=values -no-color -json -compact-warnings"
 _TERRAFORM: dict[str, Rules] = {
     "fmt": (
         Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"),
@@ -281,46 +282,15 @@ _GITHUB: dict[str, Rules] = {
 # Amazon
 
 _AWS_READS = ("describe-", "list-")
-_AWS_SERVICES = frozenset(
-    [
-        "acm",
-        "autoscaling",
-        "cloudfront",
-        "cloudwatch",
-        "dynamodb",
-        "ec2",
-        "ecr",
-        "ecs",
-        "efs",
-        "eks",
-        "elasticache",
-        "elb",
-        "elbv2",
-        "iam",
-        "organizations",
-        "rds",
-        "route53",
-        "s3api",
-        "sns",
-        "sqs",
-    ]
+_AWS_SERVICES = names_in(
+    "acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam"
+    " organizations rds route53 s3api sns sqs"
 )
 """Services whose descriptions show no variables of programs, but for what _AWS_SHOWS names."""
-_AWS_MORE = frozenset(
-    [
-        "get-caller-identity",
-        "get-bucket-location",
-        "get-bucket-versioning",
-        "get-bucket-tagging",
-        "get-metric-statistics",
-        "get-metric-data",
-        "get-hosted-zone",
-        "get-role",
-        "get-user",
-        "get-policy",
-        "head-object",
-        "head-bucket",
-    ]
+_AWS_MORE = names_in(
+    "get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging"
+    " get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object"
+    " head-bucket"
 )
 # What shows variables, scripts that machines start with, or keys.
 _AWS_SHOWS = (
@@ -338,32 +308,13 @@ _AWS_SHOWS = (
     ),
     *("connection", "spot-fleet", "spot-instance-requests", "fleet"),
 )
-_AWS_FLAGS = frozenset(
-    (
-        "--no-cli-pager",
-        "--no-paginate",
-        "--no-sign-request",
-        "--recursive",
-        "--human-readable",
-        "--summarize",
-        "--dry-run",
-        "--only-show-errors",
-        "--include-all-instances",
-    )
+_AWS_FLAGS = names_in(
+    "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run"
+    " --only-show-errors --include-all-instances"
 )
-_AWS_NEVER = frozenset(
-    (
-        "--endpoint-url",
-        "--cli-input-json",
-        "--cli-input-yaml",
-        "--ca-bundle",
-        "--no-verify-ssl",
-        "--debug",
-        "--profile",
-        "--with-decryption",
-        "--cli-read-timeout",
-        "--query-file",
-    )
+_AWS_NEVER = names_in(
+    "--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile"
+    " --with-decryption --cli-read-timeout --query-file"
 )
 
 
@@ -379,7 +330,9 @@ def _aws(use: Use) -> Finding | None:
             continue
         name, sign, _ = word.partition("=")
         options.append(word)
-        if name in _AWS_NEVER or name[:2] != "--" or not _PLAIN.issuperset(word):
+        # aws takes abbreviations, but for the whole name of another option.
+        is_refused = name != "--query" and any(never.startswith(name) for never in _AWS_NEVER)
+        if is_refused or name[:2] != "--" or not _PLAIN.issuperset(word):
             return high(f"aws {name}: unknown option")
         if not sign and name not in _AWS_FLAGS:
             while at < len(given) and given[at][:1] != "-":

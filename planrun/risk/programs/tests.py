@@ -45,6 +45,7 @@ PROGRAMS: dict[str, Rules] = {
         " --cov-branch --no-cov --rootdir=inside --ignore=inside --deselect=text --strict-markers --strict-config --quiet"
         " --verbose --exitfirst --capture=text --showlocals --timeout=number --dist=text --setup-show --markers --fixtures"
         " --import-mode={prepend,append,importlib} --cache-clear --confcutdir=inside --basetemp=write --exitfirst --durations-min=number",
+        glob=True,
         check=_pytest,
         reason="runs the project's tests",
     ),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _GREP = (
     "-# -a -b -c -E -F -G -P -h -H -i -l -L -n -o -q -r -R -s -T -U -v -w -x -y -z -Z -A=number -B=number -C=number"
     " -m=number -d=text -D=text --color[=text] --colour[=text] --count --extended-regexp --fixed-strings --ignore-case"
-    " --include=text --exclude=text --exclude-dir=text --invert-match --line-number --files-with-matches"
+    " --include=filter --exclude=text --exclude-dir=text --invert-match --line-number --files-with-matches"
     " --files-without-match --max-count=number --no-filename --with-filename --only-matching --quiet --silent"
     " --recursive --dereference-recursive --no-messages --word-regexp --line-regexp --perl-regexp --null --null-data --text"
     " --context=number --after-context=number --before-context=number --binary-files=text --basic-regexp --byte-offset"
@@ -24,16 +24,17 @@ _GREPS = (
         f"-e=text -f=read --regexp=text --file=read {_GREP}",
         needs="-e -f --regexp --file",
         glob=True,
+        reads="below",
     ),
-    Rule("read-only", "text read*", _GREP, glob=True),
+    Rule("read-only", "text read*", _GREP, glob=True, reads="below"),
 )
 _RG = (
     "-# -a -b -c -F -h -H -i -I -l -L -n -N -o -P -p -q -s -S -u -U -v -w -x -0 -. -A=number -B=number -C=number -m=number -M=number"
-    " -d=number -g=text -t=text -T=text -r=text -E=text -j=number --color=text --count --count-matches --fixed-strings"
+    " -d=number -g=filter -t=text -T=text -r=text -E=text -j=number --color=text --count --count-matches --fixed-strings"
     " --ignore-case --smart-case --case-sensitive --invert-match --line-number --no-line-number --files-with-matches"
     " --files-without-match --max-count=number --no-filename --with-filename --only-matching --quiet --word-regexp"
-    " --line-regexp --pcre2 --null --text --context=number --after-context=number --before-context=number --glob=text"
-    " --iglob=text --type=text --type-not=text --hidden --no-hidden --no-ignore --no-ignore-vcs --no-ignore-parent --follow"
+    " --line-regexp --pcre2 --null --text --context=number --after-context=number --before-context=number --glob=filter"
+    " --iglob=filter --type=text --type-not=text --hidden --no-hidden --no-ignore --no-ignore-vcs --no-ignore-parent --follow"
     " --max-depth=number --max-filesize=text --multiline --multiline-dotall --no-heading --heading --json --stats --trim"
     " --sort=text --sortr=text --replace=text --vimgrep --column --no-column --encoding=text --max-columns=number --passthru"
     " --threads=number --no-config --no-messages --no-mmap --unrestricted --byte-offset --crlf --pretty --null-data"
@@ -82,13 +83,14 @@ PROGRAMS: dict[str, Rules] = {
             "read*",
             f"-e=text -f=read --regexp=text --file=read --files {_RG}",
             needs="-e -f --regexp --file --files",
+            reads="below",
         ),
         Rule("read-only", "", "--type-list", needs="--type-list"),
-        Rule("read-only", "text read*", _RG),
+        Rule("read-only", "text read*", _RG, reads="below"),
     ),
     "fd": _FD,
     "fdfind": _FD,
-    "diff": Rule("read-only", "read read", _DIFF, glob=True),
+    "diff": Rule("read-only", "read read", _DIFF, glob=True, reads="below"),
     "colordiff": Rule("read-only", "read read", _DIFF),
     "diff3": Rule("read-only", "read read read", "-3 -A -E -T -X -a -e -i -m -x"),
     "sdiff": Rule("read-only", "read read", "-b -B -d -E -i -l -s -t -w=number -W -Z -a"),
@@ -107,6 +109,7 @@ PROGRAMS: dict[str, Rules] = {
             f" --remove-empty-files --no-backup-if-mismatch --merge[=text] --posix {_PATCH}",
             effects="writes",
             check=_patch,
+            writes="backup",
             reason="changes the files that a patch names",
         ),
     ),

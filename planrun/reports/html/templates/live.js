@@ -90,6 +90,11 @@
   }
 
   function listen(path, names) {
+    // A stream that begins before `load` would keep that event from coming.
+    if (document.readyState !== "complete") {
+      addEventListener("load", () => setTimeout(listen, 0, path, names));
+      return;
+    }
     const source = new EventSource(path);
     source.onopen = () => document.body.classList.remove("lost");
     source.onerror = () => document.body.classList.add("lost");
