@@ -290,10 +290,12 @@ class Dag:
         self, step: DraftStep, keys: Keys, waited: list[DraftStep], begin: list[str], gate: DraftStep | None
     ) -> None:
         edges: dict[str, str] = dict.fromkeys([] if waited else begin, "ok")
+        ran: list[str] = []  # that steps ran whose failure is tolerated
         for other in waited:
-            edges |= dict.fromkeys(
-                self.last.get(other.id, [other.id]), "completed" if other.id in self.skippable else "ok"
-            )
+            tolerated = other.id in self.skippable and other.keys.get("on_failure") == "continue"
+            ran += [f"{step_path(other.id, 'status')} != 'skipped'"] if tolerated else []
+            kind = "completed" if other.id in self.skippable and not tolerated else "ok"
+            edges |= dict.fromkeys(self.last.get(other.id, [other.id]), kind)
         if gate is not None and "run" in gate.keys:
             edges[gate.id] = "completed"
         elif gate is not None:
@@ -307,9 +309,8 @@ class Dag:
                 check = self.reading.check(self.plan.name(f"{step.id}.check"), node, before)
             except UntranslatableError as why:
                 self._make_abstract(step, keys, why)
-        conditions = (
-            [f"{step_path(gate.id, 'outputs')}.met"] if gate is not None and "run" in gate.keys else []
-        )
+        met = [f"{step_path(gate.id, 'outputs')}.met"] if gate is not None and "run" in gate.keys else []
+        conditions = [*met, *ran]
         if check is not None:
             check.edges, check.condition = dict(edges), " and ".join(conditions)
             self._share(check, before)
