@@ -22,6 +22,7 @@ from planrun.executors.tree import HAS_PROC
 from planrun.executors.wait import PAUSING
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import rundir as records
 from planrun.records.lock import WorkspaceHeld, holder
 from planrun.records.reading import read_ledger
@@ -132,7 +133,7 @@ def _wait(process: Holder, over: Callable[[], bool] = lambda: False) -> None:
 
 def _is_ending(rundir: str, size: int) -> bool:
     """Return whether a run has recorded its cancellation after the first `size` bytes."""
-    with open(os.path.join(rundir, records.LEDGER), "rb") as file:
+    with open(open_record(os.path.join(rundir, records.LEDGER)), "rb") as file:
         file.seek(size)
         return b'"type":"run_ending"' in file.read()
 

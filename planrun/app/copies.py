@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from copy import copy
 
-from planrun.errors import InvalidInput
+from planrun.errors import InternalError, InvalidInput
 from planrun.model import events as ev
+from planrun.model.events import NAMES
 from planrun.model.state import RunState
+from planrun.opening import read_record
 from planrun.plan.load import load_bytes
 from planrun.plan.readers import copies
-from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.plan.yaml.file import MAX_BYTES
 from planrun.records.inputs import file_of, plan_file
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
@@ -58,10 +60,11 @@ def _stored_files(rundir: str, named: Mapping[str, Any]) -> dict[str, bytes]:
 def _stored(path: str, what: str, digest: str) -> bytes:
     """Return the bytes of a copy that has a sha256."""
     try:
-        data = read_script(path)
-    except (OSError, NotRegular) as error:
-        reason = getattr(error, "strerror", None) or f"it is {error}"
-        raise InvalidInput(f"the run's copy of {what} cannot be read: {path}: {reason}") from None
+        data = read_record(path, MAX_BYTES)
+    except (OSError, ValueError) as error:  # a name with NUL
+        raise InvalidInput(
+            f"the run's copy of {what} cannot be read: {path}: {getattr(error, 'strerror', error)}"
+        ) from None
     if sha256(data).hexdigest() != digest:
         raise InvalidInput(f"the run's copy of {what} was altered: {path}; start a new run")
     return data
@@ -84,7 +87,16 @@ def state_of(
             f"the ledger has no first event: {os.path.join(rundir, LEDGER)}; nothing ran, start a new run"
         )
     plans = plans_of(rundir, reading, masked, cache=cache)
-    return RunState(plans[started.plan["version"]], plans).replay(reading.events)
+    state = RunState(plans[started.plan["version"]], plans)
+    for number, event in enumerate(reading.events, 1):
+        try:
+            state.apply(event)
+        except (InternalError, LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+            raise InvalidInput(
+                f"the ledger is altered: {os.path.join(rundir, LEDGER)}:{number}: "
+                f"its {NAMES[type(event)]} does not follow from the events before it ({type(error).__name__})"
+            ) from None
+    return state
 
 
 def plans_of(

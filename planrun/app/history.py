@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import history
 from planrun.records.history import read_progress
 from planrun.records.rundir import write_new
@@ -122,7 +123,7 @@ def kept(rundir: str, options: Mapping[str, Any]) -> dict[str, float] | None:
     if not named:
         return {}
     try:
-        with open(os.path.join(rundir, file_of(str(named["sha256"]))), "rb") as file:
+        with open(open_record(os.path.join(rundir, file_of(str(named["sha256"])))), "rb") as file:
             data = file.read(history.MAX_BYTES)
     except (OSError, KeyError, TypeError):
         return None

@@ -12,6 +12,7 @@ from planrun.errors import InternalError, InvalidInput, RecordsLost
 from planrun.executors.logs import recover
 from planrun.model import events as ev
 from planrun.model.record import Record
+from planrun.opening import open_record
 from planrun.records import rundir as finding
 from planrun.records.ledger import sync_path
 from planrun.records.lock import holder
@@ -126,7 +127,7 @@ def changed_logs(rundir: str, reading: Reading) -> list[str]:
 def _changed(rundir: str, log: str, end: ev.AttemptEnded) -> str:
     path = os.path.join(rundir, log)
     try:
-        with open(path, "rb") as file:
+        with open(open_record(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != end.log_bytes:
                 return f"has {size:,} bytes; the ledger records {end.log_bytes:,}"
@@ -281,7 +282,7 @@ def discarded(rundir: str) -> Discarded | None:
     reading = read_ledger(path)
     if reading.condition not in ("altered", "torn"):
         return None
-    with open(path, "rb") as file:
+    with open(open_record(path), "rb") as file:
         file.seek(reading.size)
         data = file.read()
     # A torn end never reached the disk: no step had started by it, and its bytes may be any.

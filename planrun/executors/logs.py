@@ -420,10 +420,13 @@ def recover(folder: str) -> tuple[str, ...]:
 
 def _owners(folder: str) -> dict[str, str]:
     """Return the paths of the slots that the index names."""
+    from planrun.opening import NO_RECORD, read_record  # a run itself reads no records
+
     try:
-        with open(f"{folder}/{_INDEX}", "rb", buffering=0) as file:
-            records = file.read()
-    except FileNotFoundError:
+        records = read_record(f"{folder}/{_INDEX}")
+    except OSError as error:
+        if error.errno not in NO_RECORD:
+            raise
         return {}
     owners = {}
     for number in range(len(records) // _RECORD):

@@ -72,6 +72,8 @@ def add_plan(path: str, version: int, plan: bytes) -> None:
 
 def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
     """Whether a word occurs in the given plan of a run or, without one, in any recorded plan: a cheap check."""
+    from planrun.opening import read_record  # most runs read none
+
     if plan is not None:
         return any(word in data for data in (plan.source, *plan.files.values()))
     try:
@@ -79,9 +81,8 @@ def may_say(path: str, word: bytes, plan: Plan | None) -> bool:
         if os.path.isdir(files := os.path.join(path, FILES)):
             names += [os.path.join(FILES, name) for name in os.listdir(files)]
         for name in names:
-            with open(os.path.join(path, name), "rb") as file:
-                if word in file.read():
-                    return True
+            if word in read_record(os.path.join(path, name)):
+                return True
     except OSError:  # their readers report that
         pass
     return False
@@ -99,10 +100,11 @@ def add_policy(path: str, digest: str, data: bytes) -> None:
 
 def read_policy(path: str, digest: str) -> bytes:
     """Return a policy of a run; raises InvalidInput when it is gone or was altered."""
+    from planrun.opening import read_record  # most runs read none
+
     name = os.path.join(path, f"policy.{digest}.yml")
     try:
-        with open(name, "rb") as file:
-            data = file.read()
+        data = read_record(name)
     except OSError as error:
         raise InvalidInput(f"the run's copy of its policy cannot be read: {name}: {error.strerror}") from None
     if sha256(data).hexdigest() != digest:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
+
+from planrun.opening import open_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE = 1 << 18  # bytes that are read at once
-_NO_WAIT = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO or a link is no log
 
 
 def open_log(rundir: str, log: str, slots: dict[str, str]) -> int:
@@ -30,13 +30,9 @@ def open_log(rundir: str, log: str, slots: dict[str, str]) -> int:
 
 def _open(path: str) -> int:
     try:
-        fd = os.open(path, _NO_WAIT)
-    except (OSError, ValueError):
+        return open_record(path)
+    except (OSError, ValueError):  # a name with NUL
         return -1
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return -1
 
 
 def pieces(fd: int, start: int = 0, lines: int = 0) -> Iterator[bytes]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from planrun import __version__
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.events import EVENTS, RunEnded
 from planrun.model.record import Record
+from planrun.opening import read_record
 from planrun.records.ledger import GENESIS
 from planrun.sha256 import sha256
 
@@ -70,15 +72,10 @@ def read_ledger(path: str, head: str = "") -> Reading:
     Raises InvalidInput when there is no such file or it cannot be read.
     """
     try:
-        with open(path, "rb", opener=_unblocked) as file:  # O_NONBLOCK: it may be a named pipe
-            data = file.read()
+        data = read_record(path)
     except OSError as error:
         raise InvalidInput(f"cannot read the ledger: {path}: {error.strerror}") from None
     return verify(data, head)
-
-
-def _unblocked(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Reading:
@@ -160,8 +157,8 @@ def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) 
     if end != f',"hash":"{digest}"}}'.encode():
         raise ValueError("its hash does not match its content")
     try:
-        record: Any = json.loads(line)
-    except ValueError:
+        record: Any = json.loads(line, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         raise ValueError("not a JSON object") from None
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - one kind of error for the caller
@@ -169,11 +166,102 @@ def event_of(kinds: Mapping[str, Any], line: bytes, number: int, previous: str) 
         raise ValueError(f"its number is not {number}")
     del record["hash"]
     name = record.pop("type", "")
+    if not isinstance(name, str):
+        raise ValueError("its type is not a text")  # noqa: TRY004 - one kind of error for the caller
     kind: Any = kinds.get(name)
     if kind is None:
-        raise Unknown(f'an event "{name}"', _version_in(record))
+        raise Unknown(f"an event {_quoted(name)}", _version_in(record))
     _check_fields(kind, record)
+    _check_types(kind, name, record)
     return kind(**{name: _field(kind.__annotations__[name], value) for name, value in record.items()})
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _quoted(name: str) -> str:
+    """Return a name from a ledger as a message may have it: short, and with nothing that steers a terminal."""
+    return json.dumps(name[:60])
+
+
+_INSIDE = {
+    "plan": {"name": "str", "version": "int", "digest": "str", "file": "str", "sha256": "str"},
+    "options": {
+        "policy": "dict[str, Any] | None",
+        "selection": "dict[str, Any] | None",
+        "answers": "dict[str, Any] | tuple[Any, ...] | str | None",
+    },
+    "files": {"path": "str", "op": "str", "sha256": "str | None", "bytes": "int | None"},
+    "hooks": {"name": "str", "when": "str", "ok": "bool", "message": "str", "log": "str"},
+    "tools": {"name": "str"},
+    "resources": {"kind": "str", "id": "str", "action": "str"},
+}
+"""Types of what stands in the objects of events, by the name of the field; a key may be missing."""
+_BASIC: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+_LARGEST = 1 << 63
+_PLAIN = ("fingerprint", "risk", "log", "log_sha256", "planrun")
+"""Texts that only planrun makes, never with a control character."""
+
+
+def _check_types(kind: Any, event: str, record: dict[str, Any]) -> None:
+    """Raise ValueError unless each field has the type that the record of the event declares."""
+    for name, value in record.items():
+        annotation = kind.__annotations__[name]
+        if not _is(annotation, value):
+            raise ValueError(f'"{name}" of {event} is not of the type {annotation}')
+        if name == "at" and not _is_stamp(value):
+            raise ValueError(f'"at" of {event} is no time')
+        if name in _PLAIN and not value.isprintable():
+            raise ValueError(f'"{name}" of {event} has control characters')
+        inner = _INSIDE.get(name)
+        if inner and "dict[str, Any]" in annotation:
+            for each in value if isinstance(value, list) else [value]:
+                for key, wanted in inner.items():
+                    if key in each and not _is(wanted, each[key]):
+                        raise ValueError(f'"{key}" in "{name}" of {event} is not of the type {wanted}')
+    plan = record.get("plan")
+    if plan and event in ("run_started", "run_resumed", "planning_ended") and "version" not in plan:
+        raise ValueError(f'"version" in "plan" of {event} is missing')
+
+
+def _is(annotation: str, value: Any) -> bool:
+    """Whether a value of JSON has the type of an annotation in `planrun.model.events`."""
+    if annotation == "str":  # most fields
+        return isinstance(value, str)
+    if annotation == "Any":
+        return True
+    basic = _BASIC.get(annotation)
+    if basic:
+        right = isinstance(value, basic) and isinstance(value, bool) is (annotation == "bool")
+        return right and (not isinstance(value, int | float) or -_LARGEST <= value < _LARGEST)
+    if " | " in annotation:
+        return any(_is(each, value) for each in annotation.split(" | "))
+    if annotation == "None":
+        return value is None
+    if annotation.startswith("dict[str, "):
+        inner = annotation[len("dict[str, ") : -1]
+        return isinstance(value, dict) and (
+            inner == "Any" or all(_is(inner, each) for each in value.values())
+        )
+    inner = annotation[len("tuple[") : -len(", ...]")]
+    return isinstance(value, list) and (inner == "Any" or all(_is(inner, each) for each in value))
+
+
+def _is_stamp(text: str) -> bool:
+    """Whether a text is a time as events have it, `2026-01-31T09:30:00.125Z`."""
+    if (
+        len(text) != len("2026-01-31T09:30:00.125Z")
+        or text[19] != "."
+        or text[23] != "Z"
+        or not text.isascii()
+    ):
+        return False
+    try:
+        time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return False
+    return text[20:23].isdigit()
 
 
 def _field(annotation: str, value: Any) -> Any:
@@ -183,14 +271,14 @@ def _field(annotation: str, value: Any) -> Any:
 
 def _version_in(record: dict[str, Any]) -> str:
     version = record.get("planrun", "")
-    return version if isinstance(version, str) else ""
+    return version if isinstance(version, str) and version.isprintable() and len(version) < 40 else ""
 
 
 def _check_fields(kind: Any, record: dict[str, Any]) -> None:
     known = kind.__annotations__
     for name in record:
         if name not in known:
-            raise Unknown(f'a field "{name}"', _version_in(record))
+            raise Unknown(f"a field {_quoted(name)}", _version_in(record))
     for name in known:
         if name not in record and not hasattr(kind, name):
             raise ValueError(f'the field "{name}" is missing')

@@ -6,6 +6,7 @@ import os
 
 from planrun.errors import InvalidInput
 from planrun.model.events import EVENTS
+from planrun.opening import open_record
 from planrun.records.ledger import GENESIS
 from planrun.records.logfiles import PIECE
 from planrun.records.reading import event_of
@@ -23,7 +24,7 @@ class LedgerTail:
     def __init__(self, rundir: str, known: Reading | None = None) -> None:
         self._path = os.path.join(rundir, LEDGER)
         try:
-            self._fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._fd = open_record(self._path)
         except OSError as error:
             raise InvalidInput(f"cannot read the ledger: {self._path}: {error.strerror}") from None
         self._at = known.size if known else 0

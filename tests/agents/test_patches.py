@@ -446,7 +446,7 @@ def test_an_agent_does_not_see_files_that_look_like_secrets(
         workspace == "copy"
     ):  # a call that names one is of class high, which this policy allows in the workspace
         calls.append(("read", {"path": ".env"}))
-    keys = {"step": {"sandbox": {"read": [".env", "conf", "sub/.npmrc"]}}} if shown else {}
+    keys: dict[str, Any] = {"step": {"sandbox": {"read": [".env", "conf", "sub/.npmrc"]}}} if shown else {}
     keys |= {"apply": "never"} if workspace == "copy" else {"workspace": "shared"}
     plan = agent(**keys).replace(": medium", ": high")
     assert run(planrun, plan, turns(use(*calls), look)).returncode in (0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import planrun
 from planrun.app.caching import own_store
 from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
-from planrun.store.entries import Store, clear_store, prune, rows, size, verify
+from planrun.store.entries import YOUNG, Store, clear_store, prune, rows, size, verify
 
 PLAN = """version: 1
 params: {word: {type: string, default: one}}
@@ -250,3 +251,19 @@ def test_what_was_not_proven_is_not_kept() -> None:
     Path("allowed").touch()
     assert reasons(run(text))["a"] == "ran"
     assert reasons(run(text))["a"] == "cached"
+
+
+@pytest.mark.parametrize(("age", "stays"), [(0.0, True), (YOUNG - 60, True), (YOUNG + 60, False)])
+def test_young_bytes_without_an_entry_stay(tmp_path: Path, age: float, *, stays: bool) -> None:
+    """A run writes the bytes of a result before the entry that names them, and pruning must not come in between."""
+    store = Store(str(tmp_path / "store"))
+    store.open()
+    (tmp_path / "made").write_bytes(b"made")
+    digest = sha256(b"made").hexdigest()
+    with (tmp_path / "made").open("rb") as made:
+        assert store.add(made.fileno(), digest, 4)
+    blob = next(path for path in (tmp_path / "store").rglob(f"*{digest[2:]}*") if path.is_file())
+    then = blob.stat().st_mtime - age
+    os.utime(blob, (then, then))
+    pruned = prune(store, 1 << 30)
+    assert (store.has(digest, 4), pruned.bytes) == (stays, 0 if stays else 4)

@@ -24,7 +24,7 @@ from planrun.records.queuefile import QueueFile
 file = QueueFile(sys.argv[1])
 for _ in range(20):
     with file.change() as change:
-        change.add(EntryAdded(at="now", entry=change.queue.last + 1, plan="p.yml", folder="."))
+        change.add(EntryAdded(at="2026-01-01T00:00:00.000Z", entry=change.queue.last + 1, plan="p.yml", folder="."))
 """
 
 
