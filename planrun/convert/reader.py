@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     Kind = Literal["differs", "todo", "refused"]
 
 MAX_FINDINGS = 1000  # of one file; more are counted with the last
+MAX_EXPANDED = 1 << 20  # characters and values that all expansions of one conversion may make
 EVERYTHING = ("all", "*")
 NEVER = frozenset(("shape", "too-large"))  # findings that cannot be accepted: there is nothing to convert
 
@@ -68,6 +70,7 @@ class Findings:
         self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
         self._refusals = [0]
+        self._left = [MAX_EXPANDED]
         self.files: dict[
             str, Node | None
         ] = {}  # other files of the conversion that were read, by their paths
@@ -76,7 +79,17 @@ class Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
         other = Findings(file, self.accepted)
         other._found, other._refusals, other.files = self._found, self._refusals, self.files
+        other._left = self._left
         return other
+
+    def spend(self, count: int, node: Node | None = None) -> None:
+        """Charge what an expansion is about to make; raises InvalidInput when all of them make too much."""
+        self._left[0] -= count
+        if self._left[0] < 0:
+            place = f"{self.file}:{node.line}:{node.col}: " if node is not None else f"{self.file}: "
+            raise InvalidInput(
+                f"{place}its variables or lists expand to too much; --job converts a part of the file"
+            )
 
     @property
     def refusals(self) -> int:

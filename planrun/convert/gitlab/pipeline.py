@@ -332,6 +332,7 @@ class Pipeline:
                 return self.expanded(known[name], own, depth + 1)
             return f"${{{{ {value_of(name, {})} }}}}"
 
+        self.found.spend(len(text) + 10)
         pieces = text.split("${{")
         return "$${{".join(_READ.sub(read, piece) for piece in pieces)
 
@@ -627,6 +628,7 @@ class Job:
                 made: list[dict[str, Any]] = [{}]
                 for name, values in self.reader.mapping(item, "an entry of `matrix`").items():
                     texts = self.reader.texts(values, name)
+                    self.found.spend(len(made) * len(texts) * 10, values)
                     made = [{**row, name: text} for row in made for text in texts]
                 rows += made
         names = list(dict.fromkeys(name for row in rows for name in row))
