@@ -108,3 +108,20 @@ def test_what_has_no_equivalent_is_refused_by_name(tmp_path: Path, line: str, fi
     ]
     assert found.is_refused
     assert any(finding in text for text in texts), texts
+
+
+def test_a_stage_waits_for_all_before_it(there: Workspace) -> None:
+    """A job with `needs` in between waits for no stage, so it does not stand for those before it."""
+    ended = there.convert(
+        """\
+        stages: [test, mid, deploy]
+        unit: {stage: test, script: [echo unit >> said, exit 1]}
+        mid: {stage: mid, needs: [], script: [echo mid >> said]}
+        deploy: {stage: deploy, script: [echo deploy >> said]}
+        """,
+        "--from",
+        "gitlab",
+    )
+    assert ended.code == 0, ended.err
+    assert there.execute().code == 1
+    assert sorted(there.said) == ["mid", "unit"]

@@ -514,3 +514,49 @@ def test_variables_that_no_text_shows_reach_steps_of_their_own(there: Workspace)
     assert len(there.steps) > 1
     assert there.execute().code == 0
     assert there.said == ["ONE_value,_TWO_value,_ONE_value", "tool"]
+
+
+def test_success_looks_at_all_jobs_before(there: Workspace) -> None:
+    """A job does not run when a job further up failed or was skipped, whatever ran in between."""
+    ended = there.convert("""\
+        on: push
+        jobs:
+          test: {runs-on: ubuntu-latest, steps: [{run: echo test >> said}, {run: exit 1}]}
+          report: {needs: test, if: always(), runs-on: ubuntu-latest, steps: [{run: echo report >> said}]}
+          deploy: {needs: report, runs-on: ubuntu-latest, steps: [{run: echo deploy >> said}]}
+          further:
+            {needs: deploy, if: "!cancelled()", runs-on: ubuntu-latest, steps: [{run: echo further >> said}]}
+          good:
+            needs: test
+            if: always() && needs.test.result == 'success'
+            runs-on: ubuntu-latest
+            steps: [{run: echo good >> said}]
+          bad:
+            needs: test
+            if: always() && needs.test.result == 'failure'
+            runs-on: ubuntu-latest
+            steps: [{run: echo bad >> said}]
+          off: {if: github.ref == 'none', runs-on: ubuntu-latest, steps: [{run: echo off >> said}]}
+          anyway: {needs: off, if: always(), runs-on: ubuntu-latest, steps: [{run: echo anyway >> said}]}
+          behind: {needs: anyway, runs-on: ubuntu-latest, steps: [{run: echo behind >> said}]}
+          may: {continue-on-error: true, runs-on: ubuntu-latest, steps: [{run: exit 1}, {run: echo rest >> said}]}
+          after: {needs: may, runs-on: ubuntu-latest, steps: [{run: echo after >> said}]}
+        """)
+    assert ended.code == 0, ended.err
+    there.execute()
+    assert sorted(there.said) == ["after", "anyway", "bad", "further", "report", "test"]
+
+
+def test_an_environment_is_a_question(there: Workspace) -> None:
+    """A job of an environment waits for an answer, and what needs it waits too."""
+    ended = there.convert("""\
+        on: push
+        jobs:
+          release: {environment: pypi, runs-on: ubuntu-latest, steps: [{run: echo released >> said}]}
+          tell: {needs: release, runs-on: ubuntu-latest, steps: [{run: echo told >> said}]}
+        """)
+    assert ended.code == 0, ended.err
+    assert there.execute().code == 5
+    assert there.said == []
+    assert there.execute("--decide", "release.approve=yes").code == 0
+    assert there.said == ["released", "told"]

@@ -14,7 +14,7 @@ A job that calls a workflow of the same repository: the steps of that one's jobs
 
 from __future__ import annotations
 
-from planrun.convert.draft import DraftStep, slug, step_path
+from planrun.convert.draft import DraftStep, literal_text, slug, step_path
 from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.machines import leave_out
 from planrun.convert.github.matrix import is_other, machine_text, texts_of
@@ -245,6 +245,12 @@ if TYPE_CHECKING:
 def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]) -> None:
     """Give the steps of a job their edges and conditions; `own` is the result of the job's `if`."""
     entry = _arrivals(job, own)
+    job.asks = own.asks
+    if job.environment:
+        question = f"Run {job.name} in the environment {job.environment}?"
+        gate = DraftStep(workflow.plan.name(f"{job.label}.approve"), ask={"question": literal_text(question)})
+        job.made.insert(0, gate)
+        job.plain.add(gate.id)
     has_condition = own.text not in ("", "true")
     is_skippable = has_condition or (not own.asks and any(needed.anchor for needed in job.needs))
     first = job.made[0] if job.made else None
@@ -278,10 +284,16 @@ def _arrivals(job: Job, own: Condition) -> Edges:
     """Return the edges to the jobs that are needed."""
     edges: Edges = {}
     for needed in job.needs:
-        if own.asks:
+        if own.asks or (needed.is_tolerant and not needed.anchor):
             edges |= {tip.id: "done" for tip in needed.tips}
         else:
             edges |= _ends(needed)
+    behind = [] if own.asks else job.behind()
+    if any(other.asks or other.is_tolerant for other in behind):
+        # GitHub's `success()` looks at all jobs before, and one of these may have run after a failure.
+        for other in behind:
+            if not other.is_tolerant:
+                edges = _ends(other) | edges
     return edges
 
 

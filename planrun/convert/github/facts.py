@@ -155,6 +155,9 @@ class Job:
         self.shell = ""
         self.usual_shell = ""
         self.folder: Node | None = None
+        self.asks = False  # whether its `if` asks how others ended, so that it may run after a failure
+        self.is_tolerant = False  # whether its failure does not count
+        self.environment = ""  # for which people may have to approve it
         self.is_open = False  # while it is being converted
         self.is_converted = False
 

@@ -325,8 +325,9 @@ class JobConversion:
         environment = self.node.get("environment")
         if environment is not None and not is_nothing(environment):
             name = text_of(environment) or text_of(environment.get("name"))
-            message = f"the environment {name} of {self.job.name} may ask for approvals and give secrets; see `policy:`"
-            self.notes.append(self.found.todo("environment", message, self.node.key("environment")))
+            self.job.environment = name
+            message = f"the environment {name} of {self.job.name} is a question before it; its secrets are the plan's"
+            self.found.differs("environment", message, self.node.key("environment"))
         limit = self.node.get("timeout-minutes")
         if limit is not None:
             self.found.differs(
@@ -338,7 +339,10 @@ class JobConversion:
         node = self.node.get("continue-on-error")
         tolerant = known_truth(node, self.job, self.workflow)
         if tolerant:
-            message = "a job that may fail: what is left of it and what needs it is skipped when it does"
+            self.job.is_tolerant = True
+            message = (
+                "a job that may fail: what is left of it is skipped when it does, and the run is partial"
+            )
             self.found.differs("continue-on-error", message, self.node.key("continue-on-error"))
         elif tolerant is None:
             message = f"whether a failure of {self.job.name} counts is worked out when it runs"

@@ -744,8 +744,12 @@ class Edges:
         for stage in reversed(stages[: stages.index(own)]):
             here = [other for other, each in self.jobs.items() if self.pipeline.stage(each) == stage]
             found += here
+            # One that surely runs, and waits for all stages before, stands for these; one with `needs` does not wait.
             if not is_waiting and any(
-                other not in self.doubtful and self._when(self.jobs[other]) == "on_success" for other in here
+                other not in self.doubtful
+                and self._when(self.jobs[other]) == "on_success"
+                and self.jobs[other].get("needs") is None
+                for other in here
             ):
                 break
         return found
