@@ -100,11 +100,11 @@ class Services:
         ended = any([edge.kind == "open" and run.state.steps[edge.on].ended for edge in step.edges])  # noqa: C419 - half the time
         if not ended or not (step_state.status == "pending" or step_state.at_gate):
             return False
-        if run.frontier.judge(step) == "satisfied":
+        if run.frontier.judge(step.edges) == "satisfied":
             return False
         run.queue.release(step.id)
         if step_state.at_gate:
-            run.move(step.id, "cancelled", "upstream", run.frontier.unsatisfied(step))
+            run.move(step.id, "cancelled", "upstream", run.frontier.unsatisfied(step.edges))
         else:
             run.evaluate(step)
         return True
