@@ -188,9 +188,9 @@ def prove(some: Iterable[Graph], fault: str = "") -> tuple[int, list[str]]:
     return count, wrong
 
 
-# A step with instances between others: how the two instances of `t` end and what its failure means; the kind of the edges
-# from `u` to the instances of the same name; whether the condition of `u` holds, or it has no instances of its own
-# (`empty`); how `x` ends, and the kind of the edge from `u` to it; the kind of the edge from `publish` to `u`.
+# A step with instances between others: whether the two instances of `t` pass and what its failure means; the kind of the
+# edges from `u` to the instances of the same name; what becomes of `u` itself; how `x` ends, and the kind of the edge
+# from `u` to it; the kind of the edge from `publish` to `u`.
 Instances = tuple[tuple[bool, bool], str, str, str, tuple[str, str], str]
 WORK = ("runs", "false", "left out")
 
@@ -215,7 +215,7 @@ def run_instances(one: Instances) -> tuple[str, str]:
         f"  - {{id: publish, depends_on: {{u: {last}}}, run: 'true'}}\n"
     )
     loaded = load_bytes(text.encode(), "plan.yml", cache=False)
-    outcomes: dict[str, list[Outcome | float]] = {
+    outcomes: dict[str, Sequence[Outcome | float]] = {
         "t[p=a]": [PASS if first else FAIL],
         "t[p=b]": [PASS if second else FAIL],
         "x": [PASS if x in ("", "pass") else FAIL],
@@ -264,12 +264,12 @@ def expected_of_instances(one: Instances) -> tuple[str, str]:
 
 def prove_instances(some: Iterable[Instances]) -> tuple[int, list[str]]:
     """Run such plans; return how many, and those that end otherwise than the rules say."""
-    count, wrong = 0, []
-    for count, one in enumerate(some, 1):
+    listed, wrong = list(some), []
+    for one in listed:
         got, want = run_instances(one), expected_of_instances(one)
         if got != want:
             wrong.append(f"{one}: {got}, not {want}")
-    return count, wrong
+    return len(listed), wrong
 
 
 def main(words: Sequence[str]) -> int:
