@@ -188,7 +188,7 @@ def prove(some: Iterable[Graph], fault: str = "") -> tuple[int, list[str]]:
     return count, wrong
 
 
-# A step with instances between others: whether the two instances of `t` pass and what its failure means; the kind of the
+# A step with edges between instances: whether both instances of `t` pass and what a failure means; the kind of the
 # edges from `u` to the instances of the same name; what becomes of `u` itself; how `x` ends, and the kind of the edge
 # from `u` to it; the kind of the edge from `publish` to `u`.
 Instances = tuple[tuple[bool, bool], str, str, str, tuple[str, str], str]
@@ -200,7 +200,7 @@ def instances() -> Iterator[Instances]:
     edges = ("ok", "completed", "failed", "done")
     on_x = [("", ""), *itertools.product(("pass", "block", "skip", "continue"), edges)]
     passing = tuple(itertools.product((True, False), repeat=2))
-    yield from itertools.product(passing, ("block", "continue", "skip"), edges, WORK, on_x, edges)  # type: ignore[misc]
+    yield from itertools.product(passing, ("block", "continue", "skip"), edges, WORK, on_x, edges)
 
 
 def run_instances(one: Instances) -> tuple[str, str]:
