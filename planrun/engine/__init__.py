@@ -79,6 +79,10 @@ if TYPE_CHECKING:
         def lost(self) -> RecordsLost | None:
             """The first record that could not be written; from then on nothing starts."""
 
+        @property
+        def may_continue(self) -> bool:
+            """Whether an attempt may start its next process."""
+
         def emit(self, event: Event) -> None:
             """Apply an event to the state, append it to the ledger and pass it to the sinks."""
 

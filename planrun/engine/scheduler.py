@@ -398,9 +398,10 @@ class Scheduler:
                 from planrun.engine.hooked import in_order  # few plans have any
 
                 job = in_order(job)
-            self.dependencies.executor.start(job)
             if step.service:
-                self._load_services().begin(step, job)
+                self._load_services().start(step, job)
+            else:
+                self.dependencies.executor.start(job)
         elif prepared.outcome is not None:
             self.conclude(step, attempt, prepared.outcome)
 
@@ -411,7 +412,7 @@ class Scheduler:
             return
         step = self.state.steps[job.step].step
         concluded = self.dependencies.steps.conclude(step, job, outcome)
-        following = job.following if self._may_continue else ()
+        following = job.following if self.may_continue else ()
         if following and step.hooks:
             from planrun.engine.hooked import next_jobs  # as above
 
@@ -425,7 +426,7 @@ class Scheduler:
             self.conclude(step, job.attempt, concluded)
 
     @property
-    def _may_continue(self) -> bool:
+    def may_continue(self) -> bool:
         """Whether an attempt may start its next process."""
         return self.lost is None and (self.state.ending is None or self.section != "steps")
 
