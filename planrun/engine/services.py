@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     Why = Literal["", "stopped", "not_ready", "paused"]
 
 _UNEXPECTED_END = "it ended by itself"
-_TOO_EARLY = "`ready` passed before the service was started: another server answers, or a file of an earlier run is left"
+_TOO_EARLY = (
+    "`ready` passed before the service started: another server answers, or a file of an earlier run is left"
+)
 _ASK_LIMIT = 2.0  # seconds for `ready` to pass before the start; a command that waits by itself takes longer
 _CONFIRM_AFTER = 0.2  # seconds between two probes that pass; a server without its port ends sooner
 

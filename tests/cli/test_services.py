@@ -36,6 +36,6 @@ def test_a_server_of_somebody_else_makes_no_service_ready(planrun: Command) -> N
         serving.join()
         stranger.server_close()
     assert said.returncode == 1
-    assert "`ready` passed before the service was started: another server answers" in said.stderr
+    assert "`ready` passed before the service started: another server answers" in said.stderr
     assert "tested" not in said.stdout
     assert planrun("execute", "plan.yml", "-p", port).returncode == 0

@@ -93,7 +93,7 @@ def test_one_whose_probe_passes_before_the_start_fails() -> None:
     assert code == 1
     assert ends(state) == {"db": "failed/not_ready", "use": "blocked/upstream"}
     assert world.started == ["db:before"]
-    assert "passed before the service was started" in told(state, "db")
+    assert "passed before the service started" in told(state, "db")
     world = World({"db": [LONG], "db:before": [PASS, FAIL]})
     state, code = world.run(
         plan([service("db", retries=Retry(max=1, initial=0.0)), step("use", ("db", "open"))])
