@@ -8,10 +8,13 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from planrun.plan.load import load_bytes
 from tests.engine.world import FAIL, PASS, World, plan, step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from planrun.model.job import Outcome
 
 KINDS = ("", "ok", "completed", "failed", "done")
 ENDS = ("pass", "block", "continue", "skip")  # of a step that runs: passes, or fails under that on_failure
@@ -21,9 +24,23 @@ FAULTS = ("nothing recovers", "nothing is tolerated")
 Graph = tuple[tuple[str, tuple[tuple[int, str], ...], tuple[int, ...]], ...]
 
 
-def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - the rules, one after the other
+def oracle(graph: Graph, schedule: str = "dag") -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - rule by rule
     """Say how every step and the run end, straight from the rules; steps only look at earlier ones."""
-    ends: list[tuple[str, str]] = []
+    ends: dict[int, tuple[str, str]] = {}
+    levels = level_of_each(graph)
+
+    def stops(x: int, level: int, edges: tuple[tuple[int, str], ...], recovers: tuple[int, ...]) -> bool:
+        """Whether the failure of x keeps a step of a later level from starting, under `levels`."""
+        handlers = [h for h, node in enumerate(graph) if x in node[2]]
+        return (
+            schedule == "levels"
+            and levels[x] < level
+            and ends[x][0] == "failed"
+            and not tolerated(x)
+            and x not in recovers
+            and not any(on == x and kind in ("failed", "done") for on, kind in edges)
+            and all(levels[h] < level for h in handlers)
+        )
 
     def tolerated(x: int) -> str:
         if any(x in recovers and ends[h][0] == "completed" for h, (_, _, recovers) in recovering(x)):
@@ -32,7 +49,7 @@ def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - t
 
     def recovering(x: int) -> Iterator[tuple[int, tuple[str, tuple[tuple[int, str], ...], tuple[int, ...]]]]:
         for h, node in enumerate(graph):
-            if x in node[2] and h < len(ends):
+            if x in node[2] and h in ends:
                 yield h, node
 
     def why_not(x: int, kind: str) -> str:
@@ -54,20 +71,36 @@ def oracle(graph: Graph) -> tuple[list[tuple[str, str]], str]:  # noqa: C901 - t
         passed_on = status == "failed" or (status == "skipped" and reason == "tolerated" and kind != "failed")
         return "tolerated" if passed_on else "upstream"
 
-    for does, edges, _ in graph:
+    for number in sorted(range(len(graph)), key=lambda number: (levels[number], number)):
+        does, edges, recovers = graph[number]
         reasons = {why_not(on, kind) for on, kind in edges} - {""}
         if "blocked" in reasons:
-            ends.append(("blocked", "upstream"))
+            ends[number] = ("blocked", "upstream")
         elif "tolerated" in reasons:
-            ends.append(("skipped", "tolerated"))
+            ends[number] = ("skipped", "tolerated")
         elif reasons:
-            ends.append(("skipped", "upstream"))
+            ends[number] = ("skipped", "upstream")
+        elif any(stops(x, levels[number], edges, recovers) for x in list(ends)):
+            ends[number] = ("blocked", "upstream")
         else:
-            ends.append(("completed", "ran") if does == "pass" else ("failed", "exit"))
-    failed = [x for x, (status, _) in enumerate(ends) if status == "failed"]
-    if any(status == "blocked" for status, _ in ends) or any(not tolerated(x) for x in failed):
-        return ends, "failed"
-    return ends, "partial" if failed else "completed"
+            ends[number] = ("completed", "ran") if does == "pass" else ("failed", "exit")
+    listed = [ends[number] for number in range(len(graph))]
+    failed = [x for x, (status, _) in enumerate(listed) if status == "failed"]
+    if any(status == "blocked" for status, _ in listed) or any(not tolerated(x) for x in failed):
+        return listed, "failed"
+    return listed, "partial" if failed else "completed"
+
+
+def level_of_each(graph: Graph) -> list[int]:
+    """Return the level of each step: one more than that of the last one it waits for, handlers included."""
+    found: list[int] = []
+    for _, edges, _ in graph:
+        waits = {on for on, _ in edges}
+        for on, kind in edges:
+            if kind in ("ok", "completed") and graph[on][0] != "continue":
+                waits.update(h for h, node in enumerate(graph) if on in node[2])
+        found.append(1 + max((found[x] for x in waits), default=-1))
+    return found
 
 
 def run(graph: Graph, schedule: str) -> tuple[list[tuple[str, str]], str]:
@@ -150,9 +183,93 @@ def prove(some: Iterable[Graph], fault: str = "") -> tuple[int, list[str]]:
     count, wrong = 0, []
     for count, graph in enumerate(some, 1):
         schedule = SCHEDULES[count % len(SCHEDULES)]
-        if run(with_fault(graph, fault), schedule) != oracle(graph):
+        if run(with_fault(graph, fault), schedule) != oracle(graph, schedule):
             wrong.append(f"{schedule}: {graph}")
     return count, wrong
+
+
+# A step with edges between instances: whether both instances of `t` pass and what a failure means; the kind of the
+# edges from `u` to the instances of the same name; what becomes of `u` itself; how `x` ends, and the kind of the edge
+# from `u` to it; the kind of the edge from `publish` to `u`.
+Instances = tuple[tuple[bool, bool], str, str, str, tuple[str, str], str]
+WORK = ("runs", "false", "left out")
+
+
+def instances() -> Iterator[Instances]:
+    """Yield every plan of `t`, `x`, `u` with an edge between instances, and `publish`."""
+    edges = ("ok", "completed", "failed", "done")
+    on_x = [("", ""), *itertools.product(("pass", "block", "skip", "continue"), edges)]
+    passing = tuple(itertools.product((True, False), repeat=2))
+    yield from itertools.product(passing, ("block", "continue", "skip"), edges, WORK, on_x, edges)
+
+
+def run_instances(one: Instances) -> tuple[str, str]:
+    """Run such a plan through the engine; return how `u` and `publish` end."""
+    (first, second), fails, kind, work, (x, on_x), last = one
+    needs = [f"t: {{instance: {kind}}}", *([f"x: {on_x}"] if x else [])]
+    text = (
+        "version: 1\nparams: {up: {type: boolean, default: false}}\nsteps:\n"
+        f"  - {{id: t, matrix: {{p: [a, b]}}, on_failure: {fails}, run: 'true'}}\n"
+        f"  - {{id: x, on_failure: {x if x not in ('', 'pass') else 'block'}, run: 'true'}}\n"
+        f"  - {{id: u, matrix: {{p: [a, b]}}, depends_on: {{{', '.join(needs)}}}, condition: params.up, run: 'true'}}\n"
+        f"  - {{id: publish, depends_on: {{u: {last}}}, run: 'true'}}\n"
+    )
+    loaded = load_bytes(text.encode(), "plan.yml", cache=False)
+    outcomes: dict[str, Sequence[Outcome | float]] = {
+        "t[p=a]": [PASS if first else FAIL],
+        "t[p=b]": [PASS if second else FAIL],
+        "x": [PASS if x in ("", "pass") else FAIL],
+    }
+    world = World(outcomes)
+    world.conditions["u"] = lambda _state: work != "false"
+    world.openings["u"] = {}
+    chosen = frozenset(name for name in (step.id for step in loaded.steps) if not name.startswith("u"))
+    state, _ = world.run(loaded, **({"selected": chosen} if work == "left out" else {}))
+    return state.steps["u"].status, state.steps["publish"].status
+
+
+def expected_of_instances(one: Instances) -> tuple[str, str]:
+    """Say how `u` and `publish` end, from the rules: an instance, then the step, then what depends on it."""
+    ends, fails, kind, work, (x, on_x), last = one
+
+    def edge(wanted: str, status: str, tolerance: str) -> str:
+        if wanted == "done" or (wanted == "failed" and status == "failed"):
+            return ""
+        if status == "completed":
+            return "upstream" if wanted == "failed" else ""
+        if status == "skipped":
+            return "" if wanted == "ok" else "upstream"
+        if status == "tolerated":
+            return "upstream" if wanted == "failed" else "tolerated"
+        if status == "blocked" or tolerance == "block":
+            return "blocked"
+        return "" if wanted == "ok" and tolerance == "continue" else "tolerated"
+
+    found = set()
+    of_x = edge(on_x, "completed" if x == "pass" else "failed", x) if x else ""
+    for passes in ends:
+        reasons = {of_x, edge(kind, "completed" if passes else "failed", fails)}
+        worst = next((reason for reason in ("blocked", "tolerated", "upstream") if reason in reasons), "")
+        found.add(worst or ("completed" if work == "runs" else "skipped"))
+    if "blocked" in found:
+        status = "blocked"
+    elif "tolerated" in found:
+        status = "tolerated"
+    else:
+        status = "completed" if "completed" in found else "skipped"
+    behind = edge(last, status, "")
+    then = "completed" if not behind else "blocked" if behind == "blocked" else "skipped"
+    return ("skipped" if status == "tolerated" else status), then
+
+
+def prove_instances(some: Iterable[Instances]) -> tuple[int, list[str]]:
+    """Run such plans; return how many, and those that end otherwise than the rules say."""
+    listed, wrong = list(some), []
+    for one in listed:
+        got, want = run_instances(one), expected_of_instances(one)
+        if got != want:
+            wrong.append(f"{one}: {got}, not {want}")
+    return len(listed), wrong
 
 
 def main(words: Sequence[str]) -> int:
@@ -171,6 +288,9 @@ def main(words: Sequence[str]) -> int:
         count, wrong = prove(some)
         failed = failed or bool(wrong)
         print(f"{what}: {count} graphs, {len(wrong)} wrong", *wrong[:20], sep="\n")
+    count, wrong = prove_instances(instances())
+    failed = failed or bool(wrong)
+    print(f"edges between instances: {count} plans, {len(wrong)} wrong", *wrong[:20], sep="\n")
     for fault in FAULTS:
         found = prove(drawn_recoveries(1000, chosen.seed), fault)[1]
         failed = failed or not found

@@ -100,7 +100,10 @@ def key_of(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def upstream(state: RunState, step: Step) -> list[str]:
-    """Return the steps that a step depends on directly, groups replaced by their members."""
+    """Return the steps that a step depends on directly, groups replaced by their members.
+
+    Of a group with `{instance: ok}` only the member counts that the step has an edge on: others may not have ended.
+    """
     found: dict[str, None] = {}
     seen = {step.id}
     waiting = list(step.edges)
@@ -111,7 +114,7 @@ def upstream(state: RunState, step: Step) -> list[str]:
             continue
         seen.add(edge.on)
         if edge.kind == "open" and other.kind == "group" and other.id == step.group:
-            waiting += other.edges
+            waiting += [each for each in other.edges if each.kind != "same"]
             continue
         found[edge.on] = None
         found.update({name: None for name, each in state.steps.items() if each.step.group == edge.on})

@@ -22,7 +22,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.actions.environment import RunEnvironment
@@ -118,26 +118,44 @@ class Reported:
             notes += merging.problems
         return outcome.but(notes=(*outcome.notes, *notes[:MAX_NAMED])) if notes else outcome
 
-    def restored(self, step: Step, scope: dict[str, Any], paths: Container[str]) -> dict[str, Any]:
-        """Return the results of reports that were restored with the files of an earlier result; `paths`: these files.
-
-        Raises EvaluationError.
-        """
-        assert step.reports is not None
-        workdir = "" if step.workdir is None else rendered(step.workdir, scope)
-        merging = _Merging(self._place, os.path.join(self._place.workspace, workdir))
-        for template in step.reports.junit:
-            text, nothing = rendered(template, scope), dict[str, tuple[int, ...]]()
-            wanted = patterns_of([text])
-            found = self._look(self._place.workspace, wanted)
-            if found := {path: state for path, state in found.items() if path in paths}:
-                merging.take(
-                    Wanted(text=text, root=self._place.workspace, patterns=wanted, before=nothing), found
-                )
+    def restored(self, step: Step, text: str) -> dict[str, Any]:
+        """Return the results that an earlier run kept as `text`; raises ValueError for anything else."""
+        merging = _Merging(self._place, self._place.workspace)
+        suites: list[dict[str, Any]] = []
+        for row in map(json.loads, text.splitlines()):
+            if not _is_sound(row) or not (suites or "suite" in row):
+                raise ValueError("no test cases")
+            if "suite" in row:
+                suites.append({"name": row["suite"], "time": row["time"], "cases": []})
+            else:
+                suites[-1]["cases"].append(row)
+        merging.add(suites)
         if not merging.suites:
             return {}
         name = f"{step.folder or step.id}/restored{ENDING}"
         return {"junit": merging.kept(os.path.join(self._place.rundir, "logs", name))}
+
+
+def _is_sound(row: Any) -> bool:
+    """Whether a row has the form in which `_Merging.kept` writes suites and cases."""
+    if not isinstance(row, dict) or not isinstance(row.get("time"), int | float):
+        return False
+    if not abs(row["time"]) <= _MOST_SECONDS:
+        return False
+    if "suite" in row:
+        return isinstance(row["suite"], str)
+    texts = [row.get("name"), row.get("class"), row.get("file", ""), row.get("out", "")]
+    results = [row["result"]] if "result" in row else []
+    results += row.get("again", []) if isinstance(row.get("again", []), list) else [None]
+    if not all(isinstance(each, list) and len(each) == 4 for each in results):
+        return False
+    texts += [text for each in results for text in each]
+    kinds = {each[0] for each in results[: "result" in row] if isinstance(each[0], str)}
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(row.get("line", 0), int)
+        and kinds <= set(_RESULTS)
+    )
 
 
 def _shows(masks: Masks, suite: dict[str, Any]) -> bool:
@@ -187,7 +205,7 @@ class _Merging:
                 continue
             self._seen.add(whole)
             try:
-                self._add(read(self._bytes(whole)))
+                self.add(read(self._bytes(whole)))
             except BadReport as error:
                 self.problems.append(f"{path}: {error}")
             except OSError as error:
@@ -205,7 +223,8 @@ class _Merging:
             raise BadReport(f"is too much: the reports of an attempt may have {ALL_BYTES >> 20} MiB together")
         return data
 
-    def _add(self, suites: Sequence[dict[str, Any]]) -> None:
+    def add(self, suites: Sequence[dict[str, Any]]) -> None:
+        """Add suites, masked."""
         masks = self._place.masks
         for each in suites:
             suite = masks.mask_value(each) if masks and _shows(masks, each) else each

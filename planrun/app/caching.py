@@ -150,7 +150,7 @@ class StepCache:
                         "source": entry.run,
                         "outputs": entry.outputs,
                         "files": files,
-                        **self._reports(step, state, entry),
+                        **self._reports(step, entry),
                     }
             except Damaged as damage:
                 why = f"in the store {damage}"
@@ -234,6 +234,8 @@ class StepCache:
             raise Damaged("the entry has other outputs")
         if any(check_value(schema, entry.outputs[name]) for name, schema in step.outputs.items()):
             raise Damaged("an output has another type")
+        if step.reports and entry.cases is None:
+            raise Damaged("the entry has no test cases")
 
     def _placed(self, entry: Entry, known: Before) -> tuple[dict[str, Any], ...]:
         """Have every file of an entry be where it was; returns the rows for the record."""
@@ -265,12 +267,14 @@ class StepCache:
         """Return what a step depended on the last time; None where that is not known."""
         return self._own.recall(self._name(state, step)) if self._own else None
 
-    def _reports(self, step: Step, state: RunState, entry: Entry) -> dict[str, Any]:
-        """Return the test cases in the files of an entry, as a field of StepRestored."""
-        if not step.reports:
+    def _reports(self, step: Step, entry: Entry) -> dict[str, Any]:
+        """Return the test cases of an entry, as a field of StepRestored; raises Damaged."""
+        if not step.reports or entry.cases is None:
             return {}
-        paths = {each.path for each in entry.files}
-        found = self._steps.reported().restored(step, self._steps.scope(state, step), paths)
+        try:
+            found = self._steps.reported().restored(step, entry.cases)
+        except ValueError:
+            raise Damaged("the entry has no sound test cases") from None
         return {"reports": found} if found else {}
 
     def _name(self, state: RunState, step: Step) -> str:
@@ -361,6 +365,8 @@ class StepCache:
             outputs=masks.mask_value(outcome.outputs) if masks else outcome.outputs,
             files=tuple([_kept(path, seen) for path, seen in found.made.items()]),
         )
+        if step.reports:
+            entry = entry.but(cases=self._cases(outcome))
         if masks and (path := self._with_secret(found.made)):
             return f"{path} contains the value of a secret"
         remote = self._remote
@@ -372,6 +378,17 @@ class StepCache:
         if any(results):
             return ""
         return next(filter(None, [store.open() for store in self._stores]), "the store cannot be written")
+
+    def _cases(self, outcome: Outcome) -> str | None:
+        """Return the test cases of an attempt as its run keeps them, masked; None where they cannot be read."""
+        kept = outcome.reports.get("junit", {}).get("file", "")
+        if not kept:
+            return ""
+        try:
+            with open(os.path.join(self._steps.place.rundir, kept), encoding="ascii") as file:
+                return file.read()
+        except OSError:
+            return None
 
     def _write(self, store: AnyStore, entry: Entry) -> bool:
         if store.open():

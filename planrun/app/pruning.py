@@ -25,14 +25,14 @@ PRUNED = ".pruned"
 
 
 class Stays(Record):
-    """A run beyond the newest ones that is kept, and why."""
+    """A run beside the newest finished ones that is kept, and why."""
 
     run: str
     why: str
 
 
 class Pruned(Record):
-    """The result: how many of the newest runs were kept, which others were kept, which were deleted."""
+    """The result: how many of the newest finished runs were kept, which others were kept, which were deleted."""
 
     kept: int
     stays: tuple[Stays, ...] = ()
@@ -41,9 +41,10 @@ class Pruned(Record):
 
 
 def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Pruned:
-    """Delete all runs but the `keep` newest; with `older_than` only those whose ledger is so many seconds old.
+    """Delete all finished runs but the `keep` newest; with `older_than` only those that ended so many seconds ago.
 
-    `dry_run`: delete nothing. Raises InvalidInput, also when a run holds the workspace, and RecordsLost.
+    A run that has not ended is not counted: it can be continued. `dry_run`: delete nothing. Raises InvalidInput, also
+    when a run holds the workspace, and RecordsLost.
     """
     names = known_runs()
     if len(names) <= keep:
@@ -54,11 +55,16 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
         _sweep()
         stays: list[Stays] = []
         removed: list[str] = []
-        size = 0
+        size = kept = 0
         queued = _queued()
-        for name in names[keep:]:
+        for name in names:
             folder = os.path.join(HOME, RUNS, name)
-            why = "it is in the queue" if name.encode() in queued else _reason(name, older_than)
+            why, ended = ("it is in the queue", 0.0) if name.encode() in queued else _unfinished(name)
+            if not why and kept < keep:
+                kept += 1
+                continue
+            if not why and older_than and time.time() - ended < older_than:
+                why = "it is too recent"
             if why:
                 stays.append(Stays(run=name, why=why))
                 continue
@@ -66,29 +72,27 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
             removed.append(name)
             if not dry_run:
                 remove(folder, name)
-        return Pruned(kept=keep, stays=tuple(stays), removed=tuple(removed), size=size)
+        return Pruned(kept=kept, stays=tuple(stays), removed=tuple(removed), size=size)
     finally:
         lock.release()
 
 
-def _reason(name: str, older_than: float) -> str:
-    """Return why a run is kept, "" for one that can be deleted."""
+def _unfinished(name: str) -> tuple[str, float]:
+    """Return why a run must stay, "" for a finished one, and when it ended, in seconds since 1970."""
     try:
         reading, going = read_beside(name)
         ended = reading.events[-1] if reading.events else None
         if going:
-            return "it is running"
+            return "it is running", 0.0
         if reading.condition != "intact" or not isinstance(ended, RunEnded):
-            return "it did not end; to continue: planrun resume"
-        if older_than and time.time() - epoch(ended.at) < older_than:
-            return "it is too recent"
+            return f"it did not end; to continue: planrun resume {name}", 0.0
         # Only a run that was ended early or rolled back can have pending cleanup; only then its plan is read.
         cut = any(isinstance(event, RunEnding | RollbackStarted) for event in reading.events)
         if cut and owes(read_run(name, cache=True).state):
-            return f"it has pending cleanup: planrun finalize {name}"
+            return f"it has pending cleanup: planrun finalize {name}", 0.0
+        return "", epoch(ended.at)
     except (InvalidInput, InvalidPlan, ValueError):
-        return "its records cannot be read"
-    return ""
+        return "its records cannot be read", 0.0
 
 
 def _queued() -> bytes:

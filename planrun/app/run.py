@@ -246,11 +246,14 @@ def admission_of(plan: Plan, settings: Settings, rundir: str = "", before: Polic
 
 
 def has_agents(plan: Plan, selected: frozenset[str] | None = None) -> bool:
-    """Return whether an agent may work in a run of a plan; `selected`: the steps that may run, None: all."""
-    for step in plan.steps:
-        is_in = selected is None or step.id in selected
+    """Return whether an agent may work in a run of a plan; `selected`: the steps that may run, None: all.
+
+    What a search may take is not selected, and may run whatever is.
+    """
+    left_out = () if selected is None else [step.id for step in plan.steps if step.id not in selected]
+    for step in plan.reviewed():
         found = step.grouping.template if step.kind == "group" else step
-        if is_in and found is not None and found.action.is_agent:
+        if step.id not in left_out and found is not None and found.action.is_agent:
             return True
     return False
 

@@ -74,9 +74,9 @@ execute = _run_verb(
 
 resume = _running(
     "resume",
-    [click.Argument(["run"], shell_complete=complete_runs)],
+    [click.Argument(["run"], required=False, shell_complete=complete_runs)],
     RESUME,
-    """Continue RUN: the id of a run, the beginning of one, or `last`.
+    """Continue RUN: the id of a run, the beginning of one, or `last`, which is also the default.
 
     It runs what failed, was lost or never started, and everything that depends on it, from the plan that the run
     keeps. Steps that completed and would do the same again are not run again. A finished run stays as it is; its
@@ -87,7 +87,7 @@ resume = _running(
 
     \b
     Examples:
-      planrun resume last
+      planrun resume
       planrun resume 20260131-093000-1f2e3d --jobs 2
       planrun resume last --plan plan.yml
       planrun resume last --plan plan.yml --param target=prod
@@ -101,7 +101,7 @@ retry = _running(
         click.Argument(["step"], nargs=-1, required=True, shell_complete=complete_steps),
     ],
     RETRY,
-    """Run steps of RUN again, and everything that depends on them, whatever their results.
+    """Run steps of RUN (default: the last run) again, and all that depends on them, whatever their results.
 
     All other steps stay as they ended. It works on finished runs as well, and it is the way to continue after a step
     with `idempotent: false` whose attempt was lost: check its effects first.

@@ -8,7 +8,7 @@ import os
 
 from planrun.app.run import RunRequest, execute, secrets_of
 from planrun.cliutil import write_stderr
-from planrun.cliutil.options import EXECUTE, RESUME, RETRY, WrongLine, parse, parse_all
+from planrun.cliutil.options import EXECUTE, RESUME, RETRY, WrongLine, parse_all
 from planrun.errors import InvalidInput
 from planrun.plan.load import PROJECT_FILE, load
 from planrun.reports.write import render
@@ -141,7 +141,10 @@ def _warn(plan: Plan, warnings: list[Problem], secrets: RunSecrets | None) -> No
 
 
 def _resume(words: list[str]) -> int:
-    run, values = parse(words, RESUME, "RUN id (or `last`)")
+    operands, values = parse_all(words, RESUME)
+    if len(operands) > 1:
+        raise WrongLine(f"takes one RUN id, `last` without one; got {len(operands)}: {' '.join(operands)}")
+    run = operands[0] if operands else "last"
     file = values.pop("plan", "")
     if not file and "params" in values:
         raise InvalidInput("--param of resume needs --plan FILE; without it the run keeps its parameters")
@@ -152,9 +155,12 @@ def _resume(words: list[str]) -> int:
 
 def _retry(words: list[str]) -> int:
     operands, values = parse_all(words, RETRY)
-    if len(operands) < 2:
-        raise WrongLine("needs a RUN id (or `last`) and the STEPs that are to run again")
-    return _continue(operands[0], values, steps=tuple(operands[1:]))
+    from planrun.logs.attempts import run_and_steps
+
+    run, steps = run_and_steps(operands)
+    if not steps:
+        raise WrongLine("needs the STEPs that are to run again, after a RUN id where it is not the last run")
+    return _continue(run, values, steps=steps)
 
 
 def planner() -> Planner:

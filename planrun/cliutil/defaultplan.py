@@ -257,6 +257,9 @@ def named_by(operands: Sequence[str], values: dict[str, Any], options: Sequence[
     in `values` are adapted. Raises InvalidInput, InvalidPlan.
     """
     steps = tuple(operands)
+    for word in steps:
+        if word.partition("=")[0].isidentifier() and "=" in word and not is_plan_name(word):
+            raise InvalidInput(f'"{word}" names no step; a parameter is given by -p: planrun run -p {word}')
     is_silent = values.get("output") == "quiet" or values.get("log_level") in ("warning", "error")
     if steps and is_plan_name(steps[0]):
         chosen, steps = Chosen(file=steps[0]), steps[1:]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from planrun.errors import RecordsLost
     from planrun.model.events import Event
     from planrun.model.job import Outcome
-    from planrun.model.plan import Schedule, Step
+    from planrun.model.plan import Edge, Schedule, Step
     from planrun.model.state import RunState
     from planrun.ports import Cache, Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
 
@@ -79,14 +79,21 @@ if TYPE_CHECKING:
         def lost(self) -> RecordsLost | None:
             """The first record that could not be written; from then on nothing starts."""
 
+        @property
+        def may_continue(self) -> bool:
+            """Whether an attempt may start its next process."""
+
         def emit(self, event: Event) -> None:
             """Apply an event to the state, append it to the ledger and pass it to the sinks."""
 
         def sync(self) -> None:
             """Make every recorded event survive a power cut."""
 
-        def evaluate(self, step: Step) -> bool:
-            """Evaluate edges and condition of a step: True when it may start, else the step ends."""
+        def evaluate(self, step: Step, edges: Sequence[Edge] | None = None) -> bool:
+            """Evaluate edges, selection and condition of a step: True when it may start, else the step ends."""
+
+        def is_excluded(self, step: Step) -> bool:
+            """Whether a step is not among those that were selected."""
 
         def restore(self, step: Step) -> bool:
             """Complete a step with an earlier result of the cache; False when there is none."""

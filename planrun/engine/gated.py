@@ -134,7 +134,7 @@ class GatedScheduler(Scheduler):
         """Let the patch of an agent wait for its gate; False when it is only kept."""
         if self._only_keeps(step):
             return False
-        if not self._may_continue:  # a resumed run goes on from here
+        if not self.may_continue:  # a resumed run goes on from here
             super().conclude(step, attempt, Outcome(status="cancelled", reason="cancelled"))
             return True
         self.queue.release(step.id)
@@ -145,7 +145,7 @@ class GatedScheduler(Scheduler):
 
     def _takes_plan(self, step: Step, attempt: int, outcome: Outcome) -> bool:
         """Let the plan of an agent wait for its gate; False when the run is ending: a resumed run goes on from here."""
-        if not self._may_continue:
+        if not self.may_continue:
             return False
         self.queue.release(step.id)
         fields = as_fields(outcome, None) | {"step_status": "waiting", "step_reason": "plan"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planrun.errors import EvaluationError
 from planrun.model import events as ev
 from planrun.model.groups import chain, gather
+from planrun.model.plan import Edge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,15 +17,37 @@ if TYPE_CHECKING:
 
 def evaluate_group(run: RunContext, group: Step) -> None:
     """Open or close a group whose edges are settled; one that cannot open ends, with all its members."""
+    edges = None
     if run.state.steps[group.id].status == "running":
         _close(run, group)
-    elif run.evaluate(group):
+        return
+    if group.grouping.same and not _has_work(run, group):
+        # Its members would look at the instances of their names. Without them the group does, as a whole: a group
+        # that is skipped satisfies `ok`, and must not hide a failure that comes later.
+        edges = [Edge(on=on, kind=kind) for on, kind in group.grouping.same]
+        edges += [edge for edge in group.edges if edge.kind != "same"]
+        if run.frontier.defer(group, edges):
+            return
+    if run.evaluate(group, edges):
         claims = run.queue.claims
         if claims is not None and not claims.open(group.id):
             return  # it opens when another instance has ended
         _open(run, group)
     if run.state.steps[group.id].opened is None:
         _end_members(run, group)
+
+
+def _has_work(run: RunContext, group: Step) -> bool:
+    """Whether a group whose edges are settled would open now, with at least one member."""
+    if run.is_excluded(group) or run.frontier.judge(group.edges) != "satisfied":
+        return False
+    try:
+        if group.condition is not None and not run.dependencies.holds(group, run.state):
+            return False
+        items = run.dependencies.steps.opening(group, run.state).get("items")
+    except EvaluationError:  # it fails, which is no way past a failure
+        return True
+    return bool(group.grouping.members if items is None else items)
 
 
 def _open(run: RunContext, group: Step) -> None:
@@ -77,9 +100,10 @@ def _end_members(run: RunContext, group: Step) -> None:
         return
     failed = group_state.status == "failed"
     status, reason = ("blocked", "upstream") if failed else (group_state.status, group_state.reason)
+    message = "" if run.is_excluded(group) else f"{group.id} {group_state.status} ({group_state.reason})"
     for name, member in list(run.state.steps.items()):
         if member.status == "pending" and group.id in chain(run.state, name):
-            run.move(name, status, reason, f"{group.id} {group_state.status} ({group_state.reason})")
+            run.move(name, status, reason, message)
 
 
 def fail_fast(run: RunContext, step: Step) -> None:

@@ -43,18 +43,27 @@ class Frontier:
                 self.mark_open(name)
 
     def _enter(self, step: Step, edges: Sequence[Edge]) -> None:
-        self._waits[step.id] = len(edges)
-        for edge in edges:
-            waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
-            if edge.kind in ("open", "same"):
-                waiting = self._on_open
-            waiting.setdefault(edge.on, []).append(step.id)
+        self._await(step.id, edges)
         for failed in step.recovers:
             self._handlers[failed] = self._handlers.get(failed, 0) + 1
         if step.group:
             self._members[step.group] = self._members.get(step.group, 0) + 1
         if not edges:
             self.ready.append(step.id)
+
+    def _await(self, name: str, edges: Sequence[Edge]) -> None:
+        self._waits[name] = len(edges)
+        for edge in edges:
+            waiting = self._on_resolved if edge.kind in ("ok", "completed") else self._on_end
+            if edge.kind in ("open", "same"):
+                waiting = self._on_open
+            waiting.setdefault(edge.on, []).append(name)
+
+    def defer(self, step: Step, edges: Sequence[Edge]) -> bool:
+        """Let a step whose own edges are settled wait for further ones; False when those are settled, too."""
+        left = [edge for edge in edges if not self._is_settled(edge)]
+        self._await(step.id, left)
+        return bool(left)
 
     def join(self, group: str, members: Iterable[Step]) -> None:
         """Add members of a group that is not open yet."""
@@ -103,18 +112,18 @@ class Frontier:
                 self._release(self._on_open.pop(failed, ()))
                 self._release(self._on_resolved.pop(failed, ()))
 
-    def judge(self, step: Step) -> Judgement:
+    def judge(self, edges: Iterable[Edge]) -> Judgement:
         """Return what the edges of a step, all of them settled, decide."""
-        return weigh([self._judgement(edge) for edge in step.edges])
+        return weigh([self._judgement(edge) for edge in edges])
 
     def waits_for(self, name: str, count: int) -> bool:
         """Return whether exactly `count` edges of a step are not settled yet."""
         return self._waits[name] == count
 
-    def unsatisfied(self, step: Step) -> str:
+    def unsatisfied(self, edges: Iterable[Edge]) -> str:
         """Name the steps whose edges are not satisfied, and how they ended."""
         named = []
-        for edge in step.edges:
+        for edge in edges:
             if self._judgement(edge) != "satisfied":
                 other = self._state.steps[edge.on]
                 named.append(f"{edge.on} {other.status}" + (f" ({other.reason})" if other.reason else ""))
@@ -174,7 +183,8 @@ class Queue:
         self._batch = 0  # steps of the current batch that have not started
         self._rank: Mapping[str, float] = {}
         self._level: dict[str, int] = {}
-        self._unsettled: list[int] = []
+        self._unsettled: list[int] = []  # by level: steps that have not ended
+        self._settled: set[str] = set()
         if schedule == "dag":
             self._rank = _weights(steps, seconds)
         elif schedule == "levels":
@@ -239,8 +249,13 @@ class Queue:
 
     def settle(self, name: str) -> None:
         """Record that a step ended or that a service is ready; only the first call counts."""
-        if name in self._level:
-            self._unsettled[self._level.pop(name)] -= 1
+        if name in self._level and name not in self._settled:
+            self._settled.add(name)
+            self._unsettled[self._level[name]] -= 1
+
+    def is_above(self, name: str, other: str) -> bool:
+        """Whether a step stands in an earlier level than another one; without levels never."""
+        return self._level.get(name, 0) < self._level.get(other, 0)
 
     def release(self, name: str) -> None:
         """Record that an attempt of a step ended."""

@@ -18,7 +18,7 @@ from planrun.engine.termination import (
     pause_run,
     request_pause,
     roll_back,
-    skip_excluded,
+    skip_replaced,
     stop_all,
 )
 from planrun.errors import EXIT_RECORDS, EvaluationError, InternalError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from planrun.engine.services import Services
     from planrun.errors import RecordsLost
     from planrun.model.job import Job, Prepared
-    from planrun.model.plan import Step
+    from planrun.model.plan import Edge, Step
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
 
@@ -74,6 +74,7 @@ class Scheduler:
         self.given_up = False
         self.frontier = Frontier((), state)
         self.queue = Queue((), "dag", 1, {})
+        self._failures: list[str] = []  # of steps, under `levels`
         self.services: Services | None = None  # None: no service has started yet
         self._synced_records = -1  # how many records survive a power cut
         self._synced_at = self._started_at
@@ -161,8 +162,8 @@ class Scheduler:
                 self.queue.put_back(step.id)
         if self.state.resumed and any([step.service for step in steps]):  # noqa: C419 - half the time
             self._load_services()  # pending steps may need a service that has to start again first
-        if self.state.replaced or self.options.selected is not None:
-            skip_excluded(self, steps)
+        if self.state.replaced:
+            skip_replaced(self, steps)
 
     @property
     def _unevaluated(self) -> Sequence[str]:
@@ -280,16 +281,30 @@ class Scheduler:
         elif self.evaluate(step):
             self.queue.add(step.id)
 
-    def evaluate(self, step: Step) -> bool:
-        """Evaluate edges and condition of a step: True when it may start, else the step ends."""
-        judgement = self.frontier.judge(step) if step.edges else ""
+    def evaluate(self, step: Step, edges: Sequence[Edge] | None = None) -> bool:
+        """Evaluate edges, selection and condition of a step: True when it may start, else the step ends.
+
+        This is the only place that ends a step without running it, short of the end of its run or group: what an
+        edge says comes first, since a step that is left out or whose condition is false satisfies `ok`.
+        """
+        edges = step.edges if edges is None else edges
+        judgement = self.frontier.judge(edges) if edges else ""
         if judgement == "blocked":
-            self.move(step.id, "blocked", "upstream", self.frontier.unsatisfied(step))
-        elif judgement in ("approval", "tolerated", "upstream"):
-            self.move(step.id, "skipped", judgement, self.frontier.unsatisfied(step))
+            self.move(step.id, "blocked", "upstream", self.frontier.unsatisfied(edges))
+        elif judgement in ("approval", "tolerated"):
+            self.move(step.id, "skipped", judgement, self.frontier.unsatisfied(edges))
+        elif self.is_excluded(step):
+            self.move(step.id, "skipped", step.left_out)
+        elif judgement == "upstream":
+            self.move(step.id, "skipped", judgement, self.frontier.unsatisfied(edges))
         else:
             return step.condition is None or self._is_condition_true(step)
         return False
+
+    def is_excluded(self, step: Step) -> bool:
+        """Whether a step is not among those that were selected."""
+        selected = self.options.selected
+        return selected is not None and step.id not in selected and not step.undoes
 
     def _is_condition_true(self, step: Step) -> bool:
         try:
@@ -309,11 +324,30 @@ class Scheduler:
             if name is None:
                 return
             step = self.state.steps[name].step
-            if (self.services or step.service) and self._load_services().withholds(step):
+            if self._failures and (above := self._failed_above(step)):
+                self.queue.release(name)
+                self.move(name, "blocked", "upstream", f"an earlier level failed: {above}")
+            elif (self.services or step.service) and self._load_services().withholds(step):
                 pass
             elif step.cache is None or self.dependencies.cache is None or not self.restore(step):
                 self._launch(step)
             self.evaluate_ready()
+
+    def _failed_above(self, step: Step) -> str:
+        """Return a failure in an earlier level after which no level starts; "" where a step may start.
+
+        A step with an edge that accepts the failure, or that recovers it, is there to run after it; and a failure
+        counts once its handlers had their levels.
+        """
+        above = self.queue.is_above
+        for name in self._failures:
+            accepts = any(edge.on == name and edge.kind in ("failed", "done") for edge in step.edges)
+            if not above(name, step.id) or accepts or name in step.recovers or self.state.tolerance(name):
+                continue
+            handlers = [other.id for other in self.state.plan.steps if name in other.recovers]
+            if all(above(handler, step.id) for handler in handlers):
+                return name
+        return ""
 
     def _load_services(self) -> Services:
         if self.services is None:
@@ -364,9 +398,10 @@ class Scheduler:
                 from planrun.engine.hooked import in_order  # few plans have any
 
                 job = in_order(job)
-            self.dependencies.executor.start(job)
             if step.service:
-                self._load_services().begin(step, job)
+                self._load_services().start(step, job)
+            else:
+                self.dependencies.executor.start(job)
         elif prepared.outcome is not None:
             self.conclude(step, attempt, prepared.outcome)
 
@@ -377,7 +412,7 @@ class Scheduler:
             return
         step = self.state.steps[job.step].step
         concluded = self.dependencies.steps.conclude(step, job, outcome)
-        following = job.following if self._may_continue else ()
+        following = job.following if self.may_continue else ()
         if following and step.hooks:
             from planrun.engine.hooked import next_jobs  # as above
 
@@ -391,7 +426,7 @@ class Scheduler:
             self.conclude(step, job.attempt, concluded)
 
     @property
-    def _may_continue(self) -> bool:
+    def may_continue(self) -> bool:
         """Whether an attempt may start its next process."""
         return self.lost is None and (self.state.ending is None or self.section != "steps")
 
@@ -436,6 +471,12 @@ class Scheduler:
     def settle(self, name: str) -> None:
         """Release what waits for the end of a step."""
         self.queue.settle(name)
+        if (
+            self.queue.schedule == "levels"
+            and self.section == "steps"
+            and self.state.steps[name].status == "failed"
+        ):
+            self._failures.append(name)
         self.frontier.settle(name)
         if self.services:
             self.services.recall(name)

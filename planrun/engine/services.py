@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.model import events as ev
 from planrun.model import graph
-from planrun.model.job import as_fields
+from planrun.model.job import Outcome, as_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,30 +15,35 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from planrun.engine import RunContext
-    from planrun.model.job import Job, Outcome
+    from planrun.model.job import Job
     from planrun.model.plan import Step
     from planrun.model.progress import StepState
 
     Why = Literal["", "stopped", "not_ready", "paused"]
 
 _UNEXPECTED_END = "it ended by itself"
+_TOO_EARLY = (
+    "`ready` passed before the service started: another server answers, or a file of an earlier run is left"
+)
+_ASK_LIMIT = 2.0  # seconds for `ready` to pass before the start; a command that waits by itself takes longer
+_CONFIRM_AFTER = 0.2  # seconds between two probes that pass; a server without its port ends sooner
 
 
 class RunningService:
     """A service whose process runs; times are monotonic seconds.
 
     `needed_by`: steps that keep it running; ended ones are removed from the end. `probe`: the job that checks
-    readiness. `due`: when the next probe starts. `until`: when it must be ready.
+    readiness. `due`: when the next probe starts. `until`: when it must be ready. `passed`: the last probe passed.
     """
 
-    __slots__ = ("due", "is_open", "job", "needed_by", "probe", "until", "why")
+    __slots__ = ("due", "is_open", "job", "needed_by", "passed", "probe", "until", "why")
 
     def __init__(self, job: Job, now: float, timeout: float) -> None:
         self.job = job
         self.probe: Job | None = job.following[0] if job.following else None
         self.due = now
         self.until = now + timeout
-        self.is_open = False
+        self.passed = self.is_open = False
         self.why: Why = ""  # the reason for which planrun stops it; empty: it does not
         self.needed_by: list[str] = []
 
@@ -50,6 +55,7 @@ class Services:
         self._run = run
         self._running_services: dict[str, RunningService] = {}
         self._probed: dict[str, str] = {}  # the service of each probe that runs
+        self._asked: dict[str, tuple[Step, Job]] = {}  # what starts unless the probe of this name passes
         self._waiting_for: dict[str, list[str]] = {}  # steps that wait for a service to start again
         self._deferred: set[str] = (
             set()
@@ -100,11 +106,11 @@ class Services:
         ended = any([edge.kind == "open" and run.state.steps[edge.on].ended for edge in step.edges])  # noqa: C419 - half the time
         if not ended or not (step_state.status == "pending" or step_state.at_gate):
             return False
-        if run.frontier.judge(step) == "satisfied":
+        if run.frontier.judge(step.edges) == "satisfied":
             return False
         run.queue.release(step.id)
         if step_state.at_gate:
-            run.move(step.id, "cancelled", "upstream", run.frontier.unsatisfied(step))
+            run.move(step.id, "cancelled", "upstream", run.frontier.unsatisfied(step.edges))
         else:
             run.evaluate(step)
         return True
@@ -178,8 +184,34 @@ class Services:
 
     # From start to end.
 
-    def begin(self, step: Step, job: Job) -> None:
-        """Record that the process of a service started."""
+    def start(self, step: Step, job: Job) -> None:
+        """Start a service, unless `ready` passes before.
+
+        In a container that does not exist yet nothing can be asked.
+        """
+        probe = job.following[0] if job.following else None
+        if probe is None or not _is_run(probe) or job.container:
+            self._begin(step, job)
+            return
+        assert step.service is not None
+        # Under a name of its own: the probe of an attempt before may not have ended yet.
+        name = f"{step.id}:before"
+        self._asked[name] = step, job
+        env, limit = {**probe.env, "PLANRUN_STEP": name}, min(_ASK_LIMIT, step.service.timeout)
+        self._run.dependencies.executor.start(probe.but(step=name, env=env, timeout=limit))
+
+    def _answered(self, step: Step, job: Job, outcome: Outcome) -> None:
+        """Start a service that was not ready before its start."""
+        if outcome.status == "completed":
+            early = Outcome(status="failed", reason="not_ready", message=_TOO_EARLY)
+            self._conclude(step, job, early, None)
+        elif outcome.status == "cancelled" or not self._run.may_continue:
+            self._conclude(step, job, Outcome(status="cancelled", reason="cancelled"), None)
+        else:
+            self._begin(step, job)
+
+    def _begin(self, step: Step, job: Job) -> None:
+        self._run.dependencies.executor.start(job)
         if step.id not in self._run.dependencies.executor.running:  # the next wait says why
             return
         assert step.service is not None
@@ -209,6 +241,9 @@ class Services:
 
     def finish(self, job: Job, outcome: Outcome) -> bool:
         """Handle the end of a service or a probe; False for any other process."""
+        if job.step in self._asked:
+            self._answered(*self._asked.pop(job.step), outcome)
+            return True
         service = self._probed.pop(job.step, "")
         if service:
             self._probe_ended(service, job, outcome)
@@ -237,10 +272,14 @@ class Services:
         step = self._run.state.steps[name].step
         if running is None or running.job.attempt != job.attempt or running.why or step.service is None:
             return
-        if outcome.status == "completed":
+        pause, passed = step.service.interval, outcome.status == "completed"
+        if passed and (running.passed or not _is_run(job)):
             self._mark_open(name)
-        else:
-            running.due = self._run.clock.monotonic() + step.service.interval
+            return
+        if passed:  # another server may have answered while this one failed to start
+            pause = min(_CONFIRM_AFTER, pause)
+        running.passed = passed
+        running.due = self._run.clock.monotonic() + pause
 
     def _mark_open(self, name: str) -> None:
         run = self._run
@@ -335,6 +374,11 @@ def users(section: Iterable[Step], name: str) -> dict[str, None]:
         result.update(dict.fromkeys(fresh))
         waiting += fresh
     return result
+
+
+def _is_run(probe: Job) -> bool:
+    """Whether a probe is a command: in a replay it passes when the record says so."""
+    return bool(probe.argv)
 
 
 def _interpret(step: Step, outcome: Outcome, running: RunningService | None) -> Outcome:

@@ -95,18 +95,13 @@ def pause_run(run: RunContext) -> int:
     return code if run.lost is None else EXIT_RECORDS
 
 
-def skip_excluded(run: RunContext, steps: Sequence[Step]) -> None:
-    """Skip the steps that a replan replaced, and those that are not selected."""
-    replaced, selected = run.state.replaced, run.options.selected
+def skip_replaced(run: RunContext, steps: Sequence[Step]) -> None:
+    """Skip the steps that a replan replaced; what depended on them depends on the steps in their place."""
     for step in steps:
-        if run.state.steps[step.id].ended or step.undoes:
-            continue
-        if step.id in replaced:
+        if step.id in run.state.replaced and not run.state.steps[step.id].ended and not step.undoes:
             others = [other.id for other in steps if step.id in other.replaces]
             message = f"{', '.join(others)} {'takes' if len(others) == 1 else 'take'} its place"
             run.move(step.id, "skipped", "replaced_by_replan", message)
-        elif selected is not None and step.id not in selected:
-            run.move(step.id, "skipped", step.left_out)
 
 
 def roll_back(run: RunContext) -> None:

@@ -115,6 +115,9 @@ class LocalExecutor:
         """
         if job.step in self._running:
             raise InternalError(f"step {job.step} is running already")
+        if job.agent and "patch" not in job.agent:  # no process does its work
+            self._fail(job, "an agent cannot work here: this run has no model for agents")
+            return
         try:
             log = self._logs.open(job.log)
         except RecordsLost as error:

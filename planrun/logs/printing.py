@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from planrun.app.inspect import read_run
+from planrun.app.inspect import known_runs, read_run
 from planrun.cliutil.click import tell
+from planrun.errors import PlanrunError
 from planrun.executors.logs import elsewhere
 from planrun.logs.attempts import (
     Attempt,
@@ -54,8 +55,23 @@ def print_logs(run: str, wanted: Wanted, form: Form) -> int:
     gone = [each for each in of_them if not _print(found.rundir, each, writer, form)]
     for each in gone:
         tell(f"the log of {each.step} is gone: {os.path.join(found.rundir, each.log)} was removed")
-    _explain_missing(found, of_them, wanted)
+    _explain_missing(found, of_them, wanted, form)
     return 1 if gone else 0
+
+
+def _print_cached(name: str, run: str, form: Form) -> bool:
+    """Print the log of the run that made a cached result; False where it is not in this folder any more."""
+    try:
+        if run not in known_runs():
+            return False
+        found = read_run(run)
+        attempts = attempts_of(found.reading.events, found.state, is_active=found.is_active)
+        of_them = chosen(attempts, found.state, Wanted(steps=(name,)))
+    except PlanrunError:
+        return False
+    tell(f"{name} is cached; this is its log of run {run}")
+    writer = writer_for(run, of_them, form)
+    return all(_print(found.rundir, each, writer, form) for each in of_them)
 
 
 def writer_for(run: str, attempts: Sequence[Attempt], form: Form) -> Writer:
@@ -99,8 +115,8 @@ def copy(fd: int, attempt: Attempt, part: str, writer: Writer, form: Form) -> No
     writer.end(attempt, part)
 
 
-def _explain_missing(found: Inspected, printed: Sequence[Attempt], wanted: Wanted) -> None:
-    """Say on stderr why nothing was printed of a step that was named, or of any."""
+def _explain_missing(found: Inspected, printed: Sequence[Attempt], wanted: Wanted, form: Form) -> None:
+    """Say on stderr why nothing was printed of a step that was named, or of any; print the log of a cached one."""
     have = {each.step for each in printed if each.ended is None or each.ended.log_bytes}
     if not wanted.steps:
         if not have:
@@ -116,5 +132,9 @@ def _explain_missing(found: Inspected, printed: Sequence[Attempt], wanted: Wante
             tell(f"{name} has not failed")
         elif wanted.attempt > last and last:
             tell(f"{name} has no attempt {wanted.attempt}; its last is {last}")
-        else:
+        elif (
+            step.reason != "cached"
+            or not step.restored
+            or not _print_cached(name, step.restored.source, form)
+        ):
             tell(f"{name} has no log: {without_log(step)}")

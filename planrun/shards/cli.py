@@ -149,7 +149,7 @@ def merge(places: tuple[str, ...], report_dir: str, *, as_json: bool) -> int:
     Exit codes:
       0    every shard is there, and completed or partial
       2    a file cannot be read, or is of another plan or another split
-      else that of the shard that went worst; 1 where a shard is missing
+      else that of the shard that went worst; 1 where a shard, or a step under finally, is missing
 
     \b
     Examples:

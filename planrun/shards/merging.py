@@ -60,11 +60,13 @@ class Merged(Record):
     ledger: dict[str, Any]
     parts: tuple[Ledger, ...]
     missing: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()  # steps under `finally` that no run selected
 
     @property
     def verdict(self) -> str:
         """The verdict of all shards together."""
-        return "failed" if self.missing else max([part.became for part in self.parts], key=_SEVERITY.index)
+        lacks = self.missing or self.left_out
+        return "failed" if lacks else max([part.became for part in self.parts], key=_SEVERITY.index)
 
 
 def find_ledgers(places: Iterable[str]) -> list[str]:
@@ -159,7 +161,9 @@ def merge(ledgers: Sequence[Ledger]) -> Merged:
     steps = list(_steps(shards, rest))
     _refuse_gaps(steps, shards, missing)
     parts = (*shards, *rest)
-    found = Merged(ledger={}, parts=parts, missing=missing)
+    cleanup = [step for step in steps if step["section"] == "finally" and step["kind"] != "group"]
+    left_out = tuple([step["id"] for step in cleanup if step["reason"] == "not_selected"])
+    found = Merged(ledger={}, parts=parts, missing=missing, left_out=left_out)
     return found.but(ledger=_ledger(found, steps))
 
 
@@ -274,9 +278,9 @@ def _worst(found: Merged) -> Ledger:
 
 
 def exit_code(found: Merged) -> int:
-    """Return the exit code of the merged verdict: that of the shard that went worst; 1 where a shard is missing."""
+    """Return the exit code of the whole: that of the shard that went worst; 1 where a shard or clean-up is missing."""
     code = _worst(found).data["exit_code"]
-    if found.missing and not code:
+    if (found.missing or found.left_out) and not code:
         return 1
     return code if isinstance(code, int) else 1
 

@@ -39,6 +39,8 @@ def rows(found: Merged) -> Iterator[str]:
         yield f"  {ICONS[step['status']]} {line(step['id'])}: {step['status']} ({line(step['reason'])})"
     for name in not_run(found):
         yield f"  {ICONS['skipped']} {line(name)}: left for after all shards, and not run"
+    for name in found.left_out:
+        yield f"  {ICONS['failed']} {line(name)}: under finally, and left out by every run"
 
 
 def not_run(found: Merged) -> list[str]:

@@ -88,7 +88,10 @@ class Kept(Record):
 
 
 class Entry(Record):
-    """A result: its run and step, when it ended, its seconds, outputs, files, and its signature in a shared store."""
+    """A result: its run and step, when it ended, its seconds, outputs, files, and its signature in a shared store.
+
+    `cases`: the test cases that it reported, as the run keeps them; None: it reports none.
+    """
 
     key: str
     run: str
@@ -98,6 +101,7 @@ class Entry(Record):
     outputs: dict[str, Any]
     files: tuple[Kept, ...]
     signature: str = ""
+    cases: str | None = None
 
 
 class Listed(Record):
@@ -320,6 +324,7 @@ def _entry(data: bytes) -> Entry | None:
         entry = Entry(files=files, **fields)
         kinds = {(type(each.path), type(each.mode), type(each.sha256), type(each.bytes)) for each in files}
         sound = kinds <= {(str, int, str, int)} and type(fields["outputs"]) is dict
+        sound = sound and isinstance(entry.cases, str | None)
         return entry if sound and entry.key and entry.run else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

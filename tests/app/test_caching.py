@@ -16,6 +16,10 @@ from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
 from planrun.store.entries import YOUNG, Store, clear_store, prune, rows, size, verify
 
+
+from planrun.store.entries import Store, clear_store, prune, rows, size, verify
+from tests.conftest import Command
+
 PLAN = """version: 1
 params: {word: {type: string, default: one}}
 steps:
@@ -267,3 +271,113 @@ def test_young_bytes_without_an_entry_stay(tmp_path: Path, age: float, *, stays:
     os.utime(blob, (then, then))
     pruned = prune(store, 1 << 30)
     assert (store.has(digest, 4), pruned.bytes) == (stays, 0 if stays else 4)
+
+
+INSTANCES = """version: 1
+steps:
+  - {id: b, matrix: {p: [a, b]}, run: "SLOW echo ${{ matrix.p }} > ${{ matrix.p }}.t", produces: "${{ matrix.p }}.t"}
+  - {id: u, matrix: {p: [a, b]}, depends_on: {b: {instance: ok}}, cache: true, run: "cat ${{ matrix.p }}.t"}
+"""
+
+
+def test_of_instances_only_the_own_one_is_part_of_the_key() -> None:
+    """Siblings that happen to have ended change nothing; the own one does."""
+    users = ["u[p=a]", "u[p=b]"]
+    run(INSTANCES.replace("SLOW", "test ${{ matrix.p }} = a || sleep 0.5;"), jobs=2)
+    second = run(INSTANCES.replace("SLOW", ""), jobs=1)
+    assert [second.steps[name].reason for name in users] == ["cached", "cached"]
+    third = run(INSTANCES.replace("SLOW echo", "echo new"), jobs=1)
+    assert [why(third, name) for name in users] == [
+        "upstream files of b[p=a] changed",
+        "upstream files of b[p=b] changed",
+    ]
+
+
+def test_a_retry_that_was_requested_runs_the_step() -> None:
+    """`planrun retry` does not answer from the store."""
+    run()
+    done = Command(Path.cwd())("retry", "last", "make")
+    assert done.returncode == 0, done.stderr
+    assert ran() == "xyx"
+
+
+FORGED = [
+    ({"size": "6"}, "an output has another type"),
+    ({"size": 6, "more": 1}, "other outputs"),
+    ({}, "other outputs"),
+]
+
+
+@pytest.mark.parametrize(("outputs", "reason"), FORGED)
+def test_a_forged_entry_brings_no_output_of_another_type(outputs: dict[str, Any], reason: str) -> None:
+    """The step runs, and says what is wrong with the entry."""
+    run()
+    store = own_store()
+    assert store is not None
+    for row in rows(store):
+        if row.entry.step == "make":
+            assert store.write(row.entry.but(outputs=outputs))
+    state = run()
+    assert state.steps["make"].outputs == {"size": 6}
+    assert reason in why(state, "make")
+
+
+CASES = """version: 1
+steps:
+  - id: test
+    cache: true
+    reports: {junit: out.xml}
+    run: |
+      echo '<testsuite name="s"><testcase name="a" classname="c"/>' > out.xml
+      echo '<testcase name="b" classname="c"/></testsuite>' >> out.xml
+"""
+
+
+def test_an_earlier_result_brings_its_test_cases() -> None:
+    """They are in junit.xml of the second run, whether their file is there or not."""
+    run(CASES)
+    Path("out.xml").unlink()
+    state = run(CASES, html=False)
+    assert state.steps["test"].reason == "cached"
+    assert state.steps["test"].restored is not None
+    assert state.steps["test"].restored.reports["junit"]["tests"] == 2
+    assert Path("planrun-out/junit.xml").read_text().count('classname="c"') == 2
+
+
+BAD_CASES = [
+    None,
+    "x",
+    "[]",
+    '{"name":"a","class":"c","time":0}',
+    '{"suite":"s","time":0}\n{"name":1,"class":"c","time":0}',
+    '{"suite":"s","time":0}\n{"name":"a","class":"c","time":"0"}',
+    '{"suite":"s","time":0}\n{"name":"a","class":"c","time":0,"result":["odd","","",""]}',
+    '{"suite":"s","time":0}\n{"name":"a","class":"c","time":0,"result":["failure",[],"",""]}',
+    '{"suite":"s","time":NaN}\n',
+]
+
+
+@pytest.mark.parametrize("cases", BAD_CASES)
+def test_a_forged_entry_without_sound_test_cases_is_none(cases: str | None) -> None:
+    """The step runs."""
+    run(CASES)
+    store = own_store()
+    assert store is not None
+    (row,) = rows(store)
+    assert store.write(row.entry.but(cases=cases))
+    state = run(CASES)
+    assert state.steps["test"].reason == "ran"
+    assert "test cases" in why(state, "test")
+
+
+def test_logs_of_an_earlier_result_are_those_of_its_run() -> None:
+    """As long as that run is there."""
+    text = "version: 1\nsteps: [{id: a, cache: true, run: echo shown}]\n"
+    run(text)
+    assert reasons(run(text))["a"] == "cached"
+    shown = Command(Path.cwd())("logs", "last", "a")
+    assert (shown.returncode, shown.stdout) == (0, "shown\n")
+    assert "a is cached; this is its log of run" in shown.stderr
+    shutil.rmtree(min(Path(".planrun/runs").iterdir()))
+    gone = Command(Path.cwd())("logs", "last", "a")
+    assert (gone.stdout, "its result was taken from the cache" in gone.stderr) == ("", True)

@@ -397,7 +397,7 @@ def test_a_selection_takes_what_replaces_its_steps(shop: Shop) -> None:
     """New steps run under --only, and so they do after a resume."""
     result = shop.run({**REPAIRED, "keep": []}, until=("4",))
     assert result.exit_code == 0
-    assert ends(result.state)["5"] == "skipped(not_selected)"
+    assert ends(result.state)["5"] == "skipped(replaced_by_replan)"
     assert shop.ran == ["1", "2", "3", "7", "8", "6"]
     cut(shop, ev.PlanningEnded)
     again = shop.resume()

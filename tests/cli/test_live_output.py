@@ -402,9 +402,9 @@ def test_a_service_that_is_ready_holds_no_section(tmp_path: Path) -> None:
 version: 1
 steps:
   - id: server
-    run: 'echo up; until test -e used; do sleep 0.02; done; echo request; sleep 60'
+    run: 'echo $$ > pid; echo up; until test -e used; do sleep 0.02; done; echo request; sleep 60'
     service: true
-    ready: {run: sleep 0.3}
+    ready: {run: sleep 0.3; kill -0 $(cat pid), interval: 100ms}
   - {id: use, depends_on: [server], run: 'echo use; sleep 0.3; touch used; sleep 0.3'}
 """
     rows = ran(tmp_path, plan, TF_BUILD="true", CI="true").stdout.splitlines()

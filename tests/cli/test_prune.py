@@ -42,13 +42,25 @@ def test_only_finished_runs_are_deleted(say: Callable[..., Said], tmp_path: Path
     said = say("prune", "--keep", "1")
     assert (said.code, said.err) == (0, "")
     assert runs(tmp_path) == [newest, waits, killed]
-    assert f"{waits} kept: it did not end; to continue: planrun resume\n" in said.out
-    assert f"{killed} kept: it did not end; to continue: planrun resume\n" in said.out
+    assert f"{waits} kept: it did not end; to continue: planrun resume {waits}\n" in said.out
+    assert f"{killed} kept: it did not end; to continue: planrun resume {killed}\n" in said.out
     assert "2 runs deleted, " in said.out
     assert [name for name in os.listdir(tmp_path / ".planrun") if name.startswith(".pruned")] == []
     assert say("decide", waits, "sure=yes").code == 0
     assert say("resume", waits).code == 0
     assert say("verify", waits).code == 0
+
+
+def test_runs_that_wait_take_no_place_of_finished_ones(say: Callable[..., Said], tmp_path: Path) -> None:
+    """The only completed run stays, however many newer ones wait."""
+    for text in (GOOD, GOOD, ASKS, ASKS, ASKS):
+        (tmp_path / "plan.yml").write_text(text)
+        say("execute", "plan.yml")
+    *waiting, second, first = runs(tmp_path)
+    assert json.loads(say("prune", "--keep", "1", "--json").out)["removed"] == [first]
+    assert runs(tmp_path) == [*waiting, second]
+    assert json.loads(say("prune", "--keep", "0", "--json").out)["kept"] == 0
+    assert runs(tmp_path) == waiting
 
 
 def test_age_queue_and_lock_are_heeded(say: Callable[..., Said], tmp_path: Path) -> None:

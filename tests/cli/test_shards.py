@@ -112,7 +112,7 @@ def test_the_shards_of_a_run_are_merged_into_one_verdict(planrun: Command) -> No
     done = planrun("merge", "shards")
     assert done.returncode == 1
     assert "✗ test[part=c]: failed (exit)" in done.stdout
-    assert "report: left for after all shards, and not run" in done.stdout
+    assert "■ report: blocked (upstream)" in done.stdout
     ledger = json.loads((planrun.folder / "planrun-out" / "ledger.json").read_bytes())
     jsonschema.validate(ledger, SCHEMA)
     assert ledger["verdict"] == "failed"
@@ -120,8 +120,8 @@ def test_the_shards_of_a_run_are_merged_into_one_verdict(planrun: Command) -> No
         "total": 10,
         "completed": 8,
         "failed": 1,
-        "skipped": 1,
-        "blocked": 0,
+        "skipped": 0,
+        "blocked": 1,
         "cancelled": 0,
     }
     cases = list(ET.parse(planrun.folder / "planrun-out" / "junit.xml").getroot().iter("testcase"))
@@ -134,7 +134,9 @@ def test_a_missing_shard_and_shards_of_another_split_are_no_success(planrun: Com
     """What was left for after all shards can be added; a lost, a doubled or a strange shard cannot pass."""
     lay(planrun)
     assert [run(planrun, number, 2) for number in (1, 2)] == [0, 0]
-    assert planrun("merge", "shards", "--report-dir", "out").returncode == 0
+    merged = planrun("merge", "shards", "--report-dir", "out")
+    assert merged.returncode == 0
+    assert "report: left for after all shards, and not run" in merged.stdout
     planrun("execute", "--only", "report", "--report-dir", "shards/after")
     done = planrun("merge", "shards", "--report-dir", "out")
     assert done.returncode == 0
@@ -150,6 +152,34 @@ def test_a_missing_shard_and_shards_of_another_split_are_no_success(planrun: Com
         2,
         True,
     )
+
+
+def test_what_no_shard_ran_is_no_success(planrun: Command) -> None:
+    """Clean-up that every shard leaves out fails the whole; one that a single shard runs is enough."""
+    lay(planrun)
+    assert [run(planrun, number, 2, "--skip", "clean") for number in (1, 2)] == [0, 0]
+    done = planrun("merge", "shards", "--report-dir", "out")
+    assert done.returncode == 1
+    assert "✗ clean: under finally, and left out by every run" in done.stdout
+    assert json.loads((planrun.folder / "out" / "ledger.json").read_bytes())["verdict"] == "failed"
+    assert run(planrun, 2, 2) == 0
+    assert planrun("merge", "shards", "--report-dir", "out").returncode == 0
+
+
+def test_the_exit_code_is_that_of_the_worst_shard_and_no_step_may_be_lost(planrun: Command) -> None:
+    """The first shard completed, the second did not; a step that both ledgers disown is an error."""
+    lay(planrun)
+    own = {number: run(planrun, number, 2) for number in (1, 2)}
+    assert own == {1: 0, 2: 0}
+    file = planrun.folder / "shards" / "2" / "ledger.json"
+    text = file.read_text()
+    data = json.loads(text)
+    file.write_text(json.dumps({**data, "verdict": "failed", "exit_code": 1}))
+    assert planrun("merge", "shards", "--report-dir", "out").returncode == 1
+    lost = data["shard"]["steps"].pop()
+    file.write_text(json.dumps(data))
+    done = planrun("merge", "shards", "--report-dir", "out")
+    assert (done.returncode, f'step "{lost}" is in no shard' in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

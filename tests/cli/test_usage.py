@@ -196,7 +196,16 @@ def test_no_command_line_is_an_internal_error(
         (["excute", "plan.yml"], 'no such command: "excute"; did you mean "execute"?'),
         (["run", "plan.yml", "--onyl", "x"], '--onyl; did you mean "--only"?\n  see: planrun run --help'),
         (["run", "--jobs"], "--jobs needs a value: --jobs N\n  see: planrun run --help"),
-        (["resume"], "needs one RUN id (or `last`)\n  see: planrun resume --help"),
+        (
+            ["run", "plan.yml", "--parallel", "2"],
+            '--parallel; did you mean "--jobs"?\n  see: planrun run --help',
+        ),
+        (["run", "target=prod"], "a parameter is given by -p: planrun run -p target=prod"),
+        (["resume"], "no runs in this folder"),
+        (
+            ["resume", "a", "b"],
+            "takes one RUN id, `last` without one; got 2: a b\n  see: planrun resume --help",
+        ),
         (["prune"], "missing option: --keep N\n  see: planrun prune --help"),
         (["-C"], "-C needs a value: -C DIR"),
         (["-C", "nowhere", "run"], "-C nowhere: no such file or directory"),

@@ -101,6 +101,11 @@ ORDER = (
         "the ends of its dependencies satisfy its edges",
         "`blocked (upstream)`, `skipped (upstream, tolerated, approval)`",
     ),
+    (
+        "selection",
+        "the selection includes it",
+        "`skipped (not_selected)`, of a question `skipped (approval)`",
+    ),
     ("condition", "the condition is true", "`skipped (condition)`"),
     ("cache", "there is no cached result", "`completed (cached)`"),
     ("values", "all values can be filled in", "`failed (refused)`"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from planrun.engine.failures import middle
 from planrun.errors import EvaluationError
+from planrun.model.events import RunEnding
 from planrun.model.job import Outcome
 from planrun.model.plan import Limits, Retry
 from planrun.model.state import RunState
@@ -288,3 +290,29 @@ def test_replaying_the_events_gives_the_same_state() -> None:
     assert ends(again) == ends(state)
     summary = again.summary()
     assert summary["total"] == sum(count for name, count in summary.items() if name != "total")
+
+
+def test_the_pause_before_a_late_attempt_is_bounded() -> None:
+    """However often a step was tried, its factor does not grow beyond what a number can hold."""
+    assert middle(Retry(max=5000, initial=1.0, factor=10.0, cap=60.0), 5000) == 60.0
+
+
+def test_a_signal_while_clean_up_runs_cancels_no_clean_up() -> None:
+    """The first one leaves it the time that it has."""
+    world = World({"tidy": [2.0]})
+    world.signals = [(1001.0, 15)]
+    cleanup = [step("tidy", section="finally"), step("last", ("tidy", "ok"), section="finally")]
+    state, code = world.run(plan([step("a"), *cleanup]))
+    assert code == 143
+    assert world.started == ["a", "tidy", "last"]
+    assert state.steps["last"].status == "completed"
+
+
+def test_a_second_cause_does_not_replace_the_first() -> None:
+    """A signal that comes while a run is aborted leaves the abort as why it ended."""
+    world = World({"a": [FAIL], "tidy": [2.0]})
+    world.signals = [(1001.0, 15)]
+    state, _ = world.run(plan([step("a", on_failure="abort"), step("tidy", section="finally")]))
+    assert [event.why for event in world.events if isinstance(event, RunEnding)] == ["abort", "cancel"]
+    assert state.ending is not None
+    assert state.ending.why == "abort"

@@ -29,13 +29,19 @@ def ends(state: RunState) -> dict[str, str]:
     return {name: f"{found.status}/{found.reason}" for name, found in state.steps.items()}
 
 
+def told(state: RunState, name: str) -> str:
+    """Message of the last attempt of a step."""
+    ended = state.steps[name].attempts[-1].ended
+    return str(ended and ended.error)
+
+
 def test_dependents_wait_for_the_probe_and_the_service_for_all_that_reach_it() -> None:
-    """It is probed until that passes, and is stopped when the last step that reaches it has ended."""
+    """It is probed until that passes twice, and is stopped when the last step that reaches it has ended."""
     world = World({"db": [LONG], "db:ready": [FAIL, FAIL, PASS], "use": [1.0], "behind": [1.0]})
     of = plan([service("db"), step("use", ("db", "open")), step("behind", ("use", "ok"))])
     state, code = world.run(of)
     assert code == 0
-    assert world.started == ["db", "db:ready", "db:ready", "db:ready", "use", "behind"]
+    assert world.started == ["db:before", "db", *["db:ready"] * 4, "use", "behind"]
     assert ends(state)["db"] == "completed/stopped"
     assert [type(event).__name__ for event in world.events if getattr(event, "step", "") == "db"] == [
         "AttemptStarted", "StepOpened", "AttemptEnded",
@@ -76,6 +82,46 @@ def test_one_that_is_never_ready_fails() -> None:
     state, code = world.run(plan([service("db", service=Serving(timeout=5.0)), step("use", ("db", "open"))]))
     assert code == 1
     assert ends(state) == {"db": "failed/not_ready", "use": "blocked/upstream"}
+
+
+def test_one_whose_probe_passes_before_the_start_fails() -> None:
+    """Something else answers; a retry may find the place free."""
+    from planrun.model.plan import Retry
+
+    world = World({"db": [LONG], "db:before": [PASS]})
+    state, code = world.run(plan([service("db"), step("use", ("db", "open"))]))
+    assert code == 1
+    assert ends(state) == {"db": "failed/not_ready", "use": "blocked/upstream"}
+    assert world.started == ["db:before"]
+    assert "passed before the service started" in told(state, "db")
+    world = World({"db": [LONG], "db:before": [PASS, FAIL]})
+    state, code = world.run(
+        plan([service("db", retries=Retry(max=1, initial=0.0)), step("use", ("db", "open"))])
+    )
+    assert (code, ends(state)) == (0, {"db": "completed/stopped", "use": "completed/ran"})
+
+
+def test_one_that_ends_after_its_probe_passed_once_was_never_ready() -> None:
+    """Another server answered while this one failed to start; and a probe that fails again starts over."""
+    world = World({"db": [0.1]})
+    state, _ = world.run(plan([service("db"), step("use", ("db", "open"))]))
+    assert ends(state) == {"db": "failed/exit", "use": "blocked/upstream"}
+    assert "before it was ready" in told(state, "db")
+    world = World({"db": [LONG], "db:ready": [PASS, FAIL, PASS]})
+    state, _ = world.run(plan([service("db"), step("use", ("db", "open"))]))
+    assert ends(state)["use"] == "completed/ran"
+    assert world.started.count("db:ready") == 4
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_the_start_starts_nothing(signum: int) -> None:
+    """The probe is stopped, and the service is cancelled."""
+    world = World({"db": [LONG], "db:before": [LONG]})
+    world.signals = [(1001.0, signum)]
+    state, code = world.run(plan([service("db"), step("use", ("db", "open"))]))
+    assert code == 128 + signum
+    assert ends(state) == dict.fromkeys(("db", "use"), "cancelled/cancelled")
+    assert world.started == ["db:before"]
 
 
 def test_retries_repeat_it_only_before_it_was_ready() -> None:
@@ -170,7 +216,7 @@ def test_a_paused_run_stops_its_services_and_starts_them_again() -> None:
     state.apply(event)
     world.append(event)
     assert world.go_on(state) == 0
-    assert world.started[before:] == ["db", "db:ready", "more"]
+    assert world.started[before:] == ["db:before", "db", "db:ready", "db:ready", "more"]
     assert ends(state)["db"] == "completed/stopped"
     assert not state.steps["db"].flaky
 

@@ -51,7 +51,8 @@ class FakeClock:
 class World:
     """Executor, step runner, journal and inbox in one; `outcomes` gives each step its results in order.
 
-    A number instead of an outcome: how many seconds the attempt takes before it passes.
+    A number instead of an outcome: how many seconds the attempt takes before it passes. `db:before`: how the probe of
+    the service `db` ends before its start; it fails where nothing is given.
     """
 
     def __init__(self, outcomes: dict[str, Sequence[Outcome | float]] | None = None) -> None:
@@ -125,7 +126,7 @@ class World:
         return tuple(self._live)
 
     def start(self, job: Job) -> None:
-        script = self.outcomes.get(job.step) or [PASS]
+        script = self.outcomes.get(job.step) or [FAIL if job.step.endswith(":before") else PASS]
         result = script.pop(0) if len(script) > 1 else script[0]
         takes, outcome = (result, PASS) if isinstance(result, float) else (0.0, result)
         self.started.append(job.step)

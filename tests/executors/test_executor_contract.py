@@ -48,6 +48,13 @@ def test_an_exit_with_zero_is_completed(contract: Bench) -> None:
     assert outcome.duration > 0
 
 
+def test_an_agent_is_no_process(contract: Bench) -> None:
+    """What stands for its argv is never looked up as a program."""
+    outcome = contract.run(contract.job("a", "true").but(agent={"type": "explore"}))
+    assert (outcome.status, outcome.reason) == ("failed", "spawn")
+    assert outcome.message == "an agent cannot work here: this run has no model for agents"
+
+
 @pytest.mark.parametrize("code", [1, 3, 75, 255])
 def test_another_exit_code_is_failed(contract: Bench, code: int) -> None:
     """The exit code is reported as it is."""

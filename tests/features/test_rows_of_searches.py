@@ -10,7 +10,8 @@ import pytest
 from lxml import etree
 
 from proofs.calm import in_html
-from tests.agents.worlds import git
+from tests.agents.worlds import finish, git
+from tests.fakes.messages import FakeMessages
 from tests.features.test_rows_shown_by_commands import events, rundir
 
 if TYPE_CHECKING:
@@ -194,6 +195,29 @@ def test_tree_actions_are_of_four_kinds_and_become_steps(planrun: Command, tmp_p
         "polish": ("abstract", ["review"]),
         "check": ("validate", ["polish"]),
     }
+
+
+@pytest.mark.shows("GM-43")
+def test_a_search_takes_an_agent_that_stands_under_parts_only(planrun: Command, tmp_path: Path) -> None:
+    """It works with the model of the plan; without one the run does not begin."""
+    part = "agent: {type: explore, prompt: Look at it.}, requires: built, provides: reviewed"
+    write(
+        tmp_path,
+        "version: 1\nllm: {model: model-a, replan_on_failure: fatal}\n"
+        f"search:\n  goal: reviewed\n  parts:\n    - {{id: delegate, {part}}}\n"
+        "steps:\n  - {id: build, run: 'true', provides: built}\n"
+        "  - {id: review, run: exit 77, depends_on: [build], requires: built, provides: reviewed}\n",
+    )
+    for words in ((), ("--only", "review")):
+        refused = planrun("execute", "plan.yml", *words, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "the plan has agents, and no model can be asked" in refused.stderr
+        assert not (tmp_path / ".planrun" / "runs").exists()
+    with FakeMessages(lambda _: finish(evidence=("plan.yml:1",))) as api:
+        done = planrun("execute", "plan.yml", cwd=tmp_path, env=api.env)
+    assert done.returncode == 0, done.stderr
+    assert _statuses(tmp_path) == {"build": "completed", "review": "failed", "delegate": "completed"}
+    assert len(events(tmp_path, "agent_started")) == 1
 
 
 @pytest.mark.shows("GP-77")
