@@ -41,6 +41,7 @@ from proofs import (
     tapes,
     undo,
     values,
+    views,
 )
 
 PROOFS = {
@@ -78,6 +79,7 @@ PROOFS = {
     "surfaces": surfaces.main,
     "undo": undo.main,
     "values": values.main,
+    "views": views.main,
     "tamper": tamper.main,
     "tapes": tapes.main,
 }
