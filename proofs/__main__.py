@@ -36,11 +36,13 @@ from proofs import (
     sentback,
     sharedqueue,
     starts,
+    strangers,
     surfaces,
     tamper,
     tapes,
     undo,
     values,
+    views,
 )
 
 PROOFS = {
@@ -75,9 +77,11 @@ PROOFS = {
     "sentback": sentback.main,
     "sharedqueue": sharedqueue.main,
     "starts": starts.main,
+    "strangers": strangers.main,
     "surfaces": surfaces.main,
     "undo": undo.main,
     "values": values.main,
+    "views": views.main,
     "tamper": tamper.main,
     "tapes": tapes.main,
 }

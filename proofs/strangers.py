@@ -24,10 +24,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planrun.cli import main
+from planrun.cli import main as planrun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 PLAN = """version: 1
 steps:
@@ -176,7 +176,7 @@ def problem(verb: list[str]) -> str:
     signal.alarm(DEADLINE)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(verb)
+            code = planrun(verb)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 4
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the finding
@@ -230,3 +230,14 @@ if __name__ == "__main__":
     findings = prove(options.count, options.seed, files=True)
     sys.stdout.write("\n".join([*findings, f"{options.count} changed ledgers, {len(findings)} findings", ""]))
     sys.exit(bool(findings))
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the proof; 1 when a verb did what it must not."""
+    parser = argparse.ArgumentParser(prog="python -m proofs strangers", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="ledgers to change")
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args(words)
+    found = prove(chosen.count, chosen.seed, files=True)
+    print(f"{chosen.count} changed ledgers, seed {chosen.seed}: {len(found)} findings", *found[:20], sep="\n")
+    return int(bool(found))

@@ -83,8 +83,6 @@ def without_sequences(text: str) -> str:
 _C1 = frozenset("\x90\x98\x9b\x9d\x9e\x9f")
 _SINGLE = CONTROLS.replace(b"\x1b", b"")
 _CANCEL = b"\x18"  # ends a sequence as an escape character does, and is not shown
-_MANY = 100  # escape characters, from which the usual sequences are taken out first, which is several times faster
-_SAMPLE = 4096  # bytes at the start that tell which sequences are usual
 _NEAR = 256  # bytes, beside those that are looked for, in which the line of a position may begin
 _LONGEST = 3  # bytes that begin a character and are not all of it
 _CONTINUING = bytes(range(0x80, 0xC0))
@@ -108,6 +106,8 @@ class _Patterns:
         wide = sequences + _EIGHT_BITS % _ENDS
         cut = _SEVEN_BITS % (*_CUTS, rb"\Z")
         self.sequences, self.sequences_wide = re.compile(sequences), re.compile(wide)
+        self.colours = re.compile(rb"\x1b\[[0-9;]*[mK]")  # several times faster
+        self.openings = re.compile(rb"\xc2[\x90\x98\x9b\x9d-\x9f]")
         self.cut, self.cut_wide = re.compile(cut), re.compile(cut + _EIGHT_BITS % _CUTS)
         self.cut_character = re.compile(_CUT_CHARACTER)
         controls = b"|[" + re.escape(CONTROLS) + b"]"
@@ -115,7 +115,13 @@ class _Patterns:
         self.characters = re.compile(characters + controls)
         self.all = re.compile(wide + b"|" + characters + controls)
         self.all_but_backspaces = re.compile(rb"(?!\x08)(?:" + self.all.pattern + rb")")
-        self.unseen = [(prefix, re.compile(pattern)) for prefix, pattern in unseen.items()]
+        # By the first two bytes at most: a text is searched for few of them, and for one byte fastest.
+        groups: dict[bytes, list[bytes]] = {}
+        for prefix, pattern in unseen.items():
+            groups.setdefault(prefix[:2], []).append(pattern)
+        self.unseen = [
+            (prefix[:1], prefix, re.compile(b"|".join(patterns))) for prefix, patterns in groups.items()
+        ]
 
 
 _made: list[_Patterns] = []
@@ -137,10 +143,14 @@ def without_erased(text: str) -> str:
 class Reading:
     """Text as some reader shows it, `shown`, and the positions of its bytes in the original."""
 
-    __slots__ = ("_dropped", "_pieces", "_starts", "shown", "text")
+    __slots__ = ("_dropped", "_pieces", "_starts", "is_coloured", "shown", "text")
 
-    def __init__(self, text: bytes, shown: bytes, dropped: Pattern[bytes] | None = None) -> None:
+    def __init__(
+        self, text: bytes, shown: bytes, dropped: Pattern[bytes] | None = None, *, is_coloured: bool = False
+    ) -> None:
         self.text, self.shown = text, shown
+        self.is_coloured = is_coloured
+        """Whether nothing but colours is missing, `ESC [ digits m` or `K`."""
         self._dropped = dropped  # for the positions, which are seldom asked for
         self._pieces: list[tuple[int, int]] = []
         self._starts: list[int] = []
@@ -150,7 +160,7 @@ class Reading:
         if self._dropped is None and not self._pieces:
             return index
         left = len(self.shown) - index
-        if self._dropped and not self._pieces and left < _SAMPLE:
+        if self._dropped and not self._pieces and left < HELD:
             # No sequence goes over a line end: the last lines alone say where their bytes are.
             begin = self.text.rfind(b"\n", 0, len(self.text) - min(len(self.text), left + _NEAR)) + 1
             tail = Reading(self.text[begin:], b"")
@@ -180,21 +190,22 @@ def readings(text: bytes) -> list[Reading]:
     """
     found = [Reading(text, text)]
     is_odd = not text.isascii() and _has_unseen(text)
-    is_single = is_odd or len(text.translate(None, _SINGLE)) != len(text)
-    if b"\x1b" not in text and not is_single:
-        return found
-    known = _patterns()
-    if is_single:
-        shown = known.characters.sub(b"", text) if is_odd else text.translate(None, CONTROLS)
-        found.append(Reading(text, shown, known.characters))
-    if b"\x1b" in text or is_odd:
-        if is_odd:
-            shown = known.characters.sub(b"", known.sequences_wide.sub(_CANCEL, text))
-        else:
-            shown = known.sequences.sub(_CANCEL, _with_cancels(text, known.sequences)).translate(
-                None, CONTROLS
-            )
-        found.append(Reading(text, shown, known.all if is_odd else known.plain))
+    if b"\x1b" in text and not is_odd:
+        known = _patterns()
+        rest, colours = known.colours.subn(_CANCEL, text)
+        shown = rest.translate(None, CONTROLS)
+        if b"\x1b" not in rest and len(rest) - len(shown) == colours:
+            return [*found, Reading(text, shown, known.colours, is_coloured=True)]
+        if len(text.translate(None, _SINGLE)) != len(text):
+            found.append(Reading(text, text.translate(None, CONTROLS), known.characters))
+        shown = known.sequences.sub(_CANCEL, rest).translate(None, CONTROLS)
+        found.append(Reading(text, shown, known.plain))
+    elif is_odd:
+        known = _patterns()
+        found.append(Reading(text, _without_unseen(text), known.characters))
+        found.append(Reading(text, _without_unseen(_without_odd_sequences(text)), known.all))
+    elif len(text.translate(None, _SINGLE)) != len(text):
+        found.append(Reading(text, text.translate(None, CONTROLS), _patterns().characters))
     if b"\b" in text:
         erased = Reading(text, b"")
         erased._set(_unerased(text))
@@ -221,20 +232,36 @@ def begun(text: bytes) -> int:
 
 
 def _has_unseen(text: bytes) -> bool:
+    return not _is_utf8(text) or any(
+        first in text and prefix in text and pattern.search(text)
+        for first, prefix, pattern in _patterns().unseen
+    )
+
+
+def _is_utf8(text: bytes) -> bool:
     try:
         text.decode()
     except UnicodeDecodeError:
-        return True
-    return any(prefix in text and pattern.search(text) for prefix, pattern in _patterns().unseen)
+        return False
+    return True
 
 
-def _with_cancels(text: bytes, sequences: Pattern[bytes]) -> bytes:
-    """Return `text` with the colours that it has most replaced by CAN, which means the same to what is around."""
-    if text.count(b"\x1b") > _MANY:
-        for usual in set(sequences.findall(text[:_SAMPLE])):
-            if usual[:2] == b"\x1b[" and usual[-1:] in b"mK" and usual[2:-1].replace(b";", b"0").isdigit():
-                text = text.replace(usual, _CANCEL)
-    return text
+def _without_unseen(text: bytes) -> bytes:
+    """Return `text` without control characters and unseen ones."""
+    if not _is_utf8(text):
+        return _patterns().characters.sub(b"", text)
+    for first, prefix, pattern in _patterns().unseen:
+        if first in text and prefix in text:
+            text = pattern.sub(b"", text)
+    return text.translate(None, CONTROLS)
+
+
+def _without_odd_sequences(text: bytes) -> bytes:
+    """Return `text` with a CAN, which means the same to what is around, in place of each sequence."""
+    known = _patterns()
+    if _is_utf8(text) and not known.openings.search(text):
+        return known.sequences.sub(_CANCEL, known.colours.sub(_CANCEL, text)) if b"\x1b" in text else text
+    return known.sequences_wide.sub(_CANCEL, text)
 
 
 def _unerased(text: bytes) -> list[tuple[int, int]]:

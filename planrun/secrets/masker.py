@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from sys import byteorder
 
-from planrun.model.hidden import HELD, begun, readings
+from planrun.model.hidden import CONTROLS, HELD, begun, readings
 from planrun.secrets.encodings import BREAK_GRACE, SHORTEST, Unbroken, flatten, to_bytes, to_text, variants
 
 TYPE_CHECKING = False
@@ -150,6 +150,9 @@ def known_secrets(names: Iterable[str], environ: Mapping[str, str]) -> tuple[dic
 
 
 MARK = b"***"
+_NUMBERS = b"0123456789;"  # in a colour, `ESC [ digits m` or `K`
+_IN_COLOURS = b"[mK" + _NUMBERS
+_SHORTEST_REST = 4  # bytes
 # How many bytes identify the end of a text that could become a secret: _FAR_HEAD when it is longer than _NEAR, else
 # _HEAD; ends shorter than _HEAD are compared byte by byte.
 _NEAR = 256
@@ -171,7 +174,18 @@ class Masker:
                 ignored.append(name)
         self.ignored = tuple(ignored)
         """Names of secrets that are not masked: their values are too short or too common."""
-        self._sorted = sorted(pattern for pattern in patterns if len(pattern) >= SHORTEST)
+        wanted = {pattern for pattern in patterns if len(pattern) >= SHORTEST}
+        # Where nothing but colours is not shown, one search does for all bytes and for what is shown. Only all bytes
+        # have a pattern that begins inside of a colour: what follows is searched, and the bytes before compared.
+        self._rests: dict[bytes, set[bytes]] = {}
+        self._searches_all = False
+        for pattern in [pattern for pattern in wanted if pattern[0] in _IN_COLOURS or b"\x1b" in pattern]:
+            begin, rest = _colour_end(pattern)
+            if (begin and len(rest) < _SHORTEST_REST) or b"\x1b" in pattern:
+                self._searches_all = True
+            elif begin:
+                self._rests.setdefault(rest, {b""} if rest in wanted else set()).add(begin)
+        self._sorted = sorted(wanted.union(self._rests))
         self._search = MultiPatternSearch(self._sorted)
         self._far_heads = MultiPatternSearch(
             pattern[:_FAR_HEAD] for pattern in self._sorted if len(pattern) > _NEAR
@@ -235,7 +249,12 @@ class Masker:
 
     def find(self, data: bytes) -> list[int]:
         """Return where in `data` masks would begin, ascending."""
-        return [start for start, _ in _merged(self.spans(readings(data)), 0)]
+        return [start for start, _ in _merged(self.spans(self.readings(data)), 0)]
+
+    def readings(self, text: bytes) -> list[Reading]:
+        """Return `text` as it has to be searched."""
+        found = readings(text)
+        return found[1:] if found[-1].is_coloured and not self._searches_all else found
 
     def spans(self, texts: Iterable[Reading]) -> list[tuple[int, int]]:
         """Return the spans of the original that some reader sees a secret in; ascending, may overlap."""
@@ -243,15 +262,19 @@ class Masker:
         for each in texts:
             text = Unbroken(each.shown)
             seen = 0
-            for start, end in self.covered(text):
-                if end > seen:  # the longest of those that begin together comes last
-                    found.append((each.place(text.place(start)), each.place(text.place(end - 1)) + 1))
+            for start, end in self._search.spans(text.flat):
+                # The longest of those that begin together comes last.
+                if end > seen and text.holds(start, end):
+                    place = each.place(text.place(start))
+                    begins = self._rests.get(text.flat[start:end])
+                    if begins:
+                        lengths = [len(begin) for begin in begins if each.text.endswith(begin, 0, place)]
+                        if not lengths or not (each.is_coloured or b"" in begins):
+                            continue
+                        place -= max(lengths) if each.is_coloured else 0
+                    found.append((place, each.place(text.place(end - 1)) + 1))
                     seen = end
         return sorted(found)
-
-    def covered(self, text: Unbroken) -> Iterable[tuple[int, int]]:
-        """Return the spans of flat bytes that are part of a secret; ascending, may overlap."""
-        return [span for span in self._search.spans(text.flat) if text.holds(*span)]
 
     def undecided(self, text: Unbroken) -> int:
         """Return where the flat bytes begin that could become a secret with the next piece; their number if none do."""
@@ -310,7 +333,7 @@ class MaskedStream:
         before = self._begun or (self._before if b"\b" in new else b"")
         text = before + new
         end = len(text) if is_last else begun(text)
-        texts = readings(text[:end])
+        texts = self._masker.readings(text[:end])
         spans = [(max(0, start - len(before)), end - len(before)) for start, end in self._masker.spans(texts)]
         spans = [span for span in spans if span[1] > 0]
         keep, self._begun = len(new), b""
@@ -347,13 +370,34 @@ class MaskedStream:
         """Return where what could become a secret begins, and what is shown of it."""
         text = Unbroken(each.shown)
         place = self._masker.undecided(text)
-        if place == len(text.flat):
-            return len(each.text), b""
-        return each.place(text.place(place)), each.shown[text.place(place) :]
+        is_end = place == len(text.flat)
+        at = len(each.text) if is_end else each.place(text.place(place))
+        if each.is_coloured and each.text.endswith((b"m", b"K"), 0, at):
+            # A pattern may begin inside of the colour before.
+            escape = each.text.rfind(b"\x1b", 0, at)
+            if _is_colour(each.text[escape:at]):
+                at = escape
+        return at, b"" if is_end else each.shown[text.place(place) :]
+
+
+def _colour_end(pattern: bytes) -> tuple[bytes, bytes]:
+    """Return with what of a colour a pattern may begin, and the rest; the first is empty if with nothing."""
+    rest = pattern.removeprefix(b"[").lstrip(_NUMBERS)
+    if rest[:1] in (b"m", b"K"):
+        rest = rest[1:]
+    elif rest:
+        return b"", pattern
+    return pattern[: len(pattern) - len(rest)], rest
+
+
+def _is_colour(text: bytes) -> bool:
+    return text.startswith(b"\x1b[") and text[2:-1].strip(_NUMBERS) == b""
 
 
 def _patterns(variant: bytes) -> Iterable[bytes]:
     """Return a variant as search patterns: as readers show it."""
+    if variant.isascii() and len(variant.translate(None, CONTROLS)) == len(variant):
+        return (_pattern(variant),)
     return {_pattern(each.shown) for each in readings(variant)}
 
 

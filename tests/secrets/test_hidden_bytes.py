@@ -138,3 +138,46 @@ def test_numbers_are_masked_wherever_they_stand(value: object) -> None:
     """A float that is a secret becomes a text, in nested data and as a key."""
     assert "8271.66391" not in repr(Masker({"N": "8271.66391"}).mask_value(value))
     assert "82716639" not in repr(Masker({"N": "82716639"}).mask_value([82716639, {82716639: True}]))
+
+
+INSIDE = (
+    *(
+        "mysecretvalue7",
+        "Kilohorse-91x",
+        "[32mhorsebattery",
+        "32mhorsebattery",
+        "mm;12mhorse",
+        "1;31;44horse",
+    ),
+    *("horse\x1b[31mbattery", "82716639m"),
+)
+
+
+@pytest.mark.parametrize("value", INSIDE)
+@pytest.mark.parametrize("begin", [b"", b"3", b"1;32", b"["])
+def test_a_value_that_begins_or_lies_inside_of_a_colour_is_masked(value: str, begin: bytes) -> None:
+    """A viewer that shows colours as bytes shows it; whole, cut at each byte, byte by byte."""
+    masks = Masker({"S": value})
+    secret = value.encode()
+    for before in (b"\x1b[" + begin, b"\x1b[0m\x1b[K\x1b[" + begin.replace(b"[", b"")):
+        text = before + secret + b"\x1b[m\n"
+        for pieces in (
+            *((text[:at], text[at:]) for at in range(len(text))),
+            [text[at : at + 1] for at in range(len(text))],
+        ):
+            stream = masks.stream()
+            out = b"".join([*map(stream.feed, pieces), stream.finish()])
+            assert secret not in out, pieces
+            assert b"***" in out
+
+
+def test_the_rest_of_a_value_alone_is_no_secret() -> None:
+    """Only behind the colour in which the value begins is what follows masked."""
+    masks = Masker({"S": "mysecretvalu7"})
+    for text in (
+        b"ysecretvalu7\n",
+        b"\x1b[31K ysecretvalu7\n",
+        b"\x1b[31Kysecretvalu7\n",
+        b"m\x1b[0Kysecretvalu7",
+    ):
+        assert masks.mask(text) == (text if b"m\x1b" not in text else b"***"), text
