@@ -7,8 +7,8 @@ command line runs in its child.
 
 from __future__ import annotations
 
-import _signal
 import os
+import signal
 
 _FROM_KERNEL = 0x80  # SI_KERNEL of sigaction(2): a terminal sent it, to the child as well
 
@@ -18,20 +18,20 @@ def leave_first_process() -> None:
 
     Without effect where no process can be started.
     """
-    every = _signal.valid_signals()
-    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, every)
+    every = signal.valid_signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, every)
     try:
         child = os.fork()
     except OSError:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
     if child == 0:
-        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
     code = None
     while code is None:
-        got = _signal.sigwaitinfo(every)
-        if got.si_signo == _signal.SIGCHLD:
+        got = signal.sigwaitinfo(every)
+        if got.si_signo == signal.SIGCHLD:
             code = _reaped(child)
         elif got.si_code != _FROM_KERNEL:
             try:
