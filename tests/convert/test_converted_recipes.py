@@ -1,262 +1,186 @@
-"""Makefiles and justfiles that become plans by the command line, and run as make and just run them.
-
-What is expected of justfiles is what just 1.42 wrote.
-"""
+"""Makefiles, justfiles and Taskfiles: what a conversion leaves alone, what it says, and files that are made to harm."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from textwrap import dedent
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from planrun.convert.convert import Order, convert
+from planrun.plan.load import check_bytes
+from tests.convert.cases import JUST, LEFT, MAKE, TASK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Command
-
-MAKEFILE = """\
-    SHELL := /bin/bash
-    NAME ?= app
-    VERSION := $(shell echo 1.2)
-    SRC = a.txt b.txt
-    OUT = $(SRC:.txt=.up)
-    export FLAG = on
-    .PHONY: all clean test fail lint
-    all: lint $(OUT) test
-    \t@echo "all $(NAME) $(VERSION) '$(VERSION)' $$FLAG $(words $(SRC))" >> said
-    \t-false
-    \tcd sub 2>/dev/null || true; echo done in $$(basename $$PWD) >> said
-    lint: ; echo lint >> said
-    %.up: %.txt
-    \ttr a-z A-Z < $< > $@
-    \techo made $@ from $* >> said
-    test: $(OUT)
-    \tx=1; \\
-    \techo test $$x $^ >> said
-    \techo "x is '$$x'" >> said
-    fail: lint
-    \techo one >> said
-    \texit 3
-    \techo never >> said
-    ifeq ($(shell uname -s),Darwin)
-    test: missing
-    endif
-    """
+    from planrun.convert.convert import Converted
+    from tests.convert.alike import Case
+    from tests.convert.conftest import Workspace
 
 
-def written(folder: Path) -> list[str]:
-    """Return the lines that commands wrote, and forget them."""
-    path = folder / "said"
-    found = path.read_text().splitlines() if path.exists() else []
-    path.unlink(missing_ok=True)
-    return found
+def converted(folder: Path, name: str, text: str, *jobs: str) -> Converted:
+    """Return the conversion of a text under a name."""
+    (folder / name).write_text(text)
+    return convert(Order(file=str(folder / name), jobs=jobs))
 
 
-def made(tmp_path: Path) -> None:
-    """Write the Makefile and what it reads."""
-    (tmp_path / "Makefile").write_text(dedent(MAKEFILE).replace("\\t", "\t"))
-    for name in "ab":
-        (tmp_path / f"{name}.txt").write_text(name)
-
-
-ALL = [
-    "lint",
-    "made a.up from a",
-    "made b.up from b",
-    "test 1 a.up b.up",
-    "x is ''",
-    "all app 1.2 '1.2' on 2",
-]
-
-
-def test_a_makefile_runs_as_make_runs_it(planrun: Command, tmp_path: Path) -> None:
-    """Order, a shell for each line, prefixes, automatic and exported variables, and files that are up to date."""
-    made(tmp_path)
-    assert planrun("convert", "Makefile", "-o", "plan.yml").returncode == 0
-    assert planrun("execute", "plan.yml").returncode == 0
-    assert written(tmp_path) == [*ALL, f"done in {tmp_path.name}"]
-    assert planrun("execute", "plan.yml", "--param", "NAME=other").returncode == 0
-    assert written(tmp_path) == ["lint", *ALL[3:5], "all other 1.2 '1.2' on 2", f"done in {tmp_path.name}"]
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_agrees(tmp_path: Path) -> None:
-    """What the plan is held against is what make writes."""
-    made(tmp_path)
-    subprocess.run(["make", "-s"], cwd=tmp_path, check=True)
-    assert written(tmp_path) == [*ALL, f"done in {tmp_path.name}"]
-    assert subprocess.run(
-        ["make", "-s", "fail"], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False
-    ).returncode
-    assert written(tmp_path) == ["lint", "one"]
-
-
-def test_the_first_line_that_fails_ends_a_target(planrun: Command, tmp_path: Path) -> None:
-    """No later line runs."""
-    made(tmp_path)
-    planrun("convert", "Makefile", "--job", "fail", "-o", "plan.yml")
-    assert planrun("execute", "plan.yml").returncode == 1
-    assert written(tmp_path) == ["lint", "one"]
+def test_reading_a_makefile_runs_nothing(tmp_path: Path) -> None:
+    """Neither `$(shell …)` nor `!=` runs while a file is converted."""
+    text = f"A := $(shell touch {tmp_path}/one)\nB != touch {tmp_path}/two\nall:\n\techo $(A)$(B)\n"
+    assert "make all" in converted(tmp_path, "Makefile", text).text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["Makefile"]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("all: main.o\n\tcc $^\n", "make has a rule of its own for main.o"),
-        ("all:\n\techo $(wildcard *.c)\n", "`$(wildcard *.c)` is known to make alone"),
+        ("all: main.o\n\tcc $^\n", "whether it is up to date depends on the age of files"),
+        (".PHONY: all\nall:\n\techo $(wildcard *.c)\n", "`$(wildcard *.c)`: make alone knows it"),
         ("all::\n\ttrue\n", "it has a double colon"),
-        ("include gone.mk\nall:\n\ttrue\n", "the included file gone.mk is not there"),
-        (
-            "ifeq ($(shell ls),x)\nA = 1\nendif\nall:\n\techo $(A)\n",
-            "`A`: the condition in line 1 decides it",
-        ),
-        ("all: A = 1\nall: b\nb:\n\techo $(A)\n", "it sets variables for the targets that it needs"),
+        ("include gone.mk\nall:\n\ttrue\n", "`include gone.mk`"),
+        ("ifeq ($(shell ls),x)\nA = 1\nendif\n.PHONY: all\nall:\n\techo $(A)\n", "`$(A)`: a condition decides it"),
+        (".PHONY: all b\nall: A = 1\nall: b\nb:\n\techo $(A)\n", "it has variables of its own"),
     ],
-)
+)  # fmt: skip
 def test_what_only_make_knows_is_run_by_make(tmp_path: Path, text: str, why: str) -> None:
     """The step calls make, and a finding says why."""
-    path = tmp_path / "Makefile"
-    path.write_text(text)
-    found = convert(Order(file=str(path)))
-    assert "run: |\n      make all\n" in found.text
+    found = converted(tmp_path, "Makefile", text)
+    assert "run: |\n      make" in found.text
     assert [each.message for each in found.findings if each.code == "make" and why in each.message]
 
 
-def test_reading_a_makefile_runs_nothing(tmp_path: Path) -> None:
-    """Neither `$(shell …)` nor `!=` runs while a file is converted."""
-    path = tmp_path / "Makefile"
-    path.write_text(f"A := $(shell touch {tmp_path}/one)\nB != touch {tmp_path}/two\nall:\n\techo $(A)$(B)\n")
-    assert convert(Order(file=str(path))).text
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["Makefile"]
-
-
-JUSTFILE = """\
-    set dotenv-load
-    name := "app"
-    version := `echo 1.2`
-    export FLAG := "on"
-    full := name + "-" + version
-    mode := if os() == "linux" { "L" } else { "N" }
-    home := env_var_or_default("NOPE", "nohome")
-
-    # builds all
-    build target="x" *rest: (prep "a b") lint && after
-        @echo "build {{target}} {{full}} '{{version}}' $FLAG {{mode}} {{home}} {{rest}} {{uppercase(name)}}" >> said
-        -false
-        cd /; x=1; echo $x >> {{justfile_directory()}}/said
-        echo "x=${x:-unset}" >> said; \\
-          echo more >> said
-    prep what:
-        echo "prep {{what}} $E" >> said
-    lint: prep2
-        echo lint >> said
-    prep2:
-        echo prep2 >> said
-    after: prep2
-        echo after >> said
-    sh: py
-        #!/usr/bin/env bash
-        a=({{name}} 2)
-        echo "${a[1]} '{{version}}'" >> said
-    py:
-        #!/usr/bin/env python3
-        open("said", "a").write("py {{name}}\\n")
-    fail: lint
-        echo one >> said
-        exit 3
-        echo never >> said
-    """
-BUILD = [
-    "prep a b env",
-    "prep2",
-    "lint",
-    "build x app-1.2 '1.2' on L nohome  APP",
-    "1",
-    "x=unset",
-    "more",
-    "prep2",
-]
-
-
 @pytest.mark.parametrize(
-    ("recipe", "code", "lines"),
+    ("name", "text", "rest"),
     [
-        ("build", 0, [*BUILD, "after"]),
-        ("sh", 0, ["py app", "2 '1.2'"]),
-        ("fail", 1, ["prep2", "lint", "one"]),
+        ("Makefile", ".PHONY: a b c\na:\n\ttrue\nb c:\n\tfalse\n", "b, c"),
+        ("justfile", "a:\n  true\nb:\n  false\nc:\n  false\n_d:\n  false\n", "b, c"),
+        ("Taskfile.yml", "version: '3'\ntasks: {default: 'true', b: 'false', c: 'false'}\n", "b, c"),
     ],
 )
-def test_a_justfile_runs_as_just_runs_it(
-    planrun: Command, tmp_path: Path, recipe: str, code: int, lines: list[str]
-) -> None:
-    """Arguments, what runs before and after, a shell for each line, whole scripts, and the first failure."""
-    (tmp_path / "justfile").write_text(dedent(JUSTFILE))
-    (tmp_path / ".env").write_text("E=env\n")
-    assert planrun("convert", "justfile", "--job", recipe, "-o", "plan.yml").returncode == 0
-    assert planrun("execute", "plan.yml").returncode == code
-    assert written(tmp_path) == lines
+def test_what_is_left_out_is_named(tmp_path: Path, name: str, text: str, rest: str) -> None:
+    """The default becomes a plan, and a finding says how the others do."""
+    (told,) = [each.message for each in converted(tmp_path, name, text).findings if "--job" in each.message]
+    assert told.endswith(f"--job converts {rest}")
 
 
-def test_recipes_are_chosen_where_the_first_one_lists_them(planrun: Command, tmp_path: Path) -> None:
-    """A recipe's argument is a parameter that only its own run needs."""
-    text = "default:\n  @just --list\na word:\n  echo a {{word}} >> said\nb: (a 'x')\n  echo b >> said\n"
-    (tmp_path / "justfile").write_text(text)
-    planrun("convert", "justfile", "-o", "plan.yml")
-    assert planrun("execute", "plan.yml", "--param", "task=b").returncode == 0
-    assert written(tmp_path) == ["a x", "b"]
-    missing = planrun("execute", "plan.yml", "--param", "task=a")
-    assert (missing.returncode, "give --param word=…" in missing.stdout + missing.stderr) == (1, True)
-    assert planrun("execute", "plan.yml", "--param", "task=a", "--param", "word=y").returncode == 0
-    assert written(tmp_path) == ["a y"]
+CHOICE = {
+    "justfile": "default:\n  @just --list\na word:\n  echo a {{word}} >> said\nb: (a 'x')\n  echo b >> said\n",
+    "Taskfile.yml": "version: '3'\ntasks: {default: [task --list], a: echo a y >> said, b: {cmds: [{task: x}, echo b >> said]}, "
+    "x: {internal: true, cmds: [echo a x >> said]}}\n",
+    "Makefile": ".PHONY: help a b x\nhelp: ; @echo a b\na: ; echo a y >> said\nb: x ; echo b >> said\nx: ; echo a x >> said\n",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "finding"),
-    [
-        ("mod x\na:\n  true\n", "1:1: refused[mod]: the module x is not there"),
-        ("a:\n  echo {{blake3('x')}}\n", "2:1: refused[function]: the function `blake3` (recipe a)"),
-        ("set shell := ['pwsh', '-c']\na:\n  true\n", "refused[shell]: the shell `pwsh`"),
-        ("a: b\n  true\n", "refused[recipe]: there is no recipe `b`"),
-    ],
-)
-def test_what_has_no_equivalent_in_a_justfile_is_refused(tmp_path: Path, text: str, finding: str) -> None:
-    """By its name, with its place."""
-    path = tmp_path / "justfile"
-    path.write_text(text)
-    found = convert(Order(file=str(path)))
-    texts = [f"{each.line}:{each.col}: {each.text}" for each in found.findings if each.kind == "refused"]
-    assert any(finding in each for each in texts), texts
+@pytest.mark.parametrize("name", CHOICE)
+def test_a_parameter_chooses_where_the_first_one_lists_the_others(there: Workspace, name: str) -> None:
+    """A run has the steps of what it names, and of what that one needs, and no other."""
+    (there.folder / name).write_text(CHOICE[name])
+    assert there.planrun("convert", name, "-o", "plan.yml").code == 0
+    assert there.execute().code == 2  # nothing is named
+    assert there.execute("--param", "task=b").code == 0
+    assert there.said == ["a x", "b"]
+    if name == "justfile":
+        missing = there.execute("--param", "task=a")
+        assert (missing.code, "give --param word=…" in missing.out + missing.err) == (1, True)
+    assert (
+        there.execute("--param", "task=a", *(["--param", "word=y"] if name == "justfile" else [])).code == 0
+    )
+    assert there.said == ["a x", "b", "a y"]
 
 
-MANY = """\
-L = $(foreach a,1 2 3 4 5 6 7 8 9,$(foreach b,1 2 3 4 5 6 7 8 9,$(M)))
-M = $(subst 1,$(K),11111)
-K = $(subst 1,$(J),1111111111)
-J = $(subst 1,1111111111111111111111111111111111,1111)
-all:
-\techo $(L)
+def test_names_and_comments_stay(tmp_path: Path) -> None:
+    """What a recipe is for becomes its title."""
+    assert "title: Builds all" in converted(tmp_path, "justfile", "# Builds all\na:\n  true\n").text
+    assert "title: Builds it" in converted(tmp_path, "Makefile", ".PHONY: a\na: ## Builds it\n\ttrue\n").text
+    text = "version: '3'\ntasks: {default: {desc: Does it, cmds: ['true']}}\n"
+    assert "title: Does it" in converted(tmp_path, "Taskfile.yml", text).text
+
+
+def test_a_confirmation_is_a_question(tmp_path: Path) -> None:
+    """It is asked before the recipe, and before what that one needs."""
+    found = converted(tmp_path, "justfile", "[confirm('Sure?')]\na: b\n  true\nb:\n  true\n")
+    assert found.text.index("Sure?") < found.text.index("id: b") < found.text.index("id: a\n")
+
+
+def test_what_cannot_be_included_costs_only_what_needs_it(tmp_path: Path) -> None:
+    """A task of a file that is elsewhere is an abstract step; its text and its place are kept."""
+    text = """\
+version: "3"
+includes: {gone: ./gone.yml, far: "https://host.invalid/Taskfile.yml", near: ./near.yml, self: ./Taskfile.yml}
+tasks:
+  default: echo fine
+  a: {cmds: [{task: gone:x}]}
+  b: {cmds: [{task: far:x}]}
+  c: {cmds: [{task: near:x}]}
+  d: {cmds: [{task: self:default}]}
 """
+    (tmp_path / "near.yml").write_text('version: "3"\ntasks:\n  x: {cmds: ["echo {{now}}"]}\n')
+    assert converted(tmp_path, "Taskfile.yml", text).text
+    for task, why in (
+        ("a", "the task gone:x: it is in a file that is not there: ./gone.yml"),
+        ("b", "the task far:x: it is in a file that is fetched from elsewhere"),
+        ("c", "the function `now` is known to go-task alone"),
+        ("d", "the task self:default: it is in a file that includes itself"),
+    ):
+        found = converted(tmp_path, "Taskfile.yml", text, task)
+        assert [each.text for each in found.findings if each.kind == "todo" and why in each.message]
+    assert (
+        "description: 'x: {cmds: [\"echo {{now}}\"]}'" in converted(tmp_path, "Taskfile.yml", text, "c").text
+    )
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("Makefile", "f = $(call f)\nall:\n\techo $(call f)\n"),
-        ("Makefile", "A = $(A)\nall:\n\techo $(A)\n"),
-        ("Makefile", MANY),
-        ("justfile", f"a:\n  echo {{{{{'(' * 5000}'x'{')' * 5000}}}}}\n"),
-        (".gitlab-ci.yml", f"a: {{script: x, rules: [{{if: '{'(' * 5000}$A{')' * 5000}'}}]}}\n"),
+TWICE = "".join(f"V{at} := V{at - 1} + V{at - 1}\n" for at in range(1, 60))
+HARM = {
+    "Makefile": [
+        "f = $(call f)\nall:\n\techo $(call f)\n",
+        "A = $(A)\nall:\n\techo $(A)\n",
+        ".PHONY: all\n" + "".join(f"V{at} = $(V{at - 1})$(V{at - 1})\n" for at in range(1, 60)) + "all:\n\techo $(V59)\n",
+        "L = $(foreach a,1 2 3 4 5 6 7 8 9,$(foreach b,1 2 3 4 5 6 7 8 9,$(L)))\nall:\n\techo $(L)\n",
+        "all: a\n" + "".join(f"{at}: {at + 1}\n\ttrue\n" for at in range(3000)),
+        "(" * 50_000, "$(" * 30_000, "a:" * 30_000, "\\\n" * 30_000, "\x00\xff",
     ],
-)  # fmt: skip
-def test_files_without_end_are_refused(tmp_path: Path, name: str, text: str) -> None:
-    """Neither a traceback nor minutes of work."""
-    path = tmp_path / name
-    path.write_text(text)
-    found = convert(Order(file=str(path)))
-    assert found.is_refused
-    assert {each.code for each in found.findings if each.kind == "refused"} <= {"shape", "too-large"}
+    "justfile": [
+        f"a:\n  echo {{{{{'(' * 5000}'x'{')' * 5000}}}}}\n",
+        f"V0 := 'x'\n{TWICE}a:\n  echo {{{{V59}}}}\n",
+        "a x='y': (b x + x)\n" + "".join(f"r{at} x: (r{at + 1} x + x)\n  true\n" for at in range(60)) + "b x: (r0 x)\n  true\nr60 x:\n  true\n",
+        "a: (a 'x')\n  true\n",
+        "a:\n" + "  echo {{" * 20_000, "[" * 30_000, "a := " + "if " * 20_000, "'" * 30_001, "a: " + "(b " * 20_000,
+    ],
+    "Taskfile.yml": [
+        "version: '3'\ntasks:\n  default: '" + "{{" * 30_000 + "'\n",
+        "version: '3'\ntasks:\n  default: '" + "{{if .A}}" * 8_000 + "'\n",
+        "version: '3'\ntasks:\n  default: '" + "{{" + "(" * 30_000 + "'\n",
+        "version: '3'\nvars:\n  V0: x\n" + "".join(f"  V{at}: '{{{{.V{at - 1}}}}}{{{{.V{at - 1}}}}}'\n" for at in range(1, 60)) + "tasks: {default: 'echo {{.V59}}'}\n",
+        "version: '3'\ntasks:\n  default: 'echo {{repeat 99999999 (repeat 99999999 \"x\")}}'\n",
+        "version: '3'\ntasks:\n  default: {cmds: [{for: {matrix: {A: &a [1,2,3,4,5,6,7,8,9], B: *a, C: *a, D: *a, E: *a, F: *a, G: *a, H: *a, I: *a}}, cmd: x}]}\n",
+        "version: '3'\ntasks: {default: {deps: [default]}}\n",
+        "version: '3'\ntasks:\n" + "".join(f"  t{at}: {{deps: [t{at + 1}, t{at + 1}]}}\n" for at in range(60)) + "  t60: x\n  default: {deps: [t0]}\n",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in HARM.items() for text in texts])
+def test_files_that_are_made_to_harm_end_soon(tmp_path: Path, name: str, text: str) -> None:
+    """A plan or a refusal; neither a traceback nor minutes of work."""
+    began = time.process_time()
+    try:
+        found = converted(tmp_path, name, text)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is named
+        assert type(error).__module__ == "planrun.errors"  # noqa: PT017
+    else:
+        assert found.text or found.is_refused
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("case", [*MAKE.values(), *JUST.values(), *TASK.values(), *LEFT.values()])
+def test_every_text_that_is_written_is_a_valid_plan(case: Case, tmp_path: Path) -> None:
+    """Also where a step is left to a person; and it is no file of another tool, nor refused as one."""
+    from tests.convert.alike import NAMES, folder_of
+
+    folder_of(case, tmp_path / "case")
+    path = tmp_path / "case" / "work" / NAMES[case.tool]
+    for jobs in ((), (case.goal,) if case.goal else ()):
+        found = convert(Order(file=str(path), jobs=jobs))
+        problems = check_bytes(found.text.encode(), "plan.yml").problems if found.text else ()
+        assert not [each.text for each in problems if each.severity == "error"]

@@ -55,34 +55,9 @@ WORKFLOW = """\
           - run: import os; open("said", "a").write(os.environ["TOP"] + chr(10))
             shell: python3 {0}
 """
-TASKS = """\
-    version: "3"
-    vars:
-      GREETING: hello world
-      WHO: {sh: echo "some body"}
-      LIST: [one, two]
-    tasks:
-      default:
-        deps: [first]
-        cmds:
-          - echo "{{.GREETING}} {{.WHO}}" >> said
-          - {for: {var: LIST}, cmd: "echo {{.ITEM}} >> said"}
-          - {task: other, vars: {N: 7}}
-          - cmd: exit 4
-            ignore_error: true
-          - |
-            false
-            echo after >> said
-      first:
-        cmds:
-          - {defer: echo deferred >> said}
-          - {defer: echo before >> said}
-          - echo first >> said
-      other: echo "{{.N}}{{.TASK}}" >> said
-"""
 DAG = """\
     params: "A=1 two"
-    env: [{B: "`echo b`"}]
+    env: [{B: b}]
     steps:
       - {name: one, command: echo "$A $B $1", output: OUT}
       - name: two
@@ -154,12 +129,6 @@ def test_a_workflow_runs_as_it_does_there(made: Callable[..., Converted], tmp_pa
         "left.2",
         "behind",
     }
-
-
-def test_a_taskfile_runs_as_it_does_there(made: Callable[..., Converted], tmp_path: Path) -> None:
-    """Deps come first, deferred commands last and backwards, and a `false` inside of a command stops nothing."""
-    said, _ = run(made(TASKS), tmp_path)
-    assert said == ["first", "before", "deferred", "hello world some body", "one", "two", "7other", "after"]
 
 
 def test_a_dagu_file_runs_as_it_does_there(made: Callable[..., Converted], tmp_path: Path) -> None:

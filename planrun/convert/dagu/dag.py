@@ -1,33 +1,31 @@
-"""A Dagu file as a plan."""
+"""A Dagu file as a plan: steps, their order, handlers, and DAGs of the same file that steps call."""
 
 from __future__ import annotations
 
-import re
+import os
+import shlex
 
-from planrun.convert.dagu.defaults import with_defaults
-from planrun.convert.dagu.references import dag_name, mentions
-from planrun.convert.dagu.steps import StepReading, hand_on, keep_streams, skips_on
-from planrun.convert.dagu.subdags import Inlining
-from planrun.convert.dagu.variables import Keys, Variables, check_step, commands_of, met, secrets_of, whole
+from planrun.convert.dagu.steps import StepReading
+from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.reader import Reader, UntranslatableError
+from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
+from planrun.convert.recipes.scripts import TOP_FINDINGS, shell_of
+from planrun.errors import InvalidInput
+from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-
-    from planrun.convert.reader import Findings
+    from typing import Any
 
 _KNOWN = frozenset((
-    "name", "description", "group", "tags", "labels", "schedule", "params", "env", "steps", "handleron",
-    "preconditions", "precondition", "timeoutsec", "delaysec", "maxactivesteps", "maxactiveruns",
-    "maxcleanuptimesec", "histretentiondays", "mailon", "smtp", "errormail", "infomail", "waitmail",
-    "logdir", "restartwaitsec", "skipifsuccessful", "dotenv", "type", "shell", "workingdir", "queue",
-    "container", "secrets", "logoutput", "workerselector", "catchupwindow", "runconfig", "otel", "version",
-    "overlappolicy", "artifacts", "consts", "maxoutputsize", "defaults", "ssh", "s3", "redis", "kubernetes", "llm",
-    "harness", "harnesses", "registryauths", "shellargs", "profile", "webhook", "retrypolicy",
-    "tools", "queues",
+    "name", "description", "group", "tags", "labels", "params", "env", "steps", "handleron", "preconditions",
+    "precondition", "timeoutsec", "maxactivesteps", "dotenv", "type", "shell", "shellargs", "workingdir", "container",
+    "secrets", "consts", "defaults", "version", "artifacts", "catchupwindow", "otel", "runconfig", "overlappolicy",
+    "maxcleanuptimesec", "logoutput", "restartwaitsec", "ssh", "s3", "redis", "llm", "harness", "harnesses",
+    "kubernetes",
+    "smtp", "webhook", "profile", "waitmail", "actions", "steptypes",
 ))  # fmt: skip
 _NOT_KEPT = {
     "schedule": "a plan has no schedule: start it from cron, a timer or CI",
@@ -36,19 +34,18 @@ _NOT_KEPT = {
     "skipifsuccessful": "a run starts whatever became of the last one",
     "histretentiondays": "records are kept; `planrun prune` removes them",
     "logdir": "logs are in the folder of the run",
-    "mailon": "no mail is sent",
-    "smtp": "no mail is sent",
-    "errormail": "no mail is sent",
-    "infomail": "no mail is sent",
+    "mailon": "no mail is sent", "errormail": "no mail is sent", "infomail": "no mail is sent",
     "maxoutputsize": "an output has the limits of planrun",
     "queue": "see `planrun queue` for runs that wait for their turn",
+    "queues": "see `planrun queue` for runs that wait for their turn",
     "workerselector": "the plan runs on this machine",
     "tools": "these programs have to be installed",
-    "queues": "see `planrun queue` for runs that wait for their turn",
     "registryauths": "the registry has to know this machine: run `docker login` before",
     "retrypolicy": "a run is not repeated by itself; see `planrun resume`",
-}
+}  # fmt: skip
 _HANDLERS = ("success", "failure", "cancel", "abort", "exit")
+MAX_DEPTH = 5  # of DAGs that call each other
+MAX_STEPS = 1000
 
 
 def convert_dag(
@@ -56,407 +53,452 @@ def convert_dag(
 ) -> DraftPlan:
     """Return the plan that a Dagu file becomes; a part of one cannot be chosen. `others`: its other documents."""
     if jobs:
-        found.refuse(
-            "shape", "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole", root
-        )
-    dag = Dag(root, Reader(found))
-    dag.others = others or {}
-    return dag.convert()
+        message = "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole"
+        found.refuse("shape", message, root)
+    dag = Dag(root, Reader(found), DraftPlan(), others or {})
+    try:
+        dag.convert()
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
+    return dag.plan
 
 
 class Dag:
-    """One file while it is being converted."""
+    """One DAG while it is being converted; `prefix` and `given` are those of one that a step calls."""
 
-    def __init__(self, root: Node, reader: Reader) -> None:
-        self.reader = reader
-        self.found = reader.found
+    def __init__(  # noqa: PLR0913
+        self, root: Node, reader: Reader, plan: DraftPlan, others: Mapping[str, Node],
+        *, prefix: str = "", given: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.reader, self.found, self.plan, self.others = reader, reader.found, plan, others
+        self.prefix, self.given = prefix, given
         self.keys = Keys(root, "a Dagu file", reader)
-        self.plan = DraftPlan()
-        self.variables = Variables(self.plan, reader)
-        self.references = self.variables.references
-        self.references.dag_name = dag_name(self.keys.text("name"), reader.found.file)
-        self.reading = StepReading(reader, self.variables, self.keys)
-        self.reading.inlining = Inlining(self, self._child)
-        self.named = self.references.named
-        self.members: dict[str, Keys] = {}
-        self.approvals: dict[str, list[DraftStep]] = {}  # questions that come after a step
-        self.checks: dict[str, DraftStep] = {}
-        self.beside: dict[int, int] = {}  # which group of steps that run at the same time a step belongs to
-        self.others: Mapping[str, Node] = {}  # documents of the same file that steps can run
-        self.depth = 0
-        self.skipped: set[str] = set()  # steps that may be skipped, and skip what waits for them
+        self.variables = Variables(plan, reader)
+        self.reading = StepReading(reader, self.variables)
+        self.named: dict[str, DraftStep] = {}
+        self.last: dict[str, list[str]] = {}  # by a step's id: the steps that its dependents wait for
+        self.skippable: set[str] = set()  # steps that may be skipped, and skip what waits for them
+        self.handed: list[tuple[DraftStep, str]] = []  # variables that steps hand on
+        self.unsure = ""
+        self.depth = prefix.count(".")
+        self.env: dict[str, str] = {}
+        self.common: dict[str, Any] = {}  # keys of all steps
 
-    def _child(self, root: Node, found: Findings, depth: int) -> Dag:
-        child = Dag(root, Reader(found))
-        child.others, child.depth = self.others, depth
-        return child
-
-    def convert(self) -> DraftPlan:
-        """Return the plan."""
-        self.keys.refuse_unknown(_KNOWN)
+    def convert(self, first: list[str] | None = None) -> list[str]:
+        """Emit the steps, after others where a step calls the DAG; returns those that nothing waits for."""
         self._head()
-        first = self._init()
-        gate = self._check("run", self.keys)
-        pending = [(self._labelled(keys), keys) for keys in self._listed()]
-        for step, keys in pending:
-            self._step(step, keys)
-        self._edges(pending, gate)
-        if first is not None:
-            self._begin(first)
-        self._streams()
-        self._outputs()
-        self._handlers()
-        return self.plan
+        begin = list(first or [])
+        handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
+        if (node := handlers.get("init")) is not None:
+            begin = [self._plain_step("on-init", self._named(node, ""), begin).id]
+        gate = self._gate(begin)
+        items = list(self._listed())
+        steps = [(self._labelled(keys), keys, group) for keys, group in items]
+        waited = self._order(steps)
+        for step, keys, _ in steps:
+            self._emit(step, keys, waited[step.id], begin, gate)
+        self._handlers(handlers)
+        inner = {name for step in self.plan.steps for name in step.edges}
+        return [name for step, _, _ in steps for name in self.last[step.id] if name not in inner]
 
-    def _head(self) -> None:
-        keys, plan, found, root = self.keys, self.plan, self.found, self.keys.node
-        name = " ".join(keys.text("name").split())
-        if name and name.isprintable():
-            plan.keys["name"] = name
-        description = " ".join(keys.text("description").split())
-        if description:
-            plan.keys["description"] = description
+    def _head(self) -> None:  # noqa: C901, PLR0912
+        keys, found = self.keys, self.found
+        for name in keys.unknown({*_KNOWN, *_NOT_KEPT}):
+            self._doubt(f"`{name}`", keys.node.key(name))
         for key, difference in _NOT_KEPT.items():
-            if keys.has(key):
+            if keys.get(key) is not None:
                 found.differs(key, difference, keys.place(key))
-        self._defaults()
-        found.differs(
-            "shell",
-            "commands are for `bash -e`; Dagu takes the shell of its user, and fills in `$NAME` first",
-            root,
-        )
-        found.differs(
-            "environment", "variables that look like credentials are not inherited; see `inherit_env`", root
-        )
+        if (kind := keys.text("type")) not in ("", "graph", "chain"):
+            self._doubt(f"`type: {kind}`", keys.place("type"))
         try:
-            self.variables.consts(keys.get("consts"))
-            self.variables.params(keys.get("params"))
-            self.variables.environment(keys.get("env"))
-        except UntranslatableError as why:
-            found.refuse(why.code, why.message, keys.place("env"))
-        plan.keys["env"] = {**self.variables.env, **plan.keys.get("env", {})}
-        files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
-        if files:
-            plan.keys["env_file"] = files
-            self.references.has_files = True
-            found.differs("dotenv", "a file of variables has to be there", keys.place("dotenv"))
-        self.secrets = secrets_of(keys.get("secrets"), self.reader, plan, self.variables.lines)
-
-    def _defaults(self) -> None:
-        keys = self.keys
-        shell = keys.get("shell")
-        words = " ".join(self.reader.texts(shell, "`shell`"))
-        defaults = {"shell": words or "bash -e", "timeout": "24h"}
-        self.found.differs("timeout", "a step has 24 hours; Dagu lets it run as long as it takes", keys.node)
-        folder = keys.text("workingdir")
-        if folder:
-            defaults["workdir"] = (
-                self.reading.path(folder) if "`" not in folder and "$" not in folder else "."
+            words = self.reader.texts(keys.get("shell"), "`shell`")
+            words = [
+                *(words[0].split() if len(words) == 1 else words),
+                *self.reader.texts(keys.get("shellargs"), "`shell_args`"),
+            ]
+            if words:
+                shell, self.reading.strict = shell_of(words)
+                self.reading.shell = shlex.join(shell)
+            self.variables.read_consts(keys.get("consts"))
+            self.variables.params(keys.get("params"), self.given)
+            self.variables.env["DAG_NAME"] = (
+                keys.text("name") or os.path.splitext(os.path.basename(found.file))[0]
             )
-            if defaults["workdir"] == ".":
-                self.found.todo("path", f"the folder is worked out: {folder}", keys.place("workingdir"))
-        self.plan.keys["defaults"] = defaults
-        limits = {}
+            env = self.variables.environment(keys.get("env"))
+            self.variables.env |= env
+            self.env = {**{key: value for key, value in self.variables.env.items() if key != "DAG_NAME"}}
+            if (folder := keys.text("workingdir")) and folder.startswith("~"):
+                raise UntranslatableError("path", f"the folder {folder}")  # noqa: TRY301
+            if folder:
+                self.common["workdir"] = self.variables.template(folder)
+            if (container := keys.get("container")) is not None:
+                self.common["container"] = self.reading.container(container)
+        except (UntranslatableError, ValueError) as why:
+            self._doubt(getattr(why, "message", "quotes that are not closed"), keys.node)
+        if secrets := self.variables.secrets(keys.get("secrets")):
+            self.common["secrets"] = secrets
+        self._files()
+        if self.prefix:
+            self.common |= {"env": self.env} if self.env else {}
+            self.common |= {"shell": self.reading.shell}
+            return
+        plan = self.plan
+        name, description = (" ".join(keys.text(each).split()) for each in ("name", "description"))
+        plan.keys |= {
+            key: text
+            for key, text in (("name", name), ("description", description))
+            if text and text.isprintable()
+        }
+        plan.keys["defaults"] = {"shell": self.reading.shell, "timeout": "24h"}
+        if "workdir" in self.common:
+            plan.keys["defaults"]["workdir"] = self.common.pop("workdir")
+        limits: dict[str, Any] = {}
         if most := whole(keys.get("maxactivesteps")):
             limits["max_parallel"] = most
-        seconds = whole(keys.get("timeoutsec"))
-        plan_limits: dict[str, object] = dict(limits)
-        if seconds:
-            plan_limits["deadline"] = f"{seconds}s"
-        if plan_limits:
-            self.plan.keys["limits"] = plan_limits
+        if seconds := whole(keys.get("timeoutsec")):
+            limits["deadline"] = f"{seconds}s"
+        plan.keys |= {key: value for key, value in (("limits", limits), ("env", self.env)) if value}
+        message = "commands are for `bash -e`; Dagu takes the shell of its user"
+        found.differs("shell", message, keys.node)
+        for code, text in TOP_FINDINGS:
+            found.differs(code, text.format("Dagu"), keys.node)
 
-    def _listed(self) -> Iterator[Keys]:
-        """Yield the keys of each step; a text is a command."""
+    def _doubt(self, why: str, place: Node) -> None:
+        self.unsure = self.unsure or why
+        self.found.todo("dag", f"it makes all steps uncertain: {why}", place)
+
+    def _files(self) -> None:
+        """Give the plan the files of variables."""
+        kept = []
+        for name in self.reader.texts(self.keys.get("dotenv"), "`dotenv`"):
+            path = os.path.join(os.path.dirname(self.found.file), name)
+            place = self.keys.place("dotenv")
+            if "$" in name or not os.path.isfile(path):
+                message = f"the file {name} is not there: where it is to be read, add it to `env_file`"
+                self.found.todo("dotenv", message, place)
+                continue
+            try:
+                text = read_source(path, "file").decode("utf-8", "replace")
+            except InvalidInput as error:
+                text = f"`{error}"
+            if any(sign in text for sign in "$`") or self.prefix:
+                self._doubt(f"Dagu fills variables in {name} in", place)
+            kept.append(name)
+        if kept and not self.prefix:
+            self.plan.keys["env_file"] = kept
+            self.found.differs(
+                "dotenv", "a file of variables has to be there, and `env` wins over it", self.keys.node
+            )
+
+    def _listed(self) -> Iterator[tuple[Keys, int]]:
+        """Yield the keys of each step, with the number of its group: those of one run at the same time."""
         node = self.keys.get("steps")
         if node is not None and node.kind == MAPPING:
-            for name, member in node.value.items():
-                yield self._named(member, name)
+            for at, (name, member) in enumerate(node.value.items()):
+                yield self._named(member, name), at
             return
         for at, item in enumerate(self.reader.items(node, "`steps`")):
-            if item.kind != SEQUENCE:
-                yield self._named(item, "")
-                continue
-            for each in item.value:  # these run at the same time
-                keys = self._named(each, "")
-                self.beside[id(keys.node)] = at
-                yield keys
+            for each in item.value if item.kind == SEQUENCE else [item]:
+                yield self._named(each, ""), at
 
     def _named(self, node: Node, name: str) -> Keys:
         if node.kind == SCALAR:
-            wrapped = Node(MAPPING, {"command": node}, node.line, node.col)
-            wrapped.keys = {"command": node}
-            node = wrapped
+            text, node = node, Node(MAPPING, {"run": node}, node.line, node.col)
+            node.keys = {"run": text}
         if name and node.kind == MAPPING and "name" not in node.value:
             label = Node(SCALAR, name, node.line, node.col)
             named = Node(MAPPING, {**node.value, "name": label}, node.line, node.col)
             named.keys = {**node.keys, "name": label}
             node = named
-        return Keys(with_defaults(node, self.keys.get("defaults"), self.reader), "a step", self.reader)
+        return Keys(node, "a step", self.reader).with_defaults(self.keys.get("defaults"))
 
     def _labelled(self, keys: Keys) -> DraftStep:
-        label = keys.text("id") or keys.text("name") or f"step-{len(self.members) + 1}"
-        step = DraftStep(self.plan.name(label))
-        for name in (keys.text("id"), keys.text("name")):
-            if name:
-                self.named.setdefault(name, step)
+        label = keys.text("id") or keys.text("name") or f"step-{len(self.named) + 1}"
+        step = DraftStep(self.plan.name(f"{self.prefix}{label}"))
+        step.node = keys.node
         title = " ".join(keys.text("name").split())
         if title and title != step.id and title.isprintable():
             step.keys["title"] = title[:200]
-        self.members[step.id] = keys
+        for name in dict.fromkeys(each for each in (keys.text("id"), keys.text("name"), step.id) if each):
+            self.named.setdefault(name, step)
         return step
 
-    def _step(self, step: DraftStep, keys: Keys) -> None:
-        try:
-            self.reading.fill(step, keys)
-        except UntranslatableError as why:
-            step.make_abstract(
-                self.found.refuse(why.code, f"{why.message} (step {step.id})", keys.node, step.id)
-            )
-        if self.secrets and "run" in step.keys:
-            step.keys["secrets"] = [*step.keys.get("secrets", []), *self.secrets]
-        if self._container() and "run" in step.keys:
-            step.keys.setdefault("container", self._container())
-        elif (node := self.keys.get("container")) is not None and "container" not in step.keys:
-            self.reading.enter(step, self.reading.running_container(node))
-        self._approval(step, keys)
-
-    def _approval(self, step: DraftStep, keys: Keys) -> None:
-        """Make the questions that come after a step; its dependents wait for them."""
-        node = keys.get("approval")
-        if node is None:
-            return
-        own = Keys(node, "`approval`", self.reader)
-        own.refuse_unknown({"prompt", "input", "required", "rewindto"})
-        if own.has("rewindto"):
-            note = self.found.refuse("approval", "an approval that repeats earlier steps", node, step.id)
-            step.notes.append(note)
-        try:
-            question = self.references.template(own.text("prompt")) or f"May {step.id} count as done?"
-        except UntranslatableError as why:
-            step.notes.append(self.found.refuse(why.code, why.message, node, step.id))
-            return
-        asks = [DraftStep(self.plan.name(f"{step.id}.approval"), ask={"question": question})]
-        for name in self.reader.texts(own.get("input"), "`input`"):
-            ask = {"question": f"{question} {name}?", "type": "string"}
-            asks.append(DraftStep(self.plan.name(f"{step.id}.{name}"), ask=ask))
-            self.references.hand_on(name, f"{step_path(asks[-1].id, 'outputs')}.answer")
-        if len(asks) > 1:
-            self.found.differs(
-                "approval", "each input of an approval has to be given; none is optional", node
-            )
-        for before, each in zip([step, *asks], asks, strict=False):
-            each.wait(before.id)
-        self.approvals[step.id] = asks
-
-    def _container(self) -> dict[str, object]:
-        node = self.keys.get("container")
-        if node is None or self.reading.running_container(node):
-            return {}
-        try:
-            return self.reading.container(node)
-        except UntranslatableError as why:
-            self.found.refuse(why.code, why.message, node)
-            return {}
-
-    def _init(self) -> DraftStep | None:
-        """Return the step of the handler that runs first."""
-        node = self.keys.below("handleron").get("init")
-        if node is None:
-            return None
-        step = DraftStep(self.plan.name("on-init"))
-        self._step(step, self._named(node, ""))
-        return step
-
-    def _begin(self, first: DraftStep) -> None:
-        """Let every step without dependencies wait for the handler that runs first."""
-        for step in self.plan.steps:
-            if not step.edges:
-                step.wait(first.id)
-        self.plan.steps.insert(0, first)
-
-    def _streams(self) -> None:
-        for step in self.plan.steps:
-            if step.id in self.references.streams:
-                try:
-                    keep_streams(step, self.references.streams[step.id])
-                except UntranslatableError as why:
-                    place = self.members[step.id].node if step.id in self.members else self.keys.node
-                    self.found.refuse(why.code, why.message, place, step.id)
-
-    def _check(self, label: str, keys: Keys) -> DraftStep | None:
-        node = keys.first("preconditions", "precondition")
-        self.references.needed = {}
-        try:
-            commands = commands_of(node, self.references)
-            lines = [*self.references.built_in("\n".join(commands)), *self.variables.lines]
-        except UntranslatableError as why:
-            assert node is not None  # only preconditions that are there are refused
-            note = self.found.refuse(why.code, f"{why.message} ({label})", node)
-            step = DraftStep(self.plan.name(f"{label}.check"))
-            step.make_abstract(note)
-            return self.plan.add(step)
-        if not commands:
-            return None
-        step = check_step(self.plan.name(f"{label}.check"), commands, lines)
-        if self.references.needed:
-            step.keys["env"] = dict(self.references.needed)
-        return self.plan.add(step)
-
-    def _edges(self, pending: list[tuple[DraftStep, Keys]], gate: DraftStep | None) -> None:
-        has_edges = any(keys.has("depends") for _, keys in pending)
-        is_chain = self.keys.text("type") == "chain" or not (self.keys.has("type") or has_edges)
-        if not self.keys.has("type") and len(pending) > 1:
-            message = (
-                "the file has `depends` and no `type`: it is taken for a graph, as older versions of Dagu did"
-                if has_edges
-                else "steps run one after the other: that is the default of Dagu, which has no `type` here"
-            )
+    def _order(self, steps: list[tuple[DraftStep, Keys, int]]) -> dict[str, list[DraftStep]]:
+        """Return the steps that each one waits for; raises UntranslatableError for a circle."""
+        has_edges = any(keys.get("depends") is not None for _, keys, _ in steps)
+        kind = self.keys.text("type")
+        is_chain = kind == "chain" or (not kind and not has_edges)
+        if is_chain and not kind and len(steps) > 1:
+            message = ("steps run one after the other, as in older versions of Dagu; current ones run those without "
+                       "`depends` at the same time: remove `depends_on` where that is meant")  # fmt: skip
             self.found.differs("type", message, self.keys.node)
+        found: dict[str, list[DraftStep]] = {}
+        group = -1
         before: list[DraftStep] = []
         last: list[DraftStep] = []
-        group: int | None = None
-        self._refuse_circles(pending)
-        routed = self._routed()
-        for step, keys in pending:
-            waited = self._waited(keys)
-            own = self.beside.get(id(keys.node))
-            if own is None or own != group:
-                before, last = last, []
-            group = own
-            if is_chain and not keys.has("depends"):
-                waited = list(before)
-            check = self._check(step.id, keys)
-            for target in (step, check):
-                if target is not None:
-                    self._wait(target, waited, gate)
-            if check is not None:
-                step.wait(check.id, "completed")
-                step.demand(met(check) if "run" in check.keys else "")
-                self.checks[step.id] = check
-            may_skip = (
-                check is not None
-                or gate is not None
-                or step.id in routed
-                or any(other.id in self.skipped for other in waited)
-            )
-            self._choose(step, routed.get(step.id, []))
-            if may_skip and not skips_on(keys):
-                self.skipped.add(step.id)
-            self._place(step)
+        for step, keys, number in steps:
+            if number != group:
+                group, before, last = number, last, []
             last.append(step)
-
-    def _place(self, step: DraftStep) -> None:
-        """Put a step into the plan, after the steps of the sub-DAG that it runs."""
-        inside = self.reading.inside.get(step.id, [])
-        if inside:
-            firsts = [each for each in inside if not any(other.id in each.edges for other in inside)]
-            for each in firsts:
-                for name, kind in step.edges.items():
-                    if name not in [other.id for other in inside]:
-                        each.wait(name, kind)
-                each.demand(step.condition)
-        self.plan.steps += inside
-        self.plan.add(step)
-        self.plan.steps += self.approvals.get(step.id, [])
-
-    def _routed(self) -> dict[str, list[tuple[str, str]]]:
-        """Return the steps that routers choose, by their ids."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for target, routes in self.reading.routes.items():
-            if target in self.named:
-                found.setdefault(self.named[target].id, []).extend(routes)
-            else:
-                self.found.refuse(
-                    "shape", f'there is no step "{target}" to route to', self.keys.place("steps")
-                )
-        return found
-
-    def _choose(self, step: DraftStep, routes: list[tuple[str, str]]) -> None:
-        """Let a step run where one of its routes is taken."""
-        for router, _ in routes:
-            step.wait(router, "completed" if router in self.skipped else "ok")
-        step.demand(" or ".join(f"{step_path(router, 'outputs')}.{output}" for router, output in routes))
-
-    def _refuse_circles(self, pending: list[tuple[DraftStep, Keys]]) -> None:
-        """Refuse steps that wait for each other."""
-        waiting = {step.id: {other.id for other in self._waited(keys)} for step, keys in pending}
+            found[step.id] = list(before) if is_chain and keys.get("depends") is None else []
+            for name in self.reader.texts(keys.get("depends"), "`depends`"):
+                if name in self.named:
+                    found[step.id].append(self.named[name])
+                else:
+                    self.found.refuse(
+                        "shape", f'there is no step "{name}" to wait for', keys.place("depends")
+                    )
+        waiting = {name: {other.id for other in others} for name, others in found.items()}
         while free := [name for name, others in waiting.items() if not others & waiting.keys()]:
             for name in free:
                 del waiting[name]
         if waiting:
-            self.found.refuse("shape", f"dependency cycle: {', '.join(waiting)}", self.keys.place("steps"))
-
-    def _waited(self, keys: Keys) -> list[DraftStep]:
-        found = []
-        for name in self.reader.texts(keys.get("depends"), "`depends`"):
-            if name in self.named:
-                found.append(self.named[name])
-            else:
-                self.found.refuse("shape", f'there is no step "{name}" to wait for', keys.place("depends"))
+            raise UntranslatableError("shape", f"dependency cycle: {', '.join(waiting)}")
         return found
 
-    def _wait(self, step: DraftStep, waited: list[DraftStep], gate: DraftStep | None) -> None:
-        if gate is not None:
-            step.wait(gate.id, "completed")
-            step.demand(met(gate) if "run" in gate.keys else "")
-        for other in waited:
-            tolerated = other.keys.get("on_failure") == "continue"
-            last = self.approvals[other.id][-1] if other.id in self.approvals else other
-            step.wait(last.id, "completed" if other.id in self.skipped and not tolerated else "ok")
+    def _gate(self, begin: list[str]) -> DraftStep | None:
+        """Emit the step that checks the preconditions of the whole DAG."""
+        node = self.keys.get("preconditions", "precondition")
+        name = f"{self.prefix}preconditions"
+        if node is None:
+            return None
+        try:
+            gate = self.reading.check(self.plan.name(name), node, ())
+            if gate is None:
+                return None
+        except UntranslatableError as why:
+            gate = DraftStep(self.plan.name(name))
+            self._make_abstract(gate, self.keys, why)
+        gate.keys |= {
+            key: value for key, value in self.common.items() if key != "container" and "run" in gate.keys
+        }
+        for each in begin:
+            gate.wait(each)
+        return self.plan.add(gate)
 
-    def _outputs(self) -> None:
-        """Give every step the outputs of those that it waits for, through others too."""
+    def _behind(self, names: list[str]) -> list[str]:
+        """Return steps with those that they wait for, the nearest first."""
         by_id = {step.id: step for step in self.plan.steps}
-        for step in self.plan.steps:
-            waiting, behind = list(step.edges), {}
-            while waiting:
-                name = waiting.pop()
-                if name not in behind and name in by_id:
-                    behind[name] = by_id[name]
-                    waiting += by_id[name].edges
-            hand_on(step, list(behind.values()), self.references.outputs)
+        found: list[str] = []
+        for name in (waiting := list(names)):
+            if name not in found and name in by_id:
+                found.append(name)
+                waiting += by_id[name].edges
+        return found
 
-    def _handlers(self) -> None:
-        handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
-        handlers.refuse_unknown({*_HANDLERS, "init", "wait"})
-        self.references.is_handler = True
-        for kind in _HANDLERS:
-            node = handlers.get(kind)
-            if node is None:
-                continue
-            keys = self._named(node, "")
-            step = DraftStep(self.plan.name(f"on-{kind}"))
+    def _emit(  # noqa: C901, PLR0912, PLR0915
+        self, step: DraftStep, keys: Keys, waited: list[DraftStep], begin: list[str], gate: DraftStep | None
+    ) -> None:
+        edges: dict[str, str] = dict.fromkeys([] if waited else begin, "ok")
+        ran: list[str] = []  # that steps ran whose failure is tolerated
+        for other in waited:
+            tolerated = other.id in self.skippable and other.keys.get("on_failure") == "continue"
+            ran += [f"{step_path(other.id, 'status')} != 'skipped'"] if tolerated else []
+            kind = "completed" if other.id in self.skippable and not tolerated else "ok"
+            edges |= dict.fromkeys(self.last.get(other.id, [other.id]), kind)
+        if gate is not None and "run" in gate.keys:
+            edges[gate.id] = "completed"
+        elif gate is not None:
+            edges[gate.id] = "ok"
+        before = self._behind(list(edges))
+        may_skip = any(other.id in self.skippable for other in waited)
+        check = None
+        if (node := keys.get("preconditions", "precondition")) is not None:
+            may_skip = True
             try:
-                self._check_handler(keys.node)
-                self.reading.fill(step, keys)
+                check = self.reading.check(self.plan.name(f"{step.id}.check"), node, before)
             except UntranslatableError as why:
-                step.make_abstract(
-                    self.found.refuse(why.code, f"{why.message} (handler {kind})", node, step.id)
+                self._make_abstract(step, keys, why)
+        met = [f"{step_path(gate.id, 'outputs')}.met"] if gate is not None and "run" in gate.keys else []
+        conditions = [*met, *ran]
+        if check is not None:
+            check.edges, check.condition = dict(edges), " and ".join(conditions)
+            self._share(check, before)
+            self.plan.add(check)
+            edges = {**edges, check.id: "completed"}
+            conditions.append(f"{step_path(check.id, 'outputs')}.met")
+        step.edges |= edges
+        step.condition = " and ".join(conditions)
+        if may_skip or conditions:
+            self.skippable.add(step.id)
+        if step.notes:  # it is abstract
+            self.plan.add(step)
+            self.last[step.id] = [step.id]
+            return
+        try:
+            if (node := keys.get("continueon")) is not None and "skipped" in self.reading.continues(node):
+                self.skippable.discard(step.id)
+            if self.unsure:
+                raise UntranslatableError("dag", self.unsure)  # noqa: TRY301
+            if (
+                (inside := self._called(keys)) is not None
+                and not conditions
+                and len(self.plan.steps) < MAX_STEPS
+            ):
+                self.last[step.id] = self._inline(step, keys, inside, edges)
+                return
+            if keys.text("action") == "human.task":
+                self._ask(step, Keys(keys.get("with"), "`with`", self.reader))
+            else:
+                self.reading.fill(step, keys, before)
+        except (UntranslatableError, ValueError) as why:
+            self._make_abstract(step, keys, why)
+        self._share(step, before)
+        self.plan.add(step)
+        self.last[step.id] = [step.id]
+        for output in step.keys.get("outputs", {}):
+            for name in (keys.text("id"), keys.text("name")):
+                self.variables.producers[name, output] = step
+        if (text := keys.text("output")) and "run" in step.keys:
+            self.handed.append((step, text.removeprefix("$").strip("{}")))
+        if (node := keys.get("approval")) is not None:
+            ask = DraftStep(self.plan.name(f"{step.id}.approval"))
+            try:
+                self._ask(ask, Keys(node, "`approval`", self.reader), f"May {step.id} count as done?")
+            except UntranslatableError as why:
+                self._make_abstract(ask, keys, why)
+            ask.wait(step.id, "completed" if step.id in self.skippable else "ok")
+            self.last[step.id] = [self.plan.add(ask).id]
+
+    def _share(self, step: DraftStep, before: list[str]) -> None:
+        """Give a step what all steps have, and the variables that those before it hand on."""
+        if "run" not in step.keys:
+            return
+        for key, value in self.common.items():
+            own = step.keys.get(key)
+            step.keys[key] = {**value, **own} if key == "env" and own else own or value
+        for producer, name in self.handed:
+            if producer.id in before and name not in step.keys.get("env", {}):
+                nearest = min((each for each, other in self.handed if other == name and each.id in before),
+                              key=lambda each: before.index(each.id))  # fmt: skip
+                value = f"${{{{ default({step_path(nearest.id, 'outputs')}.{name}, '') }}}}"
+                step.keys.setdefault("env", {})[name] = value
+        if "DAG_NAME" in str(step.keys["run"]):
+            step.keys.setdefault("env", {}).setdefault("DAG_NAME", self.variables.env["DAG_NAME"])
+
+    def _ask(self, step: DraftStep, keys: Keys, question: str = "") -> None:
+        """Make a question of a step; raises UntranslatableError where it asks for values."""
+        text = self.variables.template(keys.text("prompt")) or question
+        if list(keys.unknown(("prompt",))) or not text.strip():
+            raise UntranslatableError("approval", "a question that asks for values")
+        step.keys["ask"] = {"question": " ".join(text.split())}
+
+    def _called(self, keys: Keys) -> Node | None:
+        """Return the DAG of the same file that a step calls, None for any other step."""
+        own = Keys(keys.get("with"), "`with`", self.reader) if keys.text("action") == "dag.run" else None
+        name = own.text("dag") if own is not None else keys.text("call")
+        known = {"id", "name", "description", "call", "params", "depends", "action", "with"}
+        return (
+            self.others.get(name)
+            if name and not list(keys.unknown(known)) and self.depth < MAX_DEPTH
+            else None
+        )
+
+    def _inline(self, step: DraftStep, keys: Keys, root: Node, edges: dict[str, str]) -> list[str]:
+        """Emit the steps of a DAG that a step calls; raises UntranslatableError."""
+        inner = Keys(root, "a DAG", self.reader)
+        if any(
+            inner.get(name) is not None
+            for name in ("handleron", "preconditions", "precondition", "timeoutsec", "dotenv")
+        ):
+            raise UntranslatableError(
+                "sub-dag", "a DAG with handlers, preconditions, limits or files of variables"
+            )
+        if any(kind != "ok" for kind in edges.values()):
+            raise UntranslatableError("sub-dag", "a DAG after a step that may be skipped")
+        own = Keys(keys.get("with"), "`with`", self.reader) if keys.text("action") == "dag.run" else keys
+        given: dict[str, str] = {}
+        node = own.get("params")
+        if node is not None and node.kind == SCALAR:
+            words = text_of(node).split()
+            if any("=" not in word or re_quotes(word) for word in words):
+                raise UntranslatableError("sub-dag", "parameters without names")
+            given = {
+                name: self.variables.template(value)
+                for name, _, value in (word.partition("=") for word in words)
+            }
+        else:
+            given = {
+                name: self.variables.template(text_of(value))
+                for name, value in pairs_of(node, "`params`", self.reader)
+            }
+        count = len(self.plan.steps)
+        child = Dag(root, self.reader, self.plan, self.others, prefix=f"{step.id}.", given=given)
+        child.common |= {key: value for key, value in self.common.items() if key == "secrets"}
+        ends = child.convert(list(edges))
+        self.plan.give_back(step.id)
+        return ends if len(self.plan.steps) > count else list(edges)
+
+    def _make_abstract(self, step: DraftStep, keys: Keys, why: Exception) -> None:
+        """Leave a step to a person or a model, with its text."""
+        code, message = (
+            (why.code, why.message) if isinstance(why, UntranslatableError) else ("shape", str(why))
+        )
+        step.make_abstract(self.found.todo(code, f"the step {step.id}: {message}", keys.node, step.id))
+        for key in ("outputs", "retries", "workdir", "timeout", "on_failure"):
+            step.keys.pop(key, None)
+        step.keys["description"] = _source(self.found.file, keys.node)
+
+    def _plain_step(self, name: str, keys: Keys, after: list[str]) -> DraftStep:
+        """Emit a step that no other one refers to."""
+        step = DraftStep(self.plan.name(f"{self.prefix}{name}"))
+        try:
+            if self.unsure or keys.get("preconditions", "precondition") is not None:
+                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")  # noqa: TRY301
+            self.reading.fill(step, keys, ())
+        except (UntranslatableError, ValueError) as why:
+            self._make_abstract(step, keys, why)
+        self._share(step, [])
+        for each in after:
+            step.wait(each)
+        return self.plan.add(step)
+
+    def _handlers(self, handlers: Keys) -> None:
+        for name in handlers.unknown({*_HANDLERS, "init"}):
+            self.found.todo("handler", f"the handler {name} is left out", handlers.node)
+        counting = [step for step in self.plan.steps if step.keys.get("on_failure") != "continue"]
+        statuses = [f"{step_path(step.id, 'status')}" for step in counting]
+        conditions = {
+            "failure": " or ".join(f"{status} == 'failed'" for status in statuses),
+            "success": " and ".join(f"{status} in ['completed', 'skipped']" for status in statuses),
+            "exit": "",
+        }
+        conditions["cancel"] = conditions["abort"] = "run.status == 'cancelled'"
+        for kind in _HANDLERS:
+            if (node := handlers.get(kind)) is None:
+                continue
+            step = self._plain_step(f"on-{kind}", self._named(node, ""), [])
+            self.plan.steps.remove(step)
+            step.condition = conditions[kind] if len(conditions[kind]) < 8000 else ""
+            if len(conditions[kind]) >= 8000:
+                self._make_abstract(
+                    step, self._named(node, ""), UntranslatableError("handler", "too many steps")
                 )
-            step.condition = self._ended(kind)
-            if len(step.condition) > 8000:
-                step.make_abstract(self.found.refuse("handler", "a handler of too many steps", node, step.id))
-                step.condition = ""
             if kind == "exit":
                 for other in self.plan.cleanup:
                     step.wait(other.id, "done")
             self.plan.cleanup.append(step)
 
-    def _check_handler(self, node: Node) -> None:
-        """Raise UntranslatableError for a handler that reads what steps hand on."""
-        for name in self.references.outputs:
-            if mentions(node, re.compile(rf"\$\{{?{re.escape(name)}\b")):
-                raise UntranslatableError("reference", f"`{name}`: a handler reads no outputs of steps")
 
-    def _ended(self, kind: str) -> str:
-        """Return the condition under which a handler runs."""
-        counting = [step for step in self.plan.steps if step.keys.get("on_failure") != "continue"]
-        statuses = [step_path(step.id, "status") for step in counting]
-        if kind == "failure":
-            return " or ".join(f"{status} == 'failed'" for status in statuses)
-        if kind in ("cancel", "abort"):
-            return " or ".join(f"{status} == 'cancelled'" for status in statuses)
-        if kind == "success":
-            return " and ".join(f"{status} in ['completed', 'skipped']" for status in statuses)
+def re_quotes(word: str) -> bool:
+    """Say whether a word has quotes or signs of a shell."""
+    return any(sign in word for sign in "'\"`\\")
+
+
+def _source(file: str, node: Node) -> str:
+    """Return the lines of a step as they stand in its file."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            lines = opened.read(2_000_000).split("\n")
+    except OSError:
         return ""
+    start = node.line - 1
+    indent = len(lines[start]) - len(lines[start].lstrip(" -"))
+    end = start + 1
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent
+    ):
+        end += 1
+    return "\n".join(
+        line[min(indent, len(line) - len(line.lstrip(" -"))) :] for line in lines[start:end]
+    ).rstrip()[:4000]

@@ -1,400 +1,289 @@
-"""One step of a Dagu file: its script, or what its executor or action becomes."""
+"""One step of a Dagu file: its script, where it runs a command; anything else becomes an abstract step."""
 
 from __future__ import annotations
 
 import re
+import shlex
 
-from planrun.convert.dagu.actions import Actions
-from planrun.convert.dagu.outputs import Fields, captured, name_of, repeated, with_streams
-from planrun.convert.dagu.variables import Keys, is_number, pairs_of, pattern_of, split_environment, whole
-from planrun.convert.draft import DraftStep, literal_text, step_path
-from planrun.convert.reader import UntranslatableError, text_of, truth_of
+from planrun.convert.dagu.values import Keys, Variables, whole
+from planrun.convert.draft import DraftStep, literal_text
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
+from planrun.convert.recipes.scripts import NAME, POSIX, is_plain, joined, shell_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
-    from planrun.convert.dagu.references import References
-    from planrun.convert.dagu.subdags import Inlining
-    from planrun.convert.dagu.variables import Variables
     from planrun.convert.reader import Reader
 
 KNOWN = frozenset((
-    "id", "name", "description", "command", "args", "script", "run", "shell", "shellargs", "with", "dir",
-    "workingdir", "env", "depends", "executor", "type", "config", "continueon", "retrypolicy",
-    "preconditions", "precondition", "output", "stdout", "stderr", "timeoutsec", "signalonstop",
-    "mailonerror", "container", "repeatpolicy", "call", "action", "parallel", "params", "approval", "tags",
-    "logoutput", "workerselector", "dotenv", "cmdwithargs", "outputschema", "shellpackages", "outputs", "inputs",
-    "exec", "messages", "llm", "agent", "value", "routes",
+    "id", "name", "description", "command", "args", "script", "run", "shell", "shellargs", "with", "dir", "workingdir",
+    "env", "depends", "continueon", "retrypolicy", "preconditions", "precondition", "output", "stdout", "stderr",
+    "timeoutsec", "container", "approval", "dotenv", "outputs", "action", "executor", "type", "call", "params",
+    "signalonstop", "mailonerror", "logoutput", "workerselector", "tags",
 ))  # fmt: skip
-_REFUSED = {
-    "outputschema": ("output", "an output with a schema"),
-    "shellpackages": ("shell", "a shell with packages that are fetched"),
-}
 _TOLD = {
     "signalonstop": "a step that is stopped gets SIGTERM, then SIGKILL",
     "mailonerror": "no mail is sent",
-    "logoutput": "what a step prints is in one log",
     "workerselector": "the plan runs on this machine",
-    "tags": "",
 }
-_SCRIPT = "PLANRUN_SCRIPT_END"
-_LANGUAGES = ("python", "python3", "node", "perl", "ruby")
-_SHELLS = ("", "sh", "bash", "dash", "zsh", "ash", "ksh")
-_PROGRAM = re.compile(r"#!\s*(?:/usr/bin/env\s+)?(\S+)")
+_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
+_MATCHED = re.compile(r"[\w .,:/^$|()*+\[\]-]*\Z")  # patterns that grep -E reads as Go does
 
 
 class StepReading:
-    """Reads the steps of a file; what all of them share stands in `variables`."""
+    """Reads the steps of a file; `shell` is that of all of them."""
 
-    def __init__(self, reader: Reader, variables: Variables, top: Keys) -> None:
-        self.reader = reader
-        self.found = reader.found
-        self.variables = variables
-        self.references: References = variables.references
-        self.actions = Actions(self, top)
-        self.inlining: Inlining | None = None
-        self.inside: dict[str, list[DraftStep]] = {}  # steps that come right before another one, by its id
-        self.routes: dict[
-            str, list[tuple[str, str]]
-        ] = {}  # what a router chooses, with the router and its output
+    def __init__(self, reader: Reader, variables: Variables) -> None:
+        self.reader, self.found, self.variables = reader, reader.found, variables
+        self.shell, self.strict = "bash -e", True
 
-    def fill(self, step: DraftStep, keys: Keys) -> None:
-        """Give a step its action and surroundings; raises UntranslatableError."""
-        keys.refuse_unknown(KNOWN)
-        for name, (code, message) in _REFUSED.items():
-            if keys.has(name):
-                raise UntranslatableError(code, message)
+    def fill(self, step: DraftStep, keys: Keys, before: Collection[str]) -> None:
+        """Give a step its action and surroundings; raises UntranslatableError for what is not certain."""
+        for name in keys.unknown(KNOWN):
+            raise UntranslatableError(f"key:{name}", f"`{name}`")
         for name, difference in _TOLD.items():
-            if keys.has(name) and difference:
+            if keys.get(name) is not None:
                 self.found.differs(name, difference, keys.place(name))
-        self.references.needed = {}
-        self.references.place = keys.node
-        env, lines = split_environment(keys.get("env"), self.references)
-        if env:
-            step.keys["env"] = env
-        step.prelude = [*self.variables.lines, *lines]
-        self.references.own = dict(env)
-        shared = self.references.worked_out
-        given = {name: text_of(value) for name, value in pairs_of(keys.get("env"), "`env`", self.reader)}
-        self.references.worked_out = {
-            **shared,
-            **{name: text for name, text in given.items() if name not in env},
-        }
-        try:
-            self._read(step, keys)
-        finally:
-            self.references.worked_out, self.references.own = shared, {}
-
-    def _read(self, step: DraftStep, keys: Keys) -> None:
-        self._files(step, keys)
         self._surroundings(step, keys)
-        self.actions.read(step, keys)
-        self._tolerance(step, keys)
-        self._retries(step, keys)
-        if self.references.needed:
-            step.keys["env"] = {**step.keys.get("env", {}), **self.references.needed}
-        if (container := keys.get("container")) is not None:
-            self.enter(step, self.running_container(container))
-
-    def running_container(self, node: Node) -> str:
-        """Return the words that run a shell in a container that runs already; "" for one that has to be started."""
-        keys = Keys(node, "a container", self.reader) if node.kind == MAPPING else None
-        if keys is None or not keys.has("exec"):
-            return ""
-        keys.refuse_unknown({"exec", "user", "workingdir", "env", "shell"})
-        words = ["docker exec --interactive"]
-        for key, option in (("user", "--user"), ("workingdir", "--workdir")):
-            if keys.has(key):
-                words.append(f'{option} "{self.references.words(keys.text(key))}"')
-        env, lines = split_environment(keys.get("env"), self.references)
-        if lines:
-            raise UntranslatableError("container", "variables of a container that are worked out")
-        words += [f'--env "{name}={value}"' for name, value in env.items()]
-        shell = keys.get("shell")
-        program = (
-            text_of(shell.value[0]) if shell is not None and shell.kind == SEQUENCE and shell.value else "sh"
-        )
-        return " ".join([*words, f'"{self.references.words(keys.text("exec"))}"', program, "-e"])
-
-    def enter(self, step: DraftStep, words: str) -> None:
-        """Let a step run its script in a container that runs already."""
-        if not words or "run" not in step.keys:
-            return
-        script = str(step.keys["run"])
-        if "PLANRUN_" in script or "shell" in step.keys:
-            raise UntranslatableError(
-                "container", "outputs or another language in a container that runs already"
-            )
-        self.found.differs(
-            "container",
-            "docker runs the script in the container, which has to be there",
-            self.references.place,
-        )
-        names = sorted({*self.variables.env, *step.keys.get("env", {})})
-        options = "".join(f" --env {name}" for name in names)
-        words = words.replace("docker exec", f"docker exec{options}", 1)
-        step.keys["run"] = f"{words} <<'{_SCRIPT}'\n{script.rstrip(chr(10))}\n{_SCRIPT}\n"
-
-    def _files(self, step: DraftStep, keys: Keys) -> None:
-        """Read the files of a step of a build: it runs only where they have changed."""
-        self.references.paths = {}
-        for name, key in (("inputs", "inputs"), ("outputs", "produces")):
-            node = keys.get(name)
-            for item in node.value if node is not None and node.kind == SEQUENCE else ():
-                path = item.get("path") if item.kind == MAPPING else None
-                if path is not None:
-                    step.keys.setdefault(key, []).append(self.references.template(text_of(path)))
-                    self.references.paths[f"{name}.{text_of(item.get('name'))}"] = text_of(path)
-        if "inputs" in step.keys and "produces" in step.keys:
-            step.keys["cache"] = True
-
-    def _surroundings(self, step: DraftStep, keys: Keys) -> None:
-        description = " ".join(keys.text("description").split())
-        if description:
-            step.keys["description"] = description
-        folder = keys.text("dir", "workingdir")
-        if folder:
-            step.keys["workdir"] = self.path(folder)
-        seconds = whole(keys.get("timeoutsec"))
-        if seconds:
-            step.keys["timeout"] = f"{seconds}s"
-        files = self.reader.texts(keys.get("dotenv"), "`dotenv`")
-        if files:
-            step.keys["env_file"] = [literal_text(file) for file in files]
-        container = keys.get("container")
-        if container is not None and not self.running_container(container):
-            step.keys["container"] = self.container(container)
-
-    def path(self, text: str) -> str:
-        """Return a path as a template; `${NAME}` in it is a variable; raises UntranslatableError."""
-        return self.references.template(f"${{HOME}}/{text[2:]}" if text.startswith("~/") else text)
-
-    def container(self, node: Node) -> dict[str, Any]:
-        """Return the container that a mapping or the name of an image describes; raises UntranslatableError."""
-        if node.kind == SCALAR and text_of(node):
-            return {"image": literal_text(text_of(node))}
-        keys = Keys(node, "a container", self.reader)
-        if not keys.text("image"):
-            raise UntranslatableError("container", "a container without an image")
-        found: dict[str, Any] = {"image": self.references.template(keys.text("image"))}
-        env, lines = split_environment(keys.get("env"), self.references)
-        if lines:
-            raise UntranslatableError("container", "variables of a container that are worked out")
-        if env:
-            found["env"] = env
-        volumes = [literal_text(text) for text in self.reader.texts(keys.get("volumes"), "`volumes`")]
-        if volumes:
-            found["volumes"] = volumes
-        for name in ("user", "network"):
-            if keys.text(name):
-                found[name] = literal_text(keys.text(name))
-        others = {
-            "pullpolicy", "pull", "keepcontainer", "autoremove", "name", "containername", "ports", "workingdir",
-            "platform", "host", "container", "waitfor", "healthcheck", "startup", "logpattern", "restartpolicy",
-        }  # fmt: skip
-        for name in sorted(others):
-            if keys.has(name):
-                self.found.differs("container", f"a container's `{name}` is not kept", keys.place(name))
-        return found
-
-    def script(self, step: DraftStep, text: str, keys: Keys, *, is_ready: bool = False) -> None:
-        """Give a step a script; `is_ready`: its references are in words of the shell already."""
-        match = None if is_ready else _PROGRAM.match(text)
-        if match and "shell" not in step.keys:
-            step.keys["shell"] = match[1].rpartition("/")[2]
-        shell = str(step.keys.get("shell", "")).split(" ")[0].rpartition("/")[2]
-        script = text.rstrip("\n") if is_ready else self.references.script(text.rstrip("\n"), shell)
-        lines = [*self.references.built_in("\n".join([*step.prelude, script])), *step.prelude]
-        lines += self._streams(keys)
-        if re.search(r"\$\{?[1-9@*#]", text) is None:
-            lines = [line for line in lines if not line.startswith("set -- ")]
-        lines += self._declared(step, keys)
-        output, policy = keys.get("output"), keys.get("repeatpolicy")
-        name = name_of(output, self.reader)
-        fields = output if output is not None and not name else self._of_stream(keys)
-        if (lines or name or fields or policy) and shell not in _SHELLS:
-            script = _piped(script, str(step.keys.pop("shell")))
-        if policy is not None:
-            script = repeated(script, policy, self.references, name)
-        script = self._counted(script, keys)
+        commands = self._commands(keys)
+        strict = self.strict
+        words = self._shell_words(keys)
+        program = ""
+        if words and words[0].rpartition("/")[2] not in POSIX:
+            program = words[0]
+            if len(words) > 1 or not _INTERPRETERS.match(program) or len(commands) > 1:
+                raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
+            step.keys["shell"] = program
+        elif words:
+            shell, strict = shell_of(words)
+            step.keys["shell"] = shlex.join(shell)
+        texts = [
+            self.variables.script(text, before, step) if not program else self._text(text)
+            for text in commands
+        ]
+        first = [] if program else self._first("\n".join(commands), keys, step)
+        if program and (keys.get("output") is not None or first):
+            raise UntranslatableError("output", "an output of another language than that of a shell")
+        name = self._output_name(keys)
+        script = texts[0] + "\n" if program else joined([(text, False) for text in texts], strict=strict)
         if name:
-            self.references.hand_on(name, f"{step_path(step.id, 'outputs')}.{name}")
-            script = script if policy is not None else captured(script, name)
+            inner = script.strip("\n")
+            inner = inner if is_plain(inner) else f"\n{'set -e' if strict else ':'}\n{inner}\n"
+            script = f"{name}=$({inner}){'' if strict else ' || exit'}\n"
+            script += f'echo "${name}"\nprintf \'{name}<<END\\n%s\\nEND\\n\' "${name}" >> "$PLANRUN_OUTPUT"\n'
             step.keys["outputs"] = {**step.keys.get("outputs", {}), name: "string"}
-        elif fields is not None:
-            script = self.with_fields(step, fields, script)
-        body = "\n".join([*lines, script])
-        step.keys["run"] = body + ("\n" if "\n" in body else "")
+        step.keys["run"] = "\n".join([*first, script])
+        self._policies(step, keys)
 
-    def _streams(self, keys: Keys) -> list[str]:
-        """Return lines that write the output of a script to the files that `stdout` and `stderr` name."""
+    def _commands(self, keys: Keys) -> list[str]:
+        """Return the commands of a step, each for a shell of its own; raises UntranslatableError."""
+        if (node := keys.get("action", "executor", "type")) is not None:
+            name = text_of(node) or text_of(node.get("type") if node.kind == MAPPING else None) or "executor"
+            if name not in ("exec", "shell", "command", "local"):
+                raise UntranslatableError(f"action:{name}", f"the action or executor `{name}`")
+            own = Keys(keys.get("with"), "`with`", self.reader)
+            if name == "exec" and own.get("command") is not None:
+                parts = [own.text("command"), *self.reader.texts(own.get("args"), "`args`")]
+                if any(re.search(r"[$`]", each) for each in parts):
+                    raise UntranslatableError("action:exec", "words that Dagu fills in")
+                return [shlex.join(parts)]
+        found = keys.get("run", "command", "script")
+        if keys.get("call") is not None or found is None:
+            raise UntranslatableError("action", "it runs no command")
+        if keys.get("command") is not None and keys.get("script") is not None:
+            return [text_of(keys.get("script"))]
+        if found.kind == SEQUENCE:
+            texts = [text_of(each) for each in found.value]
+            if keys.get("run") is None and len(texts) > 1:
+                raise UntranslatableError(
+                    "command", "a list, which is words for some versions and commands for others"
+                )
+            return texts
+        text = self.reader.text(found, "a command")
+        if (args := keys.get("args")) is not None:
+            text = " ".join([text, *self.reader.texts(args, "`args`")])
+        return [text]
+
+    def _shell_words(self, keys: Keys) -> list[str]:
+        """Return the words of the program that runs a step, none for that of the file."""
+        own = Keys(keys.get("with"), "`with`", self.reader)
+        node = keys.get("shell") or own.get("shell")
+        words = (
+            shlex.split(text_of(node))
+            if node is not None and node.kind == SCALAR
+            else self.reader.texts(node, "`shell`")
+        )
+        words += self.reader.texts(keys.get("shellargs") or own.get("shellargs"), "`shell_args`")
+        if keys.get("command") is not None and keys.get("script") is not None:
+            words = shlex.split(keys.text("command"))
+        script = keys.text("run", "script")
+        if not words and script.startswith("#!"):
+            words = shlex.split(script.split("\n", 1)[0][2:])
+            words = words[2:] if words[1:2] == ["-S"] else words[1:] if words[0].endswith("/env") else words
+        if own.get("shellpackages") is not None:
+            raise UntranslatableError("shell", "a shell with packages")
+        return words
+
+    def _text(self, text: str) -> str:
+        if re.search(r"\$\{[\w-]+\.", text):
+            raise UntranslatableError("reference", "a reference in another language than that of a shell")
+        return literal_text(text)
+
+    def _first(self, text: str, keys: Keys, step: DraftStep) -> list[str]:  # noqa: C901
+        """Return the lines that a script begins with."""
         lines = []
+        if self.variables.positions and re.search(r"\$\{?[1-9@*#]", text):
+            words = " ".join(f'"${{P{number}}}"' for number in range(1, self.variables.positions + 1))
+            lines.append(f"set -- {words}")
+        for name, value in (("DAG_RUN_ID", "PLANRUN_RUN"), ("DAG_RUN_STEP_NAME", "PLANRUN_STEP")):
+            if re.search(rf"\b{name}\b", text):
+                lines.append(f'export {name}="${value}"')
+        if (node := keys.get("outputs")) is not None:
+            for item in self.reader.items(node, "`outputs`"):
+                own = Keys(item, "an output", self.reader)
+                if list(own.unknown(("name", "type"))) or not NAME.match(own.text("name")):
+                    raise UntranslatableError("output", "an output with more than a name")
+                step.keys["outputs"] = {**step.keys.get("outputs", {}), own.text("name"): "string"}
+            lines.append('export DAGU_OUTPUT_FILE="$PLANRUN_OUTPUT"')
+        elif "DAGU_OUTPUT_FILE" in text:
+            raise UntranslatableError("output", "it writes outputs that it does not declare")
         for name, sign in (("stdout", ">"), ("stderr", "2>")):
             path = keys.get(name)
-            if path is not None and path.kind != MAPPING:
-                lines.append(f'exec {sign}"{self.references.words(text_of(path))}"')
+            if path is not None and (path.kind != SCALAR or re.search(r"[$`\"\\]", text_of(path))):
+                raise UntranslatableError(name, f"`{name}`")
+            if path is not None:
+                lines.append(f'exec {sign} "{text_of(path)}"')
                 self.found.differs(name, f"what goes to the file of `{name}` is not in the step's log", path)
         return lines
 
-    def _declared(self, step: DraftStep, keys: Keys) -> list[str]:
-        """Declare the outputs that a step writes to a file; return the line that names the file."""
-        node = keys.get("outputs")
-        if node is None or self.references.paths:
-            return []
-        for item in self.reader.items(node, "`outputs`"):
-            own = Keys(item, "an output", self.reader)
-            own.refuse_unknown({"name", "type"})
-            name = own.text("name")
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
-                raise UntranslatableError("output", f"`{name}` cannot be the name of an output")
-            step.keys["outputs"] = {**step.keys.get("outputs", {}), name: "string"}
-        return ['export DAGU_OUTPUT_FILE="$PLANRUN_OUTPUT"']
-
-    def _of_stream(self, keys: Keys) -> Node | None:
-        """Return the fields that are cut out of what a step prints, `stdout: {outputs: {fields: …}}`."""
-        node = keys.get("stdout")
-        if node is None or node.kind != MAPPING:
-            return None
-        own = Keys(node, "`stdout`", self.reader)
-        own.refuse_unknown({"outputs"})
-        fields = own.below("outputs").get("fields")
-        if fields is None or fields.kind != MAPPING:
-            raise UntranslatableError("output", "`stdout` as a mapping")
-        return fields
-
-    def with_fields(self, step: DraftStep, node: Node, script: str) -> str:
-        """Return a script that publishes the outputs that a mapping describes."""
-        if node.kind != MAPPING:
+    def _output_name(self, keys: Keys) -> str:
+        node = keys.get("output")
+        if node is None:
+            return ""
+        name = text_of(node).removeprefix("$").strip("{}")
+        if not NAME.match(name) or name.startswith("PLANRUN_") or keys.get("stdout") is not None:
             raise UntranslatableError("output", "an output in several parts")
-        fields = Fields(self.references, self.reader).read(node)
-        step.keys["outputs"] = {**step.keys.get("outputs", {}), **dict.fromkeys(fields.names, "string")}
-        if fields.streams:
-            self.references.needed["step_dir"] = "${{ step.dir }}"
-        return fields.around(script)
+        return name
 
-    def _counted(self, script: str, keys: Keys) -> str:
-        """Return a script whose failure counts only with exit codes and outputs that `continueOn` does not name."""
-        node = keys.get("continueon")
-        if node is None or node.kind != MAPPING:
-            return script
-        own = Keys(node, "`continueOn`", self.reader)
-        if not own.has("exitcode") and not own.has("output"):
-            return script
-        codes = self.reader.texts(own.get("exitcode"), "`exitCode`")
-        if not all(code.isdecimal() for code in codes):
-            raise UntranslatableError("continue-on", "exit codes that are worked out")
-        patterns = self.reader.texts(own.get("output"), "`output`")
-        message = "a failure that `continueOn` names by exit code or output counts as success"
-        self.found.differs("continue-on", message, node)
-        lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?", "set -e"]
-        if patterns:
-            lines[2] = "{ ("
-            lines[5:7] = [') 2>&1; echo $? > "$kept.code"; } | tee "$kept"', 'read -r code < "$kept.code"']
-            lines.insert(0, 'kept=$(mktemp)\ntrap \'rm -f "$kept" "$kept.code"\' EXIT')
-        if codes:
-            lines.append(f"case $code in {'|'.join(codes)}) exit 0 ;; esac")
-        for pattern in patterns:
-            is_pattern = pattern.startswith("re:")
-            option, text = ("E", pattern_of(pattern[3:], "continue-on")) if is_pattern else ("F", pattern)
-            quoted = "'" + text.replace("'", "'\\''") + "'"
-            lines.append(f'if grep -q{option} -e {quoted} "$kept"; then exit 0; fi')
-        return "\n".join([*lines, 'exit "$code"'])
+    def _surroundings(self, step: DraftStep, keys: Keys) -> None:
+        if description := " ".join(keys.text("description").split()):
+            step.keys["description"] = description
+        if folder := keys.text("workingdir", "dir"):
+            step.keys["workdir"] = self.variables.template(folder)
+            if folder.startswith("~"):
+                raise UntranslatableError("path", f"the folder {folder}")
+        if seconds := whole(keys.get("timeoutsec")):
+            step.keys["timeout"] = f"{seconds}s"
+        elif keys.get("timeoutsec") is not None and seconds is None:
+            raise UntranslatableError("timeout", "a time that Dagu works out")
+        if keys.get("dotenv") is not None:
+            raise UntranslatableError("dotenv", "`dotenv` of a step")
+        if env := self.variables.environment(keys.get("env")):
+            step.keys["env"] = env
+        if (container := keys.get("container")) is not None:
+            step.keys["container"] = self.container(container)
 
-    def _tolerance(self, step: DraftStep, keys: Keys) -> None:
-        node = keys.get("continueon")
-        if node is None:
-            return
+    def container(self, node: Node) -> dict[str, Any]:
+        """Return the container that a mapping or the name of an image describes; raises UntranslatableError."""
         if node.kind == SCALAR:
-            words = {text_of(node).lower()}
-        elif node.kind == SEQUENCE:
-            words = {text.lower() for text in self.reader.texts(node, "`continueOn`")}
-        else:
-            own = Keys(node, "`continueOn`", self.reader)
-            if truth_of(own.get("marksuccess")):
-                self.found.differs(
-                    "mark-success", "a tolerated failure stays a failure: the verdict is `partial`", node
-                )
-            words = {name for name in ("failure", "failed", "skipped") if truth_of(own.get(name))}
-        if words & {"failure", "failed"}:
-            step.keys["on_failure"] = "continue"
+            return {"image": self.variables.template(text_of(node))}
+        keys = Keys(node, "a container", self.reader)
+        unknown = list(
+            keys.unknown(
+                ("image", "env", "volumes", "user", "network", "pullpolicy", "keepcontainer", "name")
+            )
+        )
+        if unknown or not keys.text("image"):
+            raise UntranslatableError("container", f"a container with `{(unknown or ['no image'])[0]}`")
+        found: dict[str, Any] = {"image": self.variables.template(keys.text("image"))}
+        if env := self.variables.environment(keys.get("env")):
+            found["env"] = env
+        if volumes := self.reader.texts(keys.get("volumes"), "`volumes`"):
+            found["volumes"] = [literal_text(each) for each in volumes]
+        found |= {name: literal_text(keys.text(name)) for name in ("user", "network") if keys.text(name)}
+        return found
 
-    def _retries(self, step: DraftStep, keys: Keys) -> None:
-        node = keys.get("retrypolicy")
-        if node is None:
+    def _policies(self, step: DraftStep, keys: Keys) -> None:
+        """Read what happens after a failure; raises UntranslatableError."""
+        if (node := keys.get("continueon")) is not None and "failure" in self.continues(node):
+            step.keys["on_failure"] = "continue"
+        if (node := keys.get("retrypolicy")) is None:
             return
         own = Keys(node, "`retryPolicy`", self.reader)
-        limit, interval = whole(own.get("limit")), whole(own.get("intervalsec")) or 0
-        if limit is None or limit > 1000:
-            raise UntranslatableError("retry-policy", "a number of repeats that is worked out")
-        factor: float = 1
+        limit, interval = whole(own.get("limit")), whole(own.get("intervalsec") or Node(SCALAR, "0", 1, 1))
         backoff = own.get("backoff")
-        if backoff is not None:
-            factor = 2 if truth_of(backoff) else float(text_of(backoff)) if is_number(text_of(backoff)) else 1
-        most = whole(own.get("maxintervalsec")) or (interval if factor == 1 else 3600)
-        wait = {
-            "initial": f"{interval}s",
-            "factor": max(1, factor),
-            "max": f"{max(most, interval)}s",
-            "jitter": 0,
-        }
-        retries: dict[str, Any] = {"max": limit, "backoff": wait}
-        codes = [
-            int(text) for text in self.reader.texts(own.get("exitcode"), "`exitCode`") if text.isdecimal()
-        ]
-        if codes:
-            known = [code for code in codes if code <= 255]
-            if len(known) < len(codes):
-                message = "exit codes above 255 are left out: no process has them"
-                self.found.differs("retry-policy", message, keys.place("retrypolicy"))
-            if not known:
-                return
-            retries["on"] = [{"exit": known}]
-        step.keys["retries"] = retries
-
-
-def skips_on(keys: Keys) -> bool:
-    """Say whether dependent steps run when the step was skipped."""
-    node = keys.get("continueon")
-    if node is None:
-        return False
-    if node.kind == MAPPING:
-        return (
-            truth_of(next((value for key, value in node.value.items() if key.lower() == "skipped"), None))
-            is True
+        factor = "1" if backoff is None else "2" if truth_of(backoff) else text_of(backoff)
+        codes = self.reader.texts(own.get("exitcode"), "`exitCode`")
+        fits = re.fullmatch(r"\d{1,3}(\.\d{1,3})?", factor) and all(
+            each.isdecimal() and len(each) < 4 and int(each) < 256 for each in codes
         )
-    return "skipped" in [text_of(item) for item in (node.value if node.kind == SEQUENCE else [node])]
+        unknown = list(own.unknown(("limit", "intervalsec", "backoff", "maxintervalsec", "exitcode")))
+        if limit is None or limit > 1000 or interval is None or not fits or unknown:
+            raise UntranslatableError("retry-policy", "a `retryPolicy` that Dagu works out")
+        most = whole(own.get("maxintervalsec")) or (interval if float(factor) == 1 else 3600)
+        number = float(factor)
+        wait = {"initial": f"{interval}s", "factor": max(1, int(number) if number.is_integer() else number),
+                "max": f"{max(most, interval)}s", "jitter": 0}  # fmt: skip
+        step.keys["retries"] = {"max": limit, "backoff": wait}
+        if codes:
+            step.keys["retries"]["on"] = [{"exit": [int(each) for each in codes]}]
 
+    def continues(self, node: Node) -> set[str]:
+        """Return after which ends of a step others go on: `failure`, `skipped`; raises UntranslatableError."""
+        if node.kind == MAPPING:
+            own = Keys(node, "`continueOn`", self.reader)
+            if list(own.unknown(("failure", "failed", "skipped", "marksuccess"))) or truth_of(
+                own.get("marksuccess")
+            ):
+                raise UntranslatableError(
+                    "continue-on", "`continueOn` with more than `failure` and `skipped`"
+                )
+            words = {name for name in ("failure", "failed", "skipped") if truth_of(own.get(name))}
+        else:
+            words = {each.lower() for each in self.reader.texts(node, "`continueOn`")}
+        return {"failure" if word == "failed" else word for word in words}
 
-def hand_on(step: DraftStep, before: list[DraftStep], outputs: dict[str, list[str]]) -> None:
-    """Let a step read the variables that those before it hand on; `outputs` are their expressions."""
-    if "run" not in step.keys and "exec" not in step.keys:
-        return
-    roots = tuple(f"{step_path(other.id, 'outputs')}." for other in before)
-    for name, expressions in outputs.items():
-        value = "''"
-        for expression in expressions:
-            if expression.startswith(roots):
-                value = f"default({expression}, {value})"
-        if value != "''" and name not in step.keys.get("env", {}):
-            step.keys.setdefault("env", {})[name] = f"${{{{ {value} }}}}"
+    def check(self, name: str, node: Node | None, before: Collection[str]) -> DraftStep | None:
+        """Return the step that finds out whether preconditions hold, None without any; raises UntranslatableError."""
+        if node is None or is_nothing(node):
+            return None
+        step = DraftStep(name, outputs={"met": "boolean"})
+        items = node.value if node.kind == SEQUENCE else [node]
+        asked = [self._asked(item, before, step) for item in items]
+        lines = [f"if {' && '.join(asked)}; then", '  echo met=true >> "$PLANRUN_OUTPUT"', "else"]
+        step.keys["run"] = "\n".join([*lines, '  echo met=false >> "$PLANRUN_OUTPUT"', "fi"]) + "\n"
+        return step
 
-
-def keep_streams(step: DraftStep, streams: set[str]) -> None:
-    """Let a step keep what it prints in files, for the steps that read them."""
-    if "run" not in step.keys:
-        raise UntranslatableError("reference", f"the output of {step.id} in a file")
-    lines = with_streams(str(step.keys["run"]), streams)
-    for each in sorted(streams):
-        lines.append(f'echo "{each}_file=$kept_{each}" >> "$PLANRUN_OUTPUT"')
-        step.keys["outputs"] = {**step.keys.get("outputs", {}), f"{each}_file": "string"}
-    step.keys["env"] = {**step.keys.get("env", {}), "step_dir": "${{ step.dir }}"}
-    step.keys["run"] = "\n".join(lines) + "\n"
-
-
-def _piped(script: str, program: str) -> str:
-    """Return a script of another language as the input of its program, for a shell that sets variables before."""
-    if program.split(" ", maxsplit=1)[0].rpartition("/")[2] not in _LANGUAGES:
-        raise UntranslatableError("shell", f"`{program}` is no shell in which variables could be set")
-    return f"{program} - <<'{_SCRIPT}'\n{script}\n{_SCRIPT}"
+    def _asked(self, item: Node, before: Collection[str], step: DraftStep) -> str:
+        """Return a command of the shell that passes where a precondition holds; raises UntranslatableError."""
+        keys = Keys(item, "a precondition", self.reader) if item.kind == MAPPING else None
+        text, expected = (
+            (text_of(item), "")
+            if keys is None
+            else (keys.text("condition", "command"), keys.text("expected"))
+        )
+        if (
+            keys is not None and list(keys.unknown(("condition", "command", "expected", "negate")))
+        ) or not text:
+            raise UntranslatableError("precondition", "a precondition with other keys")
+        if expected:
+            script = (
+                self.variables.script(f'"{text}"', before, step)
+                if '"' not in text and "\\" not in text
+                else ""
+            )
+            if not script or (expected.startswith("re:") and not _MATCHED.match(expected[3:])):
+                raise UntranslatableError("precondition", f"the comparison of `{text[:60]}`")
+            found = f"[ {script} = {shlex.quote(expected)} ]"
+            if expected.startswith("re:"):
+                found = f"printf '%s\\n' {script} | grep -Eq -e {shlex.quote(expected[3:])}"
+        else:
+            text = (
+                text[1:-1] if text.startswith("`") and text.endswith("`") and "`" not in text[1:-1] else text
+            )
+            found = self.variables.script(text, before, step).strip()
+            found = found if is_plain(found) or re.fullmatch(r"\[ [^;&|\n]+ \]", found) else f"(\n{found}\n)"
+        return f"! {found}" if keys is not None and keys.text("negate").lower() == "true" else found

@@ -1,141 +1,105 @@
-"""Expressions of just: strings, variables, calls, `+`, `/`, `if`; backticks become variables of the shell."""
+"""Expressions of just: strings, variables, operators and functions, as far as they are known before a run."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-import zlib
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import (
-    NAME,
-    SAFE,
-    DynamicError,
-    Param,
-    Piece,
-    Read,
-    lines_of,
-    plain,
-    script_of,
-    shell_text,
-)
+from planrun.convert.recipes.scripts import DEFAULT, NAME, Budget, Piece, Shell, Value, known, script_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from planrun.convert.draft import DraftPlan
-    from planrun.convert.reader import Findings
-
-    Test = tuple[list[Piece], str, list[Piece]]  # two values and the sign that compares them
-
-    from planrun.plan.yaml.node import Node
+    Token = tuple[str, str]
+    Given = Mapping[str, list[Piece]]
 
 _TOKEN = re.compile(
-    r'''\s*(?:(?P<raw3>\'\'\'(?:.*?)\'\'\')|(?P<cooked3>"""(?:\\.|.)*?""")|(?P<raw>'[^']*')|(?P<cooked>"(?:\\.|[^"\\])*")'''
-    r"""|(?P<back3>```.*?```)|(?P<back>`[^`]*`)|(?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<sign>==|!=|=~|!~|&&|\|\||[+/(),{}]))""",
-    re.DOTALL,
+    r"""[ \t\n]*(?:\#[^\n]*)?[ \t\n]*(?:
+    (?P<string>[xf]?(?:'''.*?'''|\"\"\"(?:\\.|.)*?\"\"\"|'[^']*'|"(?:\\.|[^"\\])*"))|(?P<back>```.*?```|`[^`]*`)|
+    (?P<name>[A-Za-z_][A-Za-z0-9_-]*)|(?P<number>[0-9]+)|
+    (?P<sign>:=|==|!=|=~|!~|&&|\|\||::|[-(){}\[\],+/*=$:?@!<>.]))""",
+    re.DOTALL | re.VERBOSE,
 )
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$", "\n": ""}
-MAX_NESTING = 30
-KNOWN: Mapping[str, str] = {
-    "os": "linux",
-    "os_family": "unix",
-    "arch": "x86_64",
-    "just_executable": "just",
-    "just_pid": "",
-}
-_HERE = frozenset(
-    ("justfile_directory", "invocation_directory", "source_directory", "invocation_dir", "justfile_dir")
+_FOLDERS = (
+    "justfile_directory",
+    "justfile_dir",
+    "invocation_directory",
+    "invocation_dir",
+    "source_directory",
+    "source_dir",
 )
-_WORK: Mapping[str, Callable[..., str]] = {
-    "uppercase": str.upper,
-    "lowercase": str.lower,
-    "trim": str.strip,
-    "trim_end": str.rstrip,
-    "trim_start": str.lstrip,
-    "capitalize": str.capitalize,
-    "kebabcase": lambda text: re.sub(r"[\s_]+", "-", text.lower()),
-    "snakecase": lambda text: re.sub(r"[\s-]+", "_", text.lower()),
-    "replace": lambda text, old, new: text.replace(old, new),
-    "trim_end_match": lambda text, part: text.removesuffix(part),
-    "trim_start_match": lambda text, part: text.removeprefix(part),
-    "append": lambda part, words: " ".join(f"{word}{part}" for word in words.split()),
-    "prepend": lambda part, words: " ".join(f"{part}{word}" for word in words.split()),
-    "file_name": posixpath.basename,
+_MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
+_FUNCTIONS: Mapping[str, Callable[..., str]] = {
+    "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old,
+    new: text.replace(old, new),
+    "trim_start_match": lambda text, part: text.removeprefix(part), "trim_end_match": lambda text,
+    part: text.removesuffix(part),
+    "file_name": posixpath.basename, "parent_directory": posixpath.dirname, "parent_dir": posixpath.dirname,
     "file_stem": lambda path: posixpath.splitext(posixpath.basename(path))[0],
-    "extension": lambda path: posixpath.splitext(path)[1].lstrip("."),
-    "parent_directory": posixpath.dirname,
-    "without_extension": lambda path: posixpath.splitext(path)[0],
-    "join": posixpath.join,
-    "clean": posixpath.normpath,
-}
-
-# Functions that a command of the shell does, with their arguments as words.
-_COMMANDS: Mapping[str, tuple[int, str]] = {
-    "path_exists": (1, "[ -e {0} ] && echo true || echo false"),
-    "datetime": (1, "date +{0}"),
-    "datetime_utc": (1, "date -u +{0}"),
-    "num_cpus": (0, "nproc"),
-    "which": (1, "command -v {0} || true"),
-    "require": (1, "command -v {0}"),
-    "sha256": (1, "printf %s {0} | sha256sum | cut -d' ' -f1"),
-    "sha256_file": (1, "sha256sum {0} | cut -d' ' -f1"),
-    "canonicalize": (1, "realpath -e {0}"),
-    "read": (1, "cat {0}"),
-    "home_directory": (0, 'printf %s "$HOME"'),
-    "uuid": (0, "cat /proc/sys/kernel/random/uuid"),
-}
+    "extension": lambda path: posixpath.splitext(path)[1].removeprefix("."),
+    "without_extension": lambda path: posixpath.splitext(path)[0], "join": posixpath.join,
+    "just_executable": lambda: "just",
+    "quote": lambda text: "'" + text.replace("'", "'\\''") + "'",
+}  # fmt: skip
+MAX_NESTING = 60
 
 
-def tokens_of(text: str) -> list[tuple[str, str]]:
-    """Return the tokens of an expression: kind and text; raises UntranslatableError."""
-    found = []
-    at = 0
-    while text[at:].strip():
+def tokens_of(text: str) -> list[Token]:
+    """Return the kinds and texts of what an expression consists of; raises UntranslatableError."""
+    found, at = [], 0
+    while at < len(text.rstrip()):
         match = _TOKEN.match(text, at)
+        if match is None and text[at:].lstrip().startswith("#"):
+            break
         if match is None:
-            raise UntranslatableError("expression", f"`{text.strip()[:80]}` cannot be read")
-        kind = str(match.lastgroup)
-        found.append((kind, match[kind]))
+            raise UntranslatableError("expression", f"it cannot be read: {text[at : at + 60].strip()}")
+        found.append((str(match.lastgroup), match[str(match.lastgroup)]))
         at = match.end()
     return found
 
 
-def _string(kind: str, text: str) -> str:
-    body = text[3:-3] if kind.endswith("3") else text[1:-1]
-    if kind.endswith("3"):
-        body = dedent(body.removeprefix("\n"))
-    if kind.startswith("cooked"):
-        body = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), body, flags=re.DOTALL)
-    return body
+def _string(text: str) -> str:
+    quotes = text[:3] if text[:3] in ("'''", '"""') else text[0]
+    body = text[len(quotes) : -len(quotes)]
+    if text[0] in "xf" or (quotes[0] == '"' and re.search(r"(?<!\\)(?:\\\\)*\\[^ntr\"\\\n]", body)):
+        raise UntranslatableError("expression", f"just fills in the string {text[:40]}")
+    body = dedent(body.removeprefix("\n")) if len(quotes) == 3 else body
+    escapes = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+    return (
+        re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), body, flags=re.DOTALL)
+        if quotes[0] == '"'
+        else body
+    )
 
 
 class Evaluator:
-    """Works out expressions: `texts` are those of the file's variables, `given` what a recipe is given."""
+    """Works out expressions of one file: `texts` are its variables, `outputs` the commands that some of them run."""
 
-    def __init__(self, plan: DraftPlan, found: Findings, place: Node) -> None:
-        self.plan = plan
-        self.found = found
-        self.place = place
-        self.texts: dict[str, str] = {}
-        self.given: Mapping[str, list[Piece]] = {}
-        self.folder = ""
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
+        self.texts: dict[str, list[Token]] = {}
+        self.tell = tell
+        self.outputs: dict[str, str] = {}
+        self.budget = Budget()
         self._open: list[str] = []
 
-    def value(self, text: str, given: Mapping[str, list[Piece]] | None = None) -> list[Piece]:
-        """Return what an expression results in."""
-        before, self.given = self.given, self.given if given is None else given
-        try:
-            parser = _Parser(self, tokens_of(text))
-            found = parser.either()
-            parser.end()
-            return found
-        finally:
-            self.given = before
+    def value(self, tokens: list[Token], given: Given) -> list[Piece]:
+        """Return what an expression results in; raises UntranslatableError."""
+        found = self.values(tokens, given)
+        if len(found) != 1:
+            raise UntranslatableError("expression", "it is not one expression")
+        return found[0]
 
-    def filled(self, text: str) -> list[Piece]:
+    def values(self, tokens: list[Token], given: Given) -> list[list[Piece]]:
+        """Return what expressions side by side result in."""
+        parser, found = _Parser(self, tokens, given), []
+        while parser.look()[0]:
+            found.append(parser.expression())
+        return found
+
+    def filled(self, text: str, given: Given) -> list[Piece]:
         """Return the text of a recipe with its `{{…}}` filled in."""
         found: list[Piece] = []
         at = 0
@@ -145,339 +109,145 @@ class Evaluator:
                 found.append("{{")
                 at = start + 4
                 continue
-            end = _end(text, start + 2)
-            found += self.value(text[start + 2 : end])
-            at = end + 2
-        found.append(text[at:])
-        return [piece for piece in found if piece != ""] or [""]
+            end, depth, sign = start + 2, 0, ""
+            while sign != "}" or depth >= 0 or text[end : end + 1] != "}":
+                match = _TOKEN.match(text, end)
+                if match is None:
+                    raise UntranslatableError(
+                        "expression", f"`{{{{` is not closed: {text[start : start + 60]}"
+                    )
+                sign, end = match["sign"], match.end()
+                depth += (sign == "{") - (sign == "}")
+            found += self.value(tokens_of(text[start + 2 : end - 1]), given)
+            at = end + 1
+        return self.budget.charge([*found, text[at:]])
 
     def name(self, name: str) -> list[Piece]:
-        """Return what a name is."""
-        if name in self.given:
-            return self.given[name]
-        if name not in self.texts:
-            constants = {
-                "HEX": "0123456789abcdef",
-                "NORMAL": "",
-                "BOLD": "",
-                "RED": "",
-                "GREEN": "",
-                "YELLOW": "",
-                "BLUE": "",
-                "CYAN": "",
-            }
-            if name in constants:
-                return [constants[name]]
-            raise UntranslatableError("variable", f"there is no variable `{name}`")
-        if name in self._open or len(self._open) > MAX_NESTING:
-            raise UntranslatableError("variable", f"the variable `{name}` is made of itself")
+        """Return a variable of the file; raises UntranslatableError."""
+        if name not in self.texts or name in self._open or len(self._open) > MAX_NESTING:
+            raise UntranslatableError("variable", f"there is no variable `{name}`, or it is made of itself")
         self._open.append(name)
         try:
-            pieces = self.value(self.texts[name], {})
+            return self.value(self.texts[name], {})
         finally:
             self._open.pop()
-        return self._param(name, pieces)
 
-    def _param(self, name: str, pieces: list[Piece]) -> list[Piece]:
-        param = name.replace("-", "_")
-        if (
-            len(pieces) == 1
-            and isinstance(pieces[0], Read)
-            and pieces[0].name.startswith("SHELL_")
-            and NAME.match(param)
-        ):
-            own = pieces[0].name
-            renamed = [
-                f"{param}{line.removeprefix(own)}" if line.startswith(f"{own}=") else line
-                for line in pieces[0].lines
-            ]
-            return [Read(name=param, lines=tuple(renamed))]
-        if not all(isinstance(piece, str) for piece in pieces):
-            return pieces
-        text = "".join(str(piece) for piece in pieces)
-        if (
-            not SAFE.match(text)
-            or not NAME.match(param)
-            or self.plan.params.get(param, {}).get("default", text) != text
-        ):
-            if text:
-                message = (
-                    f"the variable {name} is written into the plan as its text, and cannot be given to a run"
-                )
-                self.found.differs("variable", message, self.place)
-            return pieces
-        self.plan.params.setdefault(param, {"type": "string", "default": text})
-        return [Param(name=param, text=text)]
-
-    def shell(self, command: list[Piece]) -> list[Piece]:
-        """Return the output of a command, as a variable of the shell."""
-        lines = [line for piece in command if isinstance(piece, Read) for line in piece.lines]
-        self.found.differs(
-            "backtick",
-            "a command in backticks runs in each step that reads it, before its recipe",
-            self.place,
-        )
-        script = script_of(command).strip()
-        name = _named("SHELL", script)
-        return [Read(name=name, lines=(*lines, f'{name}="$({script})" || exit'))]
-
-    def chosen(self, test: Test, yes: list[Piece], no: list[Piece]) -> list[Piece]:
-        """Return one of two values by a test of the shell, as a variable."""
-        first, sign, second = test
-        one, other = f'"{shell_text(first)}"', f'"{shell_text(second)}"'
-        if sign in ("=~", "!~"):
-            asked = f"printf '%s\\n' {one} | grep -Eq -e {other}"
-            self.found.differs("pattern", "a pattern is read by grep -E", self.place)
-        else:
-            asked = f"[ {one} = {other} ]"
-        asked = f"! {asked}" if sign[0] == "!" else asked
-        name = _named("IF", asked, shell_text(yes), shell_text(no))
-        lines = [
-            f"if {asked}; then",
-            *lines_of(yes),
-            f'{name}="{shell_text(yes)}"',
-            "else",
-            *lines_of(no),
-            f'{name}="{shell_text(no)}"',
-            "fi",
-        ]
-        return [Read(name=name, lines=(*lines_of(first), *lines_of(second), "\n".join(lines)))]
+    def command(self, command: list[Piece]) -> list[Piece]:
+        """Return the output of a command that a variable runs: a step runs it once, before all recipes."""
+        if not self._open:
+            raise UntranslatableError("backtick", "a command in backticks outside of a variable")
+        base = name = re.sub(r"\W", "_", self._open[-1])
+        script, number = script_of(command, {}).strip(), 2
+        while self.outputs.get(name, script) != script:
+            name, number = f"{base}_{number}", number + 1
+        self.outputs[name] = script
+        return [Shell(text=f"${{{name}}}", reads=name, given=f"steps.variables.outputs.{name}")]
 
     def call(self, name: str, args: list[list[Piece]]) -> list[Piece]:
-        """Return what a function results in."""
-        if name in ("env", "env_var", "env_var_or_default"):
-            return self._environment(args)
-        if name in _HERE:
-            return [Read(name="PLANRUN_WORKSPACE")]
-        if name in KNOWN and not args:
-            if name in ("os", "arch", "os_family"):
-                self.found.differs("machine", f"`{name}()` is taken to be {KNOWN[name]}", self.place)
-                return [KNOWN[name]]
-            if name == "just_executable":
-                self.found.differs("just", "`just_executable()` is `just`, which has to be there", self.place)
-                return [KNOWN[name]]
-            raise DynamicError(f"`{name}()` is known to just alone")
-        if (found := self._place(name, args)) is not None:
-            return found
-        if name == "shell" and args:
-            return self.shell(args[0])
-        if name == "quote" and args:
-            return _quoted(args[0])
-        if name == "error":
-            raise DynamicError("`error(…)` ends just")
-        return self._worked(name, args)
-
-    def _place(self, name: str, args: list[list[Piece]]) -> list[Piece] | None:
-        """Return what a function of this machine results in; None for any other function."""
-        count, command = _COMMANDS.get(name, (-1, ""))
-        if count == len(args):
-            words = [f'"{shell_text(each)}"' for each in args]
-            script = command.format(*words)
-            variable = _named("SHELL", script)
-            lines = [line for each in args for line in lines_of(each)]
-            return [Read(name=variable, lines=(*lines, f'{variable}="$({script})" || exit'))]
-        if name == "justfile" and not args:
-            return [Read(name="PLANRUN_WORKSPACE"), f"/{posixpath.basename(self.found.file)}"]
-        if name == "absolute_path" and len(args) == 1:
-            path = posixpath.normpath(plain(args[0], "`absolute_path`"))
-            return [path] if path.startswith("/") else [Read(name="PLANRUN_WORKSPACE"), f"/{path}"]
-        return None
-
-    def _worked(self, name: str, args: list[list[Piece]]) -> list[Piece]:
-        """Return what a function of texts results in."""
-        work = _WORK.get(name)
-        if work is None:
-            raise UntranslatableError("function", f"the function `{name}`")
+        """Return what a function results in; raises UntranslatableError."""
+        if name in ("env", "env_var", "env_var_or_default") and args:
+            variable, *otherwise = (known(each, "a variable of the environment") for each in args)
+            if not NAME.match(variable) or not DEFAULT.match("".join(otherwise)):
+                raise UntranslatableError("function", f"the variable of the environment `{variable}`")
+            return [Shell(text=f"${{{variable}{f'-{otherwise[0]}' if otherwise else '?'}}}", reads=variable)]
+        if name in _FOLDERS and not args:
+            return [Shell(text="${PLANRUN_WORKSPACE}")]
+        if name in _MACHINE and not args:
+            self.tell("machine", f"`{name}()` is taken to be {_MACHINE[name]}")
+            return [_MACHINE[name]]
+        if name == "shell" and len(args) == 1:
+            return self.command(args[0])
+        if name == "quote" and len(args) == 1 and len(args[0]) == 1 and isinstance(args[0][0], Value):
+            return [Shell(text=f"${{{{ {args[0][0].expression} | sh }}}}", is_bare=True)]
         try:
-            return [work(*(plain(each, f"`{name}`") for each in args))]
-        except TypeError:
-            raise UntranslatableError(
-                "function", f"the function `{name}` with {len(args)} arguments"
-            ) from None
-
-    def _environment(self, args: list[list[Piece]]) -> list[Piece]:
-        name = plain(args[0], "the name of a variable") if args else ""
-        if not NAME.match(name):
-            raise UntranslatableError("function", f"the variable of the environment `{name}`")
-        if len(args) == 1:
-            return [Read(name=name, lines=(f': "${{{name}?is not set}}"',))]
-        otherwise = args[1]
-        lines = lines_of(otherwise)
-        return [Read(name=name, lines=(*lines, f'{name}="${{{name}-{shell_text(otherwise)}}}"'))]
-
-
-def _named(kind: str, *texts: str) -> str:
-    """Return the name of a variable of the shell: the same for the same texts."""
-    return f"{kind}_{zlib.crc32(chr(0).join(texts).encode('utf-8', 'surrogatepass')):08x}"
-
-
-def _quoted(pieces: list[Piece]) -> list[Piece]:
-    if any(not isinstance(piece, str) for piece in pieces):
-        return ['"', *pieces, '"']
-    text = "".join(str(piece) for piece in pieces)
-    return ["'" + text.replace("'", "'\\''") + "'"]
+            return [_FUNCTIONS[name](*(known(each, f"`{name}`") for each in args))]
+        except (KeyError, TypeError):
+            raise UntranslatableError("function", f"`{name}()` is known to just alone") from None
 
 
 class _Parser:
-    """Reads one expression."""
+    """Reads one expression after the other."""
 
-    def __init__(self, own: Evaluator, tokens: list[tuple[str, str]]) -> None:
-        self.own = own
-        self.tokens = tokens
-        self.at = 0
+    def __init__(self, own: Evaluator, tokens: list[Token], given: Given) -> None:
+        self.own, self.tokens, self.given = own, tokens, given
+        self.at = self.depth = 0
 
-    def look(self) -> tuple[str, str]:
+    def look(self) -> Token:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
 
-    def take(self, text: str = "") -> tuple[str, str]:
+    def take(self, text: str = "") -> Token:
         token = self.look()
         if not token[0] or (text and token[1] != text):
             raise UntranslatableError(
-                "expression", f"an expression has `{token[1]}` where `{text or 'a value'}` is expected"
+                "expression", f"it has `{token[1]}` where `{text or 'a value'}` is expected"
             )
         self.at += 1
         return token
 
-    def end(self) -> None:
-        if self.at < len(self.tokens):
-            raise UntranslatableError("expression", f"an expression has `{self.look()[1]}` behind its end")
-
-    def either(self) -> list[Piece]:
-        found = self.both()
-        while self.look() == ("sign", "||"):
-            self.take()
-            other = self.both()
-            found = found if plain(found, "`||`") else other
-        return found
-
-    def both(self) -> list[Piece]:
-        found = self.sum()
-        while self.look() == ("sign", "&&"):
-            self.take()
-            other = self.sum()
-            found = other if plain(found, "`&&`") else [""]
-        return found
-
-    def sum(self) -> list[Piece]:
-        if self.look() == ("sign", "/"):
-            self.take()
-            found: list[Piece] = ["/", *self.one()]
-        else:
-            found = self.one()
+    def expression(self) -> list[Piece]:
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise UntranslatableError("too-large", "an expression is nested too deeply")
+        found: list[Piece] = [] if self.look() == ("sign", "/") else self._one()
         while self.look() in (("sign", "+"), ("sign", "/")):
-            sign = self.take()[1]
-            found = [*found, *(["/"] if sign == "/" else []), *self.one()]
+            slash = ["/"] if self.take()[1] == "/" else []
+            found = self.own.budget.charge([*found, *slash, *self._one()])
+        self.depth -= 1
         return found
 
-    def one(self) -> list[Piece]:
+    def _one(self) -> list[Piece]:
         kind, text = self.take()
-        if kind in ("raw", "raw3", "cooked", "cooked3"):
-            return [_string(kind, text)]
-        if kind in ("back", "back3"):
-            body = text.strip("`")
-            return self.own.shell(self.own.filled(dedent(body.strip("\n"))))
+        if kind == "string":
+            return [_string(text)]
+        if kind == "back":
+            return self.own.command(self.own.filled(dedent(text.strip("`").strip("\n")), self.given))
         if (kind, text) == ("sign", "("):
-            found = self.either()
+            found = self.expression()
             self.take(")")
             return found
         if kind != "name":
-            raise UntranslatableError("expression", f"an expression has `{text}` where a value is expected")
+            raise UntranslatableError("expression", f"it has `{text}` where a value is expected")
         if text == "if":
-            return self.choice()
-        if self.look() == ("sign", "("):
-            return self.own.call(text, self.arguments())
-        return self.own.name(text)
-
-    def arguments(self) -> list[list[Piece]]:
-        self.take("(")
-        found = []
+            return self._choice()
+        if self.look() != ("sign", "("):
+            return self.given[text] if text in self.given else self.own.name(text)
+        self.take()
+        args = []
         while self.look() != ("sign", ")"):
-            found.append(self.either())
+            args.append(self.expression())
             if self.look() == ("sign", ","):
                 self.take()
         self.take(")")
-        return found
+        return self.own.call(text, args)
 
-    def choice(self) -> list[Piece]:
-        first = self.sum()
-        sign = self.take()[1]
-        second = self.sum()
-        if sign not in ("==", "!=", "=~", "!~"):
-            raise UntranslatableError("expression", f"`if` compares by `{sign}`")
-        if any(isinstance(piece, Read) for piece in (*first, *second)):
-            return self.by_shell((first, sign, second))
-        one, other = plain(first, "`if`"), plain(second, "`if`")
-        holds = (
-            (one == other) is (sign == "==")
-            if sign in ("==", "!=")
-            else bool(re.search(other, one)) is (sign == "=~")
-        )
-        self.own.found.differs("if", "`if` is worked out now, by the defaults of variables", self.own.place)
-        self.take("{")
-        yes = self._body(skips=not holds)
-        self.take("}")
-        self.take("else")
-        if self.look() == ("name", "if"):
-            self.take()
-            no = self.choice() if not holds else self._skip_choice()
-        else:
-            self.take("{")
-            no = self._body(skips=holds)
-            self.take("}")
-        return yes if holds else no
-
-    def by_shell(self, test: Test) -> list[Piece]:
-        """Return the value of an `if` that only a run can decide."""
-        self.take("{")
-        yes = self.either()
-        self.take("}")
-        self.take("else")
-        if self.look() == ("name", "if"):
-            self.take()
-            return self.own.chosen(test, yes, self.choice())
-        self.take("{")
-        no = self.either()
-        self.take("}")
-        return self.own.chosen(test, yes, no)
-
-    def _body(self, *, skips: bool) -> list[Piece]:
-        if not skips:
-            return self.either()
-        depth = 0
-        while depth or self.look() != ("sign", "}"):
-            token = self.take()
-            depth += (token == ("sign", "{")) - (token == ("sign", "}"))
-        return [""]
-
-    def _skip_choice(self) -> list[Piece]:
-        while True:
+    def _choice(self, *, is_skipped: bool = False) -> list[Piece]:
+        """Return the value of an `if`; the branch that is not taken is not worked out."""
+        if is_skipped:
             while self.look() != ("sign", "{"):
                 self.take()
-            self.take("{")
-            self._body(skips=True)
-            self.take("}")
-            if self.look() != ("name", "else"):
-                return [""]
+            holds = False
+        else:
+            one = known(self.expression(), "what `if` compares")
+            sign = self.take()[1]
+            other = known(self.expression(), "what `if` compares")
+            if sign not in ("==", "!="):
+                raise UntranslatableError("expression", f"`if` compares by `{sign}`")
+            holds = (one == other) is (sign == "==")
+        yes = self._body(is_taken=holds)
+        self.take("else")
+        if self.look() == ("name", "if"):
             self.take()
-            if self.look() == ("sign", "{"):
-                self.take("{")
-                self._body(skips=True)
-                self.take("}")
-                return [""]
+            no = self._choice(is_skipped=holds or is_skipped)
+        else:
+            no = self._body(is_taken=not holds and not is_skipped)
+        return yes if holds else no
 
-
-def _end(text: str, start: int) -> int:
-    """Return where `}}` ends an interpolation; raises UntranslatableError."""
-    at = start
-    while at < len(text) and not text.startswith("}}", at):
-        match = _TOKEN.match(text, at)
-        if match is None or (
-            match.lastgroup == "sign" and match["sign"] == "}" and text.startswith("}}", match.start("sign"))
-        ):
-            at = text.find("}}", at)
-            break
-        at = match.end()
-    at = text.find("}}", max(at - 0, start)) if at >= 0 and not text.startswith("}}", at) else at
-    if at < 0:
-        raise UntranslatableError("shape", f"`{{{{` is not closed: {text[start : start + 60]}")
-    return at
+    def _body(self, *, is_taken: bool) -> list[Piece]:
+        self.take("{")
+        found: list[Piece] = self.expression() if is_taken else [""]
+        depth = 0
+        while not is_taken and (depth or self.look() != ("sign", "}")):
+            sign = self.take()[1]
+            depth += (sign == "{") - (sign == "}")
+        self.take("}")
+        return found

@@ -7,21 +7,22 @@ import re
 import shlex
 
 from planrun.convert.choice import choose, tell
-from planrun.convert.draft import DraftPlan, DraftStep, literal_text
-from planrun.convert.reader import UntranslatableError
+from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.expressions import Evaluator, tokens_of
 from planrun.convert.recipes.scripts import (
     NAME,
+    POSIX,
     SAFE,
-    Command,
-    Param,
+    TOP_FINDINGS,
     Piece,
-    Read,
+    Shell,
+    Value,
     joined,
-    lines_of,
-    plain,
+    known,
     script_of,
-    shell_text,
+    shell_of,
+    template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe
 from planrun.errors import InvalidInput
@@ -32,664 +33,559 @@ from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
+    from collections.abc import Collection
     from typing import Any
 
-    from planrun.convert.reader import Findings
+    from planrun.convert.recipes.expressions import Token
 
-_HEAD = re.compile(r"(@?)([A-Za-z_][A-Za-z0-9_-]*)((?:[ \t]+[^:]*?)?)[ \t]*:(?!=)(.*)\Z", re.DOTALL)
-_SET = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:=[ \t]*(.*)\Z", re.DOTALL)
-_ELSEWHERE = frozenset(("windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android"))
-_LISTS = re.compile(
-    r"@?(?:just|\{\{ *just_executable\(\) *\}\})"
-    r"(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--justfile \S+|-f \S+|--list-submodules))+"
+    Argument = tuple[Piece, ...]
+    Need = tuple[str, tuple[Token, ...]]
+
+_HEAD = re.compile(r"@?([A-Za-z_][\w-]*)(?=[\s:*+$])(.*)\Z", re.DOTALL)
+_SET = re.compile(r"(export\s+)?([A-Za-z_][\w-]*)\s*:=\s*(.*)\Z", re.DOTALL)
+_WORD = re.compile(r"(?:set|alias|import\??|mod\??)\s+[\"'\w]")
+_SYSTEMS = frozenset(
+    ("linux", "unix", "windows", "macos", "openbsd", "freebsd", "netbsd", "dragonfly", "android")
 )
 _ATTRIBUTES = frozenset((
-    "private", "group", "doc", "linux", "unix", "no-cd", "working-directory", "no-exit-message", "default",
-    "positional-arguments", "script", "parallel", "confirm", "metadata", "extension", "no-quiet", "dragonfly",
+    "private", "group", "doc", "no-cd", "working-directory", "no-exit-message", "exit-message", "default", "confirm",
+    "positional-arguments", "script", "parallel", "metadata", "no-quiet", *_SYSTEMS,
 ))  # fmt: skip
+_SETTINGS = frozenset((
+    "shell", "dotenv-load", "dotenv-filename", "dotenv-path", "dotenv-required", "export", "positional-arguments",
+    "working-directory", "quiet", "fallback", "ignore-comments", "allow-duplicate-recipes", "tempdir", "unstable",
+    "allow-duplicate-variables", "script-interpreter", "no-exit-message", "windows-shell", "windows-powershell",
+))  # fmt: skip
+_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
+_LISTS = re.compile(
+    r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--list-submodules))+"
+)
 MAX_FILES = 50
-MAX_DEPTH = 10  # of modules in modules
+TOP = Node(SCALAR, "", 1, 1)
 
 
 class Parameter(Record):
-    """A parameter of a recipe; `sign` is `*` or `+` where it takes several words, `$` where it is exported."""
+    """A parameter of a recipe; `sign` has `*` or `+` where it takes several words, `$` where it is exported."""
 
     name: str
     sign: str = ""
-    is_exported: bool = False
-    default: str | None = None
+    default: tuple[Token, ...] | None = None
 
 
 class Entry(Record):
-    """A recipe as it stands in the file."""
+    """A recipe as it stands in the file; `text` is all of it."""
 
     name: str
     place: Node
-    params: tuple[Parameter, ...] = ()
-    before: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    after: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    body: tuple[tuple[int, str], ...] = ()
-    attributes: tuple[tuple[str, str], ...] = ()
-    title: str = ""
-    file: str = ""
+    file: str
+    text: str
+    params: tuple[Parameter, ...]
+    before: tuple[Need, ...]
+    after: tuple[Need, ...]
+    body: tuple[str, ...]
+    attributes: dict[str, str]
+    title: str
 
-    def attribute(self, name: str) -> str | None:
-        """Return the argument of an attribute; None where it has none of this name."""
-        return next((value for key, value in self.attributes if key == name), None)
+    @property
+    def only_lists(self) -> bool:
+        """Whether it does nothing but list the others."""
+        texts = [line.strip() for line in self.body if line.strip()]
+        lists = [text for text in texts if not re.match(r"@?echo\b", text)]
+        return bool(lists) and not self.before and all(map(_LISTS.fullmatch, lists))
 
 
 class Justfile:
     """One justfile with what it imports."""
 
     def __init__(self, found: Findings) -> None:
-        self.found = found
+        self.found = self.here = found  # `here`: of the file that is read
         self.plan = DraftPlan()
-        self.place = Node(SCALAR, "", 1, 1)
-        self.evaluator = Evaluator(self.plan, found, self.place)
+        self.place = TOP
+        self.evaluator = Evaluator(lambda code, message: self.here.differs(code, message, self.place))
         self.recipes: dict[str, Entry] = {}
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
-        self.exported: dict[str, Node] = {}
-        self.modules: dict[str, Justfile] = {}
-        self.prefix = ""  # of the names of a module's recipes
-        self.folder = ""  # of a module
-        self.own: dict[str, Any] = {}  # shell and environment of a module
+        self.exported: list[str] = []
+        self.unsure = ""  # why nothing of the file is certain
         self.files = 0
-        self.file = found.file
-        self.here = found  # the findings of the file that is read, or in which a recipe stands
+        self.twice: list[str] = []  # recipes that there are twice
+        self.is_choice = False
+        self.owners: dict[str, str] = {}  # parameters of the plan, and the recipes that they belong to
+
+    # Reading.
 
     def read(self, text: str, file: str) -> None:
-        """Read a file; raises UntranslatableError."""
-        self._enter(file)
+        """Read a file."""
+        before, self.here = self.here, self.found.of(file)
         lines = text.replace("\r\n", "\n").split("\n")
-        at, comment = 0, ""
-        attributes: list[tuple[str, str]] = []
+        at, comment, start = 0, "", -1
+        attributes: dict[str, str] = {}
         while at < len(lines):
-            number, line = at + 1, lines[at]
+            number, line = at, lines[at]
             at += 1
             if not line.strip() or line.lstrip().startswith("#"):
-                comment = line.strip().lstrip("#! ") if line.strip() else ""
+                comment = line.strip().lstrip("#! ")
                 continue
-            while (_is_open(line) or line.rstrip().endswith("\\")) and at < len(lines):
+            while at < len(lines) and (line.rstrip().endswith("\\") or _is_open(line)):
                 line = (
-                    f"{line.rstrip()[:-1]} {lines[at].strip()}"
+                    f"{line.rstrip()[:-1]} {lines[at]}"
                     if line.rstrip().endswith("\\")
                     else f"{line}\n{lines[at]}"
                 )
                 at += 1
-            self.place = self.evaluator.place = Node(SCALAR, "", number, 1)
-            line = _without_comment(line)
-            if line.startswith("["):
-                attributes += _attributes(line)
-                rest = line[line.rindex("]") + 1 :].strip()
-                if not rest:
-                    continue
-                line = rest
-            start = at
-            while at < len(lines) and (not lines[at].strip() or lines[at][:1] in " \t"):
-                at += 1
-            body = [(place, each) for place, each in enumerate(lines[start:at], start + 1)]
-            self._statement(line.rstrip(), body, tuple(attributes), comment, file)
-            attributes, comment = [], ""
+            self.place = Node(SCALAR, "", number + 1, 1)
+            start = start if attributes else number
+            try:
+                if line.startswith("["):
+                    line = _attributes(line, attributes)
+                    if not line.strip():
+                        continue
+                head = _HEAD.match(line)
+                if head is not None and ":" in head[2] and not _SET.match(line) and not _WORD.match(line):
+                    end = at
+                    while end < len(lines) and (not lines[end].strip() or lines[end][:1] in " \t"):
+                        end += 1
+                    whole = "\n".join(lines[start:end])
+                    self._recipe(head[1], head[2], lines[at:end], attributes, comment=comment, text=whole)
+                    at = end
+                else:
+                    self._statement(line.strip(), file)
+            except UntranslatableError as why:
+                self.unsure = self.unsure or why.message
+                self.here.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
+            attributes, comment = {}, ""
+        self.here = before
 
-    def _enter(self, file: str) -> None:
-        """Report at places of a file from now on."""
-        self.file = file
-        self.here = self.evaluator.found = self.found.of(file)
-
-    def _statement(
-        self,
-        line: str,
-        body: list[tuple[int, str]],
-        attributes: tuple[tuple[str, str], ...],
-        comment: str,
-        file: str,
-    ) -> None:
+    def _statement(self, line: str, file: str) -> None:
         word, _, rest = line.partition(" ")
         rest = rest.strip()
-        if word == "set" and not re.match(r"set[ \t]*:", line):
-            name, _, value = rest.partition(":=")
-            self.settings[name.strip()] = value.strip() or "true"
-        elif word == "alias" and (match := re.fullmatch(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
+        if word == "set":
+            name, _, value = (part.strip() for part in rest.partition(":="))
+            self.settings[name] = value or "true"
+            if name not in _SETTINGS:
+                raise UntranslatableError("setting", f"the setting `{name}`")
+        elif word == "alias" and (match := re.match(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
             self.aliases[match[1]] = match[2]
-        elif word in ("import", "import?") and rest[:1] in "'\"":
-            self._import(rest, file, is_optional=word == "import?")
+        elif word in ("import", "import?"):
+            self._import(self._constant(rest), file, is_optional=word == "import?")
         elif word in ("mod", "mod?"):
-            self._module(rest, file, is_optional=word == "mod?")
-        elif word == "unexport":
-            raise UntranslatableError("unexport", f"`unexport {rest}`")
+            self.here.todo(
+                "mod", f"the recipes of the module {rest} are left out: convert its file", self.place
+            )
         elif match := _SET.match(line):
-            self.evaluator.texts[match[2]] = match[3]
-            if match[1]:
-                self.exported[match[2]] = self.place
-        elif match := _HEAD.match(line):
-            self._recipe(match, body, attributes, comment)
+            self.evaluator.texts[match[2]] = tokens_of(match[3])
+            self.exported += [match[2]] if match[1] else []
         else:
             raise UntranslatableError("shape", f"neither a variable nor a recipe: {line[:80]}")
 
-    def _module(self, rest: str, file: str, *, is_optional: bool) -> None:
-        """Read a module: its recipes are called by its name, and run in its folder."""
-        match = re.fullmatch(r"([A-Za-z_][\w-]*)(?:\s+(.+))?", rest)
-        if match is None:
-            raise UntranslatableError("mod", f"the module {rest}")
-        folder, name = os.path.dirname(file), match[1]
-        given = plain(self.evaluator.value(match[2]), "the file of a module") if match[2] else ""
-        path = _module_file(folder, name, os.path.expanduser(given))
-        self.files += 1
-        if path is None or self.files > MAX_FILES or self.prefix.count("::") > MAX_DEPTH:
-            if is_optional and path is None:
-                return
-            raise UntranslatableError("mod", f"the module {name} is not there, or there are too many")
-        module = Justfile(self.found)
-        module.plan, module.files = self.plan, self.files
-        module.evaluator = Evaluator(self.plan, self.found, self.place)
-        module.prefix = f"{self.prefix}{name}::"
-        module.folder = os.path.relpath(os.path.dirname(path) or ".", os.path.dirname(self.found.file) or ".")
-        module.read(read_source(path, "file").decode("utf-8", "replace"), path)
-        self.files = module.files
-        self.modules[name] = module
-        self._enter(file)
+    def _constant(self, text: str) -> str:
+        return known(self.evaluator.value(tokens_of(text), {}), "the name of a file")
 
-    def _surround(self) -> None:
-        """Work out the shell and the environment of a module, which its steps have for themselves."""
-        before, self.plan.keys = self.plan.keys, {}
-        try:
-            self.errexit = self._shell()
-            self.first = self._environment()
-            self.own = self.plan.keys
-        finally:
-            self.plan.keys = before
-        for module in self.modules.values():
-            module._surround()
-
-    def _import(self, rest: str, file: str, *, is_optional: bool) -> None:
-        name = plain(self.evaluator.value(rest), "an imported file")
-        path = os.path.join(os.path.dirname(file), os.path.expanduser(name))
+    def _import(self, name: str, file: str, *, is_optional: bool) -> None:
+        path = os.path.normpath(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
+        if is_optional and not os.path.isfile(path):
+            self.here.differs("import", f"the file {name} is not there, and is left out", self.place)
+            return
         self.files += 1
-        if not os.path.isfile(path) or self.files > MAX_FILES:
-            if is_optional and self.files <= MAX_FILES:
-                return
-            raise UntranslatableError("import", f"the imported file {name} is not there")
         try:
-            text = read_source(path, "file").decode("utf-8", "replace")
+            text = read_source(path, "file").decode("utf-8", "replace") if self.files <= MAX_FILES else ""
         except InvalidInput as error:
             raise UntranslatableError("import", str(error)) from None
-        own = dict(self.recipes)
-        before = self.file
+        own, place, self.recipes = self.recipes, self.place, {}
         self.read(text, path)
-        self._enter(before)
-        self.recipes |= own  # what the importing file says counts
+        self.place = place
+        self.twice += own.keys() & self.recipes.keys()
+        self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
 
-    def _recipe(
-        self,
-        match: re.Match[str],
-        body: list[tuple[int, str]],
-        attributes: tuple[tuple[str, str], ...],
-        comment: str,
+    def _recipe(  # noqa: PLR0913
+        self, name: str, head: str, body: list[str], attributes: dict[str, str], *, comment: str, text: str
     ) -> None:
-        name = match[2]
-        if any(key in _ELSEWHERE for key, _ in attributes) and not any(
-            key in ("linux", "unix") for key, _ in attributes
-        ):
+        systems = attributes.keys() & _SYSTEMS
+        if systems and not systems & {"linux", "unix"}:
             self.here.differs(
-                "other-machines",
-                f"the recipe {name} is for another system than Linux, and is left out",
-                self.place,
+                "other-machines", f"the recipe {name} is not for Linux, and is left out", self.place
             )
             return
-        before, _, after = match[4].partition("&&")
-        while body and not body[-1][1].strip():
-            body.pop()
-        indent = next((len(each) - len(each.lstrip()) for _, each in body if each.strip()), 0)
-        lines = tuple(
-            (number, each[indent:] if each[:indent].strip() == "" else each.lstrip()) for number, each in body
-        )
+        while body and not body[-1].strip():
+            body = body[:-1]
+        if body and not body[0].strip():
+            raise UntranslatableError("shape", f"an empty line after the head of the recipe {name}")
+        indent = body[0][: len(body[0]) - len(body[0].lstrip())] if body else ""
+        tokens = tokens_of(head)
+        end = _colon(tokens)
+        needs = _needs(tokens[end + 1 :])
+        split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
+        self.twice += [name] if name in self.recipes else []
         self.recipes[name] = Entry(
-            name=name, place=self.place, params=tuple(_parameters(match[3])), before=tuple(_needs(before)),
-            after=tuple(_needs(after)), body=lines, attributes=attributes, title=comment, file=self.file,
+            name=name, place=self.place, file=self.here.file, text=text.rstrip(),
+            params=tuple(_parameters(tokens[:end])),
+            before=tuple(needs[:split]), after=tuple(needs[split + 1 :]), attributes=dict(attributes),
+            body=tuple(each.removeprefix(indent) for each in body),
+            title=attributes.get("doc", "").strip("'\"") or comment,
         )  # fmt: skip
 
     # Converting.
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
-        top = Node(SCALAR, "", 1, 1)
-        for code, message in (
-            ("timeout", "a step has 24 hours; just lets a command run as long as it takes"),
-            ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-            ("folder", "recipes run where planrun is started: the folder of the justfile"),
-        ):
-            self.found.differs(code, message, top)
-        self.errexit = self._shell()
-        self.first = self._environment()
-        for module in self.modules.values():
-            module._surround()
+        self._head()
+        if self.twice and self.settings.get("allow-duplicate-recipes") != "true":
+            self.unsure = self.unsure or f"the recipe {self.twice[0]} is there twice"
         order = Order(self.plan, self.found, self._find)
-        names = list(wanted)
-        for name in names:
-            if not self._has(name):
-                hint = did_you_mean(name, self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
-                self.found.refuse("shape", f'there is no recipe "{name}"; {hint}', top)
-                return self.plan
-        names = names or self._default()
-        for name in names:
-            order.run([self._key(name, ())])
-        if not names:
-            self._all(order)
+        order.first = self.plan.steps[-1].id if self.plan.steps else ""
+        first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
+        marked = next((name for name, each in self.recipes.items() if "default" in each.attributes), first)
+        names = [self.aliases.get(name, name) for name in wanted]
+        if unknown := [name for name in names if name not in self.recipes]:
+            hint = did_you_mean(unknown[0], self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
+            self.found.refuse("shape", f'there is no recipe "{unknown[0]}"; {hint}', TOP)
+            return self.plan
+        shown = [
+            name for name, each in self.recipes.items()
+            if not name.startswith("_") and "private" not in each.attributes and not each.only_lists
+        ]  # fmt: skip
+        if names or (marked and not self.recipes[marked].only_lists):
+            for name in names or [marked]:
+                order.run([(name, None)])
+            others = [name for name in shown if name != marked]
+            if others and not names:
+                text = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
+                self.found.differs("recipe", f"only {marked} is converted; --job converts {text}", TOP)
+        else:
+            order.is_choice = self.is_choice = True
+            ends = {name: last for name in shown if (last := order.run([(name, None)]))}
+            if len(ends) > 1:
+                tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", TOP)
         return self.plan
 
-    def _has(self, name: str) -> bool:
-        owner, sign, rest = name.partition("::")
-        if sign:
-            return owner in self.modules and self.modules[owner]._has(rest)
-        return self.aliases.get(name, name) in self.recipes
-
-    def _default(self) -> list[str]:
-        marked = [each.name for each in self.recipes.values() if each.attribute("default") is not None]
-        name = (
-            marked or (["default"] if next(iter(self.recipes), "") == "default" else list(self.recipes)[:1])
-        )[:1]
-        if not name:
-            return []
-        entry = self.recipes[name[0]]
-        texts = [line.strip() for _, line in entry.body if line.strip()]
-        only_lists = texts and all(_LISTS.fullmatch(text) or re.match(r"@?echo\b", text) for text in texts)
-        if only_lists and any(_LISTS.fullmatch(text) for text in texts) and not entry.before:
-            return []
-        return name
-
-    def _all(self, order: Order) -> None:
-        order.is_choice = True
-        self.is_choice = True
-        ends: dict[str, list[str]] = {}
-        self._each(order, ends)
-        if len(ends) > 1:
-            tell(
-                self.found,
-                choose(self.plan, ends),
-                "the default recipe only lists the others",
-                Node(SCALAR, "", 1, 1),
-            )
-
-    def _each(self, order: Order, ends: dict[str, list[str]]) -> None:
-        """Convert each recipe that can be called, with those of modules."""
-        self.is_choice = True
-        for name, entry in self.recipes.items():
-            if name.startswith("_") or entry.attribute("private") is not None or self._lists(entry):
-                continue
-            if last := order.run([self._key(name, ())]):
-                ends[f"{self.prefix}{name}"] = last
-        for module in self.modules.values():
-            module._each(order, ends)
-
-    def _lists(self, entry: Entry) -> bool:
-        texts = [line.strip() for _, line in entry.body if line.strip()]
-        return bool(texts) and all(_LISTS.fullmatch(text) for text in texts)
-
-    is_choice = False
-
-    def _shell(self) -> bool:
-        """Choose the shell; returns whether it ends at the first failure."""
-        text = self.settings.get("shell", "")
-        words = ["sh", "-cu"]
-        if text:
-            found = [each for kind, each in tokens_of(text.strip().strip("[]")) if kind in ("raw", "cooked")]
-            words = [each[1:-1] for each in found] or words
-        kept = [word for word in words if word != "-c"]
-        kept = [re.sub("c", "", word) if re.fullmatch(r"-[a-z]*c[a-z]*", word) else word for word in kept]
-        kept = [word for word in kept if word != "-"]
-        if os.path.basename(kept[0]) not in ("sh", "bash", "dash", "zsh", "ksh", "ash"):
-            raise UntranslatableError("shell", f"the shell `{kept[0]}`")
-        self.plan.keys["defaults"] = {"shell": shlex.join(kept), "timeout": "24h"}
-        return any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in kept[1:])
-
-    def _environment(self) -> list[str]:
-        if (
-            self.settings.get("dotenv-load", "false") == "true"
-            or "dotenv-filename" in self.settings
-            or "dotenv-path" in self.settings
-        ):
-            value = self.settings.get("dotenv-filename") or self.settings.get("dotenv-path") or "'.env'"
-            self.plan.keys["env_file"] = [plain(self.evaluator.value(value), "the file of variables")]
-            self.found.differs(
-                "dotenv",
-                "a file of variables has to be there, and wins over the caller's environment",
-                Node(SCALAR, "", 1, 1),
-            )
-        names = dict(self.exported)
-        if self.settings.get("export", "false") == "true":
-            names |= dict.fromkeys(self.evaluator.texts, self.place)
-        env: dict[str, str] = {}
-        lines: list[str] = []
-        for name, place in names.items():
-            if not NAME.match(name):
-                continue
-            self.evaluator.place = place
-            pieces = self.evaluator.name(name)
-            if any(isinstance(piece, Read) for piece in pieces):
-                lines += [*lines_of(pieces), f'export {name}="{shell_text(pieces)}"']
-            else:
-                env[name] = script_of(pieces)
-        if env:
-            self.plan.keys["env"] = env
-        return lines
-
-    def _key(self, name: str, args: Sequence[tuple[Piece, ...]]) -> tuple[str, Hashable]:
-        return f"{self.prefix}{self.aliases.get(name, name)}", tuple(args)
-
-    def _find(self, key: tuple[str, Hashable]) -> Recipe:
-        name, args = key
-        own = name.removeprefix(self.prefix)
-        owner, sign, _ = own.partition("::")
-        if sign and owner in self.modules:
-            return self.modules[owner]._find(key)
-        entry = self.recipes.get(own)
-        if entry is None:
-            raise UntranslatableError("recipe", f"there is no recipe `{name}`")
-        assert isinstance(args, tuple)
-        before, self.evaluator.place = self.evaluator.place, entry.place
-        self._enter(entry.file)
+    def _head(self) -> None:
+        """Add what all steps share: the shell, the environment, and a step for the commands of variables."""
+        keys, texts = self.plan.keys, self.evaluator.texts
+        keys["defaults"] = {"shell": "sh -u", "timeout": "24h"}
+        self.strict = False
         try:
-            given, checks = self._given(entry, args)
-            recipe = Recipe(name, entry.place, lambda step: self._step(entry, given, checks, step))
-            recipe.before = [self._called(need, given) for need in entry.before]
-            recipe.after = [self._called(need, given) for need in entry.after]
+            words = [
+                text[1:-1]
+                for kind, text in tokens_of(self.settings.get("shell", "").strip("[] "))
+                if kind == "string"
+            ]
+            shell, self.strict = shell_of(words or ["sh", "-cu"])
+            keys["defaults"]["shell"] = shlex.join(shell)
+            if folder := self.settings.get("working-directory"):
+                keys["defaults"]["workdir"] = self._constant(folder)
+            names = texts if self.settings.get("export") == "true" else self.exported
+            env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in names}
+            for name in texts:
+                if any(kind == "back" or text == "shell" for kind, text in texts[name]):
+                    self.evaluator.name(name)
+            keys |= {
+                key: value for key, value in (("env", env), ("env_file", self._files_of_variables())) if value
+            }
         except UntranslatableError as why:
-            problem = why
-            return Recipe(name, entry.place, lambda step: self._abstract(entry, step, problem, entry.place))
-        finally:
-            self.evaluator.place = before
+            self.unsure = self.unsure or why.message
+        if self.evaluator.outputs and not self.unsure:
+            lines = []
+            for name, script in self.evaluator.outputs.items():
+                lines.append(f'{name}="$({script})" || exit')
+                lines.append(f'printf \'{name}<<END\\n%s\\nEND\\n\' "${name}" >> "$PLANRUN_OUTPUT"')
+            outputs = dict.fromkeys(self.evaluator.outputs, "string")
+            self.plan.add(
+                DraftStep(self.plan.name("variables"), run="\n".join(lines) + "\n", outputs=outputs)
+            )
+
+    def _files_of_variables(self) -> list[str]:
+        named = next(
+            (self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), ""
+        )
+        if not named and "true" not in (
+            self.settings.get("dotenv-load"),
+            self.settings.get("dotenv-required"),
+        ):
+            return []
+        name = self._constant(named) if named else ".env"
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        if not os.path.isfile(path):
+            self.found.todo(
+                "dotenv", f"the file {name} is not there: where it is to be read, add it to `env_file`", TOP
+            )
+            return []
+        if re.search(rb"^[^#\n]*[$`]", read_source(path, "file"), re.MULTILINE):
+            raise UntranslatableError("dotenv", f"just fills in variables in {name}, and planrun does not")
+        self.found.differs("dotenv", f"{name} has to be there, and wins over the caller's environment", TOP)
+        return [name]
+
+    def _find(self, key: tuple[str, Any]) -> Recipe | None:
+        """Return a recipe with its arguments; one that is not certain becomes an abstract step."""
+        name, args = key
+        entry = self.recipes.get(name)
+        place = entry.place if entry is not None else TOP
+        if args and args[0] == "ask":
+            return Recipe(f"{name}.ask", place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
+        try:
+            if self.unsure or entry is None:
+                raise UntranslatableError("just", self.unsure or "it is not in the file")  # noqa: TRY301
+            given, words = self._given(entry, args)
+            recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given, words))
+            for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):
+                for other, tokens in needs:
+                    values = self.evaluator.values(list(tokens), given)
+                    keys.append((other, tuple(tuple(each) for each in values)))
+        except UntranslatableError as why:
+            reason = why.message
+            return Recipe(name, place, lambda step_id: self._abstract(DraftStep(step_id), reason, entry))
+        if (question := entry.attributes.get("confirm")) is not None:
+            recipe.before.insert(0, (name, ("ask", question.strip("'\"") or f"Run recipe `{name}`?")))
         return recipe
 
-    def _called(
-        self, need: tuple[str, tuple[str, ...]], given: dict[str, list[Piece]]
-    ) -> tuple[str, Hashable]:
-        return self._key(need[0], [tuple(self.evaluator.value(each, given)) for each in need[1]])
-
     def _given(
-        self, entry: Entry, args: tuple[tuple[Piece, ...], ...]
-    ) -> tuple[dict[str, list[Piece]], list[str]]:
-        """Return what the parameters of a recipe are, and those that must not be empty."""
+        self, entry: Entry, args: tuple[Argument, ...] | None
+    ) -> tuple[dict[str, list[Piece]], dict[str, list[list[Piece]]]]:
+        """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
         given: dict[str, list[Piece]] = {}
-        checks = []
-        left = list(args)
-        for parameter in entry.params:
-            if left:
-                taken = left if parameter.sign else left[:1]
-                left = left[len(taken) :]
-                words: list[Piece] = []
-                for each in taken:
-                    words += [*([" "] if words else []), *each]
-                given[parameter.name] = words
-                continue
-            pieces: list[Piece] = [""]
-            if parameter.default is not None:
-                pieces = self.evaluator.value(parameter.default, given)
-            if any(isinstance(piece, Read) for piece in pieces):
-                given[parameter.name] = pieces
-                continue
-            given[parameter.name] = self._param(entry, parameter, plain(pieces, "a default"))
-            if parameter.default is None and parameter.sign != "*":
-                checks.append(self._param_name(entry, parameter))
-        return given, checks
+        words: dict[str, list[list[Piece]]] = {}
+        rest = [list(each) for each in args or ()]
+        for param in entry.params:
+            if rest:
+                values, rest = (rest, []) if param.sign.strip("$") else (rest[:1], rest[1:])
+            elif args is not None and param.default is None and "*" not in param.sign:
+                raise UntranslatableError("just", f"`{param.name}` gets no value")
+            else:
+                values = self._from_run(entry, param, given, is_top=args is None)
+            pieces = [piece for value in values for piece in (" ", *value)][1:]
+            given[param.name] = self.evaluator.budget.charge(pieces)
+            words[param.name] = values
+        if rest:
+            raise UntranslatableError("just", f"{entry.name} takes {len(entry.params)} arguments")
+        return given, words
 
-    def _param_name(self, entry: Entry, parameter: Parameter) -> str:
-        plain_name = re.sub(r"[^A-Za-z0-9_]", "_", parameter.name)
-        others = [
-            each.name for each in self.recipes.values() for one in each.params if one.name == parameter.name
-        ]
-        clashes = (
-            bool(self.prefix)
-            or len(others) > 1
-            or plain_name == "task"
-            or parameter.name in self.evaluator.texts
-        )
-        owner = f"{self.prefix}{entry.name}".replace("::", "_")
-        return f"{re.sub(r'[^A-Za-z0-9_]', '_', owner)}_{plain_name}" if clashes else plain_name
-
-    def _param(self, entry: Entry, parameter: Parameter, default: str) -> list[Piece]:
-        name = self._param_name(entry, parameter)
-        if parameter.sign or not (SAFE.match(default) or not default):
-            self.plan.params.setdefault(name, {"type": "string", "default": default})
-            self.plan.keys.setdefault("env", {})[f"ARG_{name}"] = f"${{{{ params.{name} }}}}"
-            if parameter.sign:
-                message = f"the words of {parameter.name} are the parameter {name}; a shell splits it"
-                self.found.of(entry.file).differs("arguments", message, entry.place)
-            return [Read(name=f"ARG_{name}")]
-        self.plan.params.setdefault(name, {"type": "string", "default": default})
-        return [Param(name=name, text=default)]
-
-    def _abstract(self, entry: Entry, step_id: str, why: UntranslatableError, place: Node) -> DraftStep:
-        step = DraftStep(step_id)
-        message = f"{why.message} (recipe {entry.name})"
-        note = self.found.of(entry.file).refuse(why.code, message, place, step_id)
-        step.make_abstract(note)
-        return step
+    def _from_run(
+        self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
+    ) -> list[list[Piece]]:
+        """Return the values of a parameter that no other recipe gives: its default, or what a run gives."""
+        default: list[Piece] = [""]
+        if param.default is not None:
+            default = self.evaluator.value(list(param.default), given)
+        name, text = param.name.replace("-", "_"), (*default, "")[0]
+        if (
+            not is_top
+            or not NAME.match(name)
+            or len(default) > 1
+            or not isinstance(text, str)
+            or (text and not SAFE.match(text))
+        ):
+            return [] if param.default is None else [default]
+        if self.owners.setdefault(name, entry.name) != entry.name:
+            name = f"{entry.name.replace('-', '_')}_{name}"
+        is_required = param.default is None and "*" not in param.sign
+        fragment: dict[str, Any] = {"type": "string", "default": text}
+        if param.sign.strip("$"):
+            fragment = {"type": "array", "items": {"type": "string"}, "default": [text] if text else []}
+            message = f"each word of {param.name} stays one word; just would split it at its blanks"
+            self.found.differs("arguments", message, entry.place)
+        if is_required and not self.is_choice:
+            fragment |= {"required": True}
+            del fragment["default"]
+        self.plan.params[name] = fragment
+        if param.sign.strip("$"):
+            return [[Shell(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
+        return [[Value(expression=f"params.{name}")]]
 
     def _step(
-        self, entry: Entry, given: dict[str, list[Piece]], checks: list[str], step_id: str
+        self, step_id: str, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[list[Piece]]]
     ) -> DraftStep | None:
-        if not any(line.strip() for _, line in entry.body):
-            return None
         step = DraftStep(step_id)
         if entry.title and entry.title.isprintable():
             step.keys["title"] = entry.title[:200]
         try:
-            self.evaluator.given = given
-            self._enter(entry.file)
-            self._fill(step, entry, checks)
+            self._fill(step, entry, given, words)
         except UntranslatableError as why:
-            return self._abstract(entry, step_id, why, self.evaluator.place)
-        finally:
-            self.evaluator.given = {}
+            return self._abstract(step, why.message, entry)
+        return step if entry.body else None
+
+    def _fill(
+        self,
+        step: DraftStep,
+        entry: Entry,
+        given: dict[str, list[Piece]],
+        words: dict[str, list[list[Piece]]],
+    ) -> None:
+        """Write the script of a recipe; raises UntranslatableError."""
+        if unknown := entry.attributes.keys() - _ATTRIBUTES:
+            raise UntranslatableError("attribute", f"the attribute `{min(unknown)}`")
+        if folder := entry.attributes.get("working-directory"):
+            step.keys["workdir"] = folder.strip("'\"")
+        env = {
+            each.name: template_of(given[each.name], each.name)
+            for each in entry.params
+            if "$" in each.sign or self.settings.get("export") == "true"
+        }
+        first = [
+            f'[ -n "{template_of(given[each.name], each.name)}" ]'
+            f' || {{ echo "give --param {each.name}=…" >&2; exit 2; }}'
+            for each in entry.params
+            if self.is_choice and each.default is None and isinstance(given[each.name][0], Value)
+        ]
+        is_positional = (
+            self.settings.get("positional-arguments") == "true" or "positional-arguments" in entry.attributes
+        )
+        if is_positional and entry.params:
+            first.append(
+                " ".join(["set --", *(_word(value) for each in entry.params for value in words[each.name])])
+            )
+        if entry.body and (entry.body[0].startswith("#!") or "script" in entry.attributes):
+            self._whole(step, entry, given, first, env)
+        else:
+            step.keys["run"] = joined(self._lines(entry, given, env), strict=self.strict, first=first)
+        if env:
+            step.keys["env"] = env
+
+    def _lines(
+        self, entry: Entry, given: dict[str, list[Piece]], env: dict[str, str]
+    ) -> list[tuple[str, bool]]:
+        """Return the lines of a recipe, and whose failures count for nothing."""
+        found, at = [], 0
+        while at < len(entry.body):
+            line = entry.body[at]
+            at += 1
+            while line.endswith("\\") and at < len(entry.body):
+                line = line[:-1] + entry.body[at].lstrip()
+                at += 1
+            text = line.lstrip("@-")
+            if text.strip() and not (text.startswith("#") and self.settings.get("ignore-comments") == "true"):
+                found.append(
+                    (script_of(self.evaluator.filled(text, given), env), "-" in line[: len(line) - len(text)])
+                )
+        return found
+
+    def _whole(
+        self,
+        step: DraftStep,
+        entry: Entry,
+        given: dict[str, list[Piece]],
+        first: list[str],
+        env: dict[str, str],
+    ) -> None:
+        """Write the script of a recipe that one program runs; raises UntranslatableError."""
+        body = list(entry.body)
+        if (named := entry.attributes.get("script")) is not None:
+            text = named or self.settings.get("script-interpreter", "").strip("[]") or "'sh', '-eu'"
+            words = [token.strip("'\"") for kind, token in tokens_of(text) if kind == "string"]
+        else:
+            words = shlex.split(known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line"))
+            if os.path.basename(words[0]) == "env":
+                words = words[2:] if words[1:2] == ["-S"] else words[1:]
+        program = os.path.basename(words[0]) if words else ""
+        pieces = self.evaluator.filled("\n".join(body).strip("\n") + "\n", given)
+        if program in POSIX:
+            step.keys["shell"] = shlex.join(shell_of(words)[0])
+            step.keys["run"] = "\n".join([*first, script_of(pieces, env)])
+        elif _INTERPRETERS.match(program) and len(words) == 1 and not first:
+            step.keys["shell"] = words[0]
+            step.keys["run"] = template_of(pieces, "a part of a script")
+        else:
+            raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
+
+    def _abstract(self, step: DraftStep, why: str, entry: Entry | None) -> DraftStep:
+        """Leave a recipe to a person or a model, with its text."""
+        found = self.found.of(entry.file) if entry is not None else self.found
+        place = entry.place if entry is not None else TOP
+        step.make_abstract(found.todo("recipe", f"the recipe {step.id}: {why}", place, step.id))
+        if entry is not None:
+            step.keys["description"] = entry.text[:4000]
         return step
 
-    def _fill(self, step: DraftStep, entry: Entry, checks: list[str]) -> None:
-        self._confirmed(step, entry)
-        self._inside(step, entry)
-        for name, _ in entry.attributes:
-            if name not in _ATTRIBUTES and name not in _ELSEWHERE:
-                raise UntranslatableError("attribute", f"the attribute `[{name}]`")
-        folder = entry.attribute("working-directory")
-        if folder is not None:
-            step.keys["workdir"] = os.path.normpath(
-                os.path.join(self.folder or ".", plain(self.evaluator.value(folder), "a folder"))
-            )
-        first = [*self.first]
-        for name in checks:
-            first.append(f'[ -n "${{CHECK_{name}}}" ] || {{ echo "give --param {name}=…" >&2; exit 1; }}')
-            step.keys.setdefault("env", {})[f"CHECK_{name}"] = f"${{{{ params.{name} }}}}"
-        exports = [each for each in entry.params if each.is_exported or self.settings.get("export") == "true"]
-        for each in exports:
-            pieces = self.evaluator.given[each.name]
-            first += [*lines_of(pieces), f'export {each.name}="{shell_text(pieces)}"']
-        if (
-            self.settings.get("positional-arguments") == "true"
-            or entry.attribute("positional-arguments") is not None
-        ):
-            words = []
-            for each in entry.params:
-                pieces = self.evaluator.given[each.name]
-                first += lines_of(pieces)
-                words.append(shell_text(pieces) if each.sign else f'"{shell_text(pieces)}"')
-            first.append(f"set -- {' '.join(words)}")
-        lines = list(entry.body)
-        start = next((line for _, line in lines if line.strip()), "")
-        if start.startswith("#!") or entry.attribute("script") is not None:
-            self._whole(step, entry, first, start)
-        else:
-            step.keys["run"] = joined(self._first(first, lines), self._commands(lines), errexit=self.errexit)
 
-    def _confirmed(self, step: DraftStep, entry: Entry) -> None:
-        """Put a question before a recipe with `[confirm]`."""
-        text = entry.attribute("confirm")
-        if text is None:
-            return
-        question = plain(self.evaluator.value(text), "a question") if text else f"Run recipe `{entry.name}`?"
-        ask = DraftStep(self.plan.name(f"{step.id}.ask"), ask={"question": literal_text(question)})
-        self.plan.add(ask)
-        step.wait(ask.id)
-
-    def _inside(self, step: DraftStep, entry: Entry) -> None:
-        """Give a step of a module what the plan gives to others: its shell, variables and folder."""
-        if not self.prefix:
-            return
-        step.keys["shell"] = self.own["defaults"]["shell"]
-        for key in ("env", "env_file"):
-            if key in self.own:
-                step.keys[key] = self.own[key].copy()
-        if self.folder != "." and entry.attribute("no-cd") is None:
-            step.keys["workdir"] = self.folder
-
-    def _whole(self, step: DraftStep, entry: Entry, first: list[str], start: str) -> None:
-        """Give a step the script of a recipe that a program runs as a whole."""
-        text = "\n".join(line for _, line in entry.body)
-        pieces = self.evaluator.filled(text)
-        words = start.removeprefix("#!").split() if start.startswith("#!") else ["sh", "-eu"]
-        if os.path.basename(words[0]) == "env":
-            words = [each for each in words[1:] if each != "-S"]
-        if not words:
-            raise UntranslatableError("shell", f"`{start}` names no program")
-        is_shell = os.path.basename(words[0]) in ("sh", "bash", "dash", "zsh", "ksh", "ash")
-        needed = [*first, *lines_of(pieces)]
-        if needed and not is_shell:
-            raise UntranslatableError("shell", f"`{words[0]}` is no shell in which variables could be set")
-        body = (
-            script_of(pieces)
-            if is_shell
-            else "".join(
-                f"${{{{ params.{piece.name} }}}}" if isinstance(piece, Param) else literal_text(str(piece))
-                for piece in pieces
-            )
-        )
-        step.keys["shell"] = shlex.join(words)
-        step.keys["run"] = "\n".join([*needed, body]) + "\n"
-
-    def _first(self, first: list[str], lines: Sequence[tuple[int, str]]) -> list[str]:
-        found = list(first)
-        for number, line in lines:
-            self.evaluator.place = Node(SCALAR, "", number, 1)
-            found += [each for each in lines_of(self.evaluator.filled(line)) if each not in found]
-        return found
-
-    def _commands(self, lines: Sequence[tuple[int, str]]) -> list[Command]:
-        """Return the commands of a recipe: a line with a backslash at its end goes on in the next."""
-        found: list[Command] = []
-        joined_line = ""
-        for number, line in lines:
-            self.evaluator.place = Node(SCALAR, "", number, 1)
-            joined_line += line if not joined_line else line.lstrip()
-            if line.endswith("\\"):
-                joined_line = joined_line[:-1]
-                continue
-            text, joined_line = joined_line, ""
-            if not text.strip() or (
-                text.lstrip().startswith("#") and self.settings.get("ignore-comments") == "true"
-            ):
-                continue
-            signs = re.match(r"[@-]*", text.lstrip())
-            assert signs is not None  # it matches nothing, too
-            body = text.lstrip()[signs.end() :]
-            found.append(Command(text=script_of(self.evaluator.filled(body)), is_tolerated="-" in signs[0]))
-        return found
+def _word(value: list[Piece]) -> str:
+    """Return one argument as one word of a shell; raises UntranslatableError."""
+    piece = value[0]
+    if len(value) == 1 and isinstance(piece, Value):
+        return f"${{{{ {piece.expression} | sh }}}}"
+    if len(value) == 1 and isinstance(piece, Shell):
+        return piece.text if piece.is_bare else f'"{piece.text}"'
+    return shlex.quote(known(value, "an argument"))
 
 
-def _module_file(folder: str, name: str, given: str) -> str | None:
-    """Return the file of a module; None where there is none."""
-    places = [f"{name}.just", f"{name}/mod.just", f"{name}/justfile", f"{name}/.justfile", f"{name}/Justfile"]
-    if given:
-        places = [given, f"{given}/mod.just", f"{given}/justfile", f"{given}/.justfile", f"{given}/Justfile"]
-    paths = [os.path.join(folder, each) for each in places]
-    return next((path for path in paths if os.path.isfile(path)), None)
+def _is_open(line: str) -> bool:
+    """Say whether brackets or strings of a line that is no text of a recipe are still open."""
+    rest = re.sub(r"'''.*?'''|\"\"\".*?\"\"\"|```.*?```", "", line, flags=re.DOTALL)
+    if re.search(r"'''|\"\"\"|```", rest):
+        return True
+    rest = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", rest)
+    return sum(rest.count(sign) for sign in "([{") > sum(rest.count(sign) for sign in ")]}")
 
 
-def _is_open(text: str) -> bool:
-    """Say whether brackets or strings of several lines are open at the end of a text."""
-    for mark in ('"""', "'''", "```"):
-        if text.count(mark) % 2:
-            return True
-    stripped = re.sub(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`|#.*", "", text)
-    is_inside = stripped.count("(") > stripped.count(")") or stripped.count("{") > stripped.count("}")
-    return (is_inside and ":=" in text) or (
-        ":=" in text and bool(re.search(r"['\"]", re.sub(r"#.*", "", stripped)))
-    )
+def _attributes(line: str, attributes: dict[str, str]) -> str:
+    """Add the attributes that stand in `[…]`; returns what stands behind it."""
+    match = re.match(r"\[((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\]'\"])*)\]\s*(?:#.*\Z)?", line, re.DOTALL)
+    if match is None:
+        raise UntranslatableError("attribute", f"it cannot be read: {line[:80]}")
+    pattern = r"([a-z-]+)\s*(?:\(((?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^)'\"])*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|\Z)"
+    attributes |= {each[1]: each[2] or each[3] or "" for each in re.finditer(pattern, match[1].strip())}
+    return line[match.end() :]
 
 
-def _without_comment(line: str) -> str:
-    """Return a line outside of recipes without the comment at its end."""
-    match = re.match(r"""(?:[^#'"`]|'[^']*'|"(?:\\.|[^"\\])*"|`[^`]*`)*""", line, re.DOTALL)
-    assert match is not None  # it matches nothing, too
-    return line[: match.end()].rstrip() if line[match.end() :].startswith("#") else line
+def _colon(tokens: list[Token]) -> int:
+    """Return where the colon stands that ends the parameters; raises UntranslatableError."""
+    depth = 0
+    for at, (kind, text) in enumerate(tokens):
+        depth += (kind == "sign") * ((text in "({[") - (text in ")}]"))
+        if (kind, text, depth) == ("sign", ":", 0):
+            return at
+    raise UntranslatableError("shape", "a recipe without a colon")
 
 
-def _attributes(line: str) -> list[tuple[str, str]]:
-    form = re.compile(r"([a-z-]+)\s*(?:\(([^)]*)\)|:\s*('[^']*'|\"[^\"]*\"))?\s*(?:,|$)")
-    return [
-        (match[1], match[2] or match[3] or "")
-        for inside in re.findall(r"\[((?:[^\]'\"]|'[^']*'|\"[^\"]*\")*)\]", line)
-        for match in form.finditer(inside.strip())
-    ]
+def _closing(tokens: list[Token], at: int) -> int:
+    """Return where a bracket is closed; `at` itself where none opens there."""
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += (tokens[end] == ("sign", "(")) - (tokens[end] == ("sign", ")"))
+        if not depth:
+            return end
+    raise UntranslatableError("shape", "a bracket is not closed")
 
 
-def _parameters(text: str) -> list[Parameter]:
-    found = []
-    pattern = re.compile(
-        r"""\s*([*+]?)(\$?)([A-Za-z_][\w-]*)(?:\s*=\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?))?"""
-    )
-    at = 0
-    while text[at:].strip():
-        match = pattern.match(text, at)
-        if match is None or match.end() == at:
-            raise UntranslatableError(
-                "shape", f"the parameters of a recipe cannot be read: {text.strip()[:80]}"
-            )
-        found.append(Parameter(name=match[3], sign=match[1], is_exported=bool(match[2]), default=match[4]))
-        at = match.end()
+def _parameters(tokens: list[Token]) -> list[Parameter]:
+    found, at = [], 0
+    while at < len(tokens):
+        sign, default = "", None
+        while tokens[at : at + 1] and tokens[at][1] in ("*", "+", "$"):
+            sign, at = sign + tokens[at][1], at + 1
+        if at >= len(tokens) or tokens[at][0] != "name":
+            raise UntranslatableError("shape", "the parameters of a recipe cannot be read")
+        name, at = tokens[at][1], at + 1
+        if tokens[at : at + 1] == [("sign", "=")] and at + 1 < len(tokens):
+            end = _closing(tokens, at + 1)
+            end = _closing(tokens, end + 1) if tokens[end + 1 : end + 2] == [("sign", "(")] else end
+            default, at = tuple(tokens[at + 1 : end + 1]), end + 1
+        found.append(Parameter(name=name, sign=sign, default=default))
     return found
 
 
-def _needs(text: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the recipes that stand behind the colon, with their arguments as texts of expressions."""
-    found = []
-    for match in re.finditer(
-        r"\(([A-Za-z_][\w:-]*)((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)|([A-Za-z_][\w:-]*)", text
-    ):
-        name = match[1] or match[3]
-        args = []
-        at, rest = 0, match[2] or ""
-        pattern = re.compile(
-            r"""\s*("(?:\\.|[^"\\])*"|'[^']*'|`[^`]*`|\((?:[^()]|\([^()]*\))*\)|[A-Za-z_][\w-]*(?:\([^)]*\))?)"""
-        )
-        while rest[at:].strip():
-            one = pattern.match(rest, at)
-            if one is None:
-                raise UntranslatableError(
-                    "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
-                )
-            args.append(one[1])
-            at = one.end()
-            while joining := re.match(r"\s*[+/]\s*", rest[at:]):
-                more = pattern.match(rest, at + joining.end())
-                if more is None:
-                    raise UntranslatableError(
-                        "shape", f"the arguments of {name} cannot be read: {rest.strip()[:80]}"
-                    )
-                args[-1] = f"{args[-1]} {joining[0].strip()} {more[1]}"
-                at = more.end()
-        found.append((name, tuple(args)))
+def _needs(tokens: list[Token]) -> list[Need]:
+    """Return the names of recipes that one needs, with the expressions that they get; `&&` parts the later ones."""
+    found: list[Need] = []
+    at = 0
+    while at < len(tokens):
+        end = _closing(tokens, at)
+        inner = tokens[at + 1 : end] if end > at else tokens[at : at + 1]
+        while end + 1 < len(tokens) and tokens[end + 1] == ("sign", "::"):  # a recipe of a module
+            end += 2
+            inner = [(inner[0][0], f"{inner[0][1]}::{tokens[end][1]}")]
+        if inner != [("sign", "&&")] and (not inner or inner[0][0] != "name"):
+            raise UntranslatableError("shape", "what a recipe needs cannot be read")
+        found.append((inner[0][1], tuple(inner[1:])))
+        at = end + 1
     return found
 
 
 def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a justfile becomes; `jobs` are the wanted recipes, none: the default."""
+    for code, message in TOP_FINDINGS:
+        found.differs(code, message.format("just"), TOP)
     justfile = Justfile(found)
     try:
         justfile.read(text, found.file)
         return justfile.convert(jobs)
-    except UntranslatableError as why:
-        justfile.here.refuse(why.code, why.message, justfile.evaluator.place)
-        return DraftPlan()
-    except RecursionError:
-        justfile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
         return DraftPlan()

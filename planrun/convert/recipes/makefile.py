@@ -1,6 +1,6 @@
-"""A Makefile as a plan: a target is a step where its recipe is known without make, and `make TARGET` where it is not.
+"""A Makefile as a plan: a target is a step where its recipe is certain, and `make TARGET` where make alone knows it.
 
-make never runs while a file is converted: `$(shell …)` and `include` run commands and make files as soon as it reads.
+make never runs while a file is converted: `$(shell …)` and `include` run commands as soon as it reads.
 """
 
 from __future__ import annotations
@@ -8,675 +8,527 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from itertools import groupby
 
 from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
-from planrun.convert.reader import UntranslatableError
+from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.scripts import (
+    DEFAULT,
     NAME,
-    Command,
-    DynamicError,
+    TOP_FINDINGS,
+    Budget,
     Piece,
-    Read,
+    Shell,
     joined,
-    lines_of,
-    plain,
+    known,
     script_of,
-    shell_text,
+    shell_of,
+    template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe
-from planrun.convert.recipes.variables import Expander, Variable, stem_of
-from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.plan.problems import did_you_mean
-from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator
+    from collections.abc import Collection, Hashable, Iterator, Mapping
 
-    from planrun.convert.reader import Findings
-
+# What make itself sets, and the environment overrides.
+_IMPLICIT = {
+    "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "LEX": "lex",
+    "YACC": "yacc", "ARFLAGS": "rv", "FC": "f77", "CO": "co", "PC": "pc", "TEX": "tex", "MAKEINFO": "makeinfo",
+}  # fmt: skip
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
-_DIRECTIVE = re.compile(r"(ifeq|ifneq|ifdef|ifndef|else|endif)\b\s*(.*)\Z")
-_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+([^\s=:?+]+)\s*(=|:=|::=|\?=|\+=)?\s*\Z")
-_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
-_FROM_CALLER = frozenset(("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TERM"))
-_SPECIAL = frozenset((
-    ".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".SECONDEXPANSION",
-    ".DELETE_ON_ERROR", ".IGNORE", ".LOW_RESOLUTION_TIME", ".SILENT", ".EXPORT_ALL_VARIABLES", ".NOTPARALLEL",
-    ".ONESHELL", ".POSIX", ".WAIT",
-))  # fmt: skip
+_CONDITION = re.compile(r"(?:ifeq|ifneq|ifdef|ifndef|else|endif)\b")
+_DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+(\S+)")
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#(.*)", re.DOTALL)
+_OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # a line that goes on
+_HARMLESS = frozenset((".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT",
+                       ".NOTPARALLEL"))  # fmt: skip
+# Variables that change how make works, or that programs get from it although nothing exports them.
+_REACHING = frozenset(
+    [
+        "VPATH",
+        "GPATH",
+        ".RECIPEPREFIX",
+        ".LIBPATTERNS",
+        "MAKEFLAGS",
+        "PATH",
+        "HOME",
+        "USER",
+        "LANG",
+        "LC_ALL",
+        "TMPDIR",
+        "TERM",
+        "PWD",
+    ]
+)
+_OF_MAKE = frozenset(
+    ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"]
+)
+_MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
+_SOURCES = (
+    ".o",
+    ".c",
+    ".cc",
+    ".C",
+    ".cpp",
+    ".p",
+    ".f",
+    ".F",
+    ".m",
+    ".r",
+    ".s",
+    ".S",
+    ".mod",
+    ".sh",
+    ".y",
+    ".l",
+)
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
-MAX_FILES = 50
+_NAMES = ("Makefile", "makefile", "GNUmakefile")
+MAX_NESTING = 40
+TOP = Node(SCALAR, "", 1, 1)
 
 
 class Rule(Record):
-    """What the file says of one target."""
+    """What the file says of one target; `first` are needed before it without counting for its age."""
 
     place: Node
+    title: str = ""
     needs: tuple[str, ...] = ()
-    first: tuple[str, ...] = ()  # needed before, without counting for its age
-    recipe: tuple[tuple[int, str], ...] = ()
-    stem: str = ""
-    variables: tuple[tuple[str, str, str], ...] = ()
-    file: str = ""
+    first: tuple[str, ...] = ()
+    recipe: tuple[str, ...] | None = None
     unfit: str = ""  # why make has to run it
-    has_recipe: bool = False
+    is_open: bool = False  # whether make alone knows what else runs with it, or what it needs
 
 
 class Makefile:
-    """One Makefile with what it includes."""
+    """One Makefile: what it says, and how a plan does it."""
 
     def __init__(self, found: Findings) -> None:
         self.found = found
-        self.plan = DraftPlan()
-        self.place = Node(SCALAR, "", 1, 1)
-        self.expander = Expander(self.plan, found, self.place)
+        self.budget = Budget()
+        self.values: dict[str, list[Piece] | str] = {}  # pieces, or a text that is expanded where it is read
+        self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
-        self.patterns: list[Rule] = []
-        self.targets_of: dict[int, list[str]] = {}
-        self.specials: dict[str, list[str]] = {}
-        self.exported: dict[str, Node] = {}
-        self.exports_all = False
-        self.current: list[str] = []
-        self.is_pattern = False
-        self.files = 0
-        self.here = found  # the findings of the file that is read, or in which a rule stands
+        self.patterns: list[str] = []
+        self.needed_by_patterns: set[str] = set()
+        self.phony: set[str] = set()
+        self.exported: list[str] = []
+        self.current: list[str] = []  # the targets whose recipe is read
+        self.needs: list[str] = []  # of the rule that is read
+        self.is_new = False  # whether the next line of a recipe begins it
+        self.goal = self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
-
-    def read(self, text: str) -> None:
-        """Read the file; raises UntranslatableError."""
-        self._read(text)
+        self._whys: dict[str, str] = {}
+        self._open: list[str] = []
 
     # Reading.
 
-    def _enter(self, file: str) -> None:
-        """Report at places of a file from now on."""
-        self.here = self.expander.found = self.found.of(file)
-
-    def _read(self, text: str) -> None:
+    def read(self, text: str) -> None:
+        """Read the file."""
         lines = text.replace("\r\n", "\n").split("\n")
-        active: list[
-            list[bool | str]
-        ] = []  # of each condition: whether it holds, whether one has held, a doubt
-        at = 0
+        at = depth = 0
         while at < len(lines):
             number, line = at + 1, lines[at]
             at += 1
-            if line.startswith("\t") and self.current and all(state[0] for state in active):
-                while line.endswith("\\") and not line.endswith("\\\\") and at < len(lines):
-                    line += "\n" + lines[at].removeprefix("\t")
-                    at += 1
-                self._recipe(number, line[1:])
-                continue
-            while line.endswith("\\") and at < len(lines):
-                line = f"{line[:-1].rstrip()} {lines[at].strip()}"
+            is_recipe = line.startswith("\t") and bool(self.current)
+            while _OPEN.search(line) and at < len(lines):
+                more = lines[at].removeprefix("\t")
+                line = f"{line}\n{more}" if is_recipe else f"{line[:-1].rstrip()} {more.strip()}"
                 at += 1
-            stripped = _COMMENT.sub(r"\1", line).strip()
-            if not stripped:
+            if is_recipe:
+                self._recipe(line[1:])
                 continue
-            place = Node(SCALAR, "", number, 1)
-            if match := _DIRECTIVE.match(stripped):
-                self._condition(match[1], match[2], active, place)
-                self.doubt = next((str(state[2]) for state in active if state[2]), "")
-            elif not all(state[0] for state in active):
-                if stripped.startswith("define "):
-                    at = _end_of(lines, at)
+            comment = _COMMENT.search(line)
+            stripped = _COMMENT.sub(r"\1", line).strip()
+            if comment and (not stripped or comment[2].startswith("#")):
+                self.comment = comment[2].strip("# \t=-")
+            if not stripped:
+                self.comment = self.comment if comment else ""
+            elif _CONDITION.match(stripped):
+                depth += -1 if stripped.startswith("endif") else not stripped.startswith("else")
+                self.doubt = f"a condition decides it ({stripped[:60]})" if depth > 0 else ""
             elif match := _DEFINED.match(stripped):
-                end = _end_of(lines, at)
-                self._assign(match[1], match[2] or "=", "\n".join(lines[at : end - 1]), place)
-                at = end
+                self.unknown[match[1]] = "it has several lines"
+                while at < len(lines) and lines[at].split()[:1] != ["endef"]:
+                    at += 1
+                at += 1
             else:
-                self._tried(stripped, place)
-
-    def _tried(self, text: str, place: Node) -> None:
-        try:
-            self._statement(text, place)
-        except DynamicError as why:
-            self.unsure = self.unsure or ("" if self.doubt else why.message)
+                try:
+                    self._statement(stripped, Node(SCALAR, "", number, 1))
+                except UntranslatableError as why:
+                    self.unsure = self.unsure or why.message
+            self.comment = self.comment if not stripped else ""
 
     def _statement(self, text: str, place: Node) -> None:
-        self.place = self.expander.place = place
+        """Read an assignment or a rule; raises UntranslatableError where it makes everything uncertain."""
         word, _, rest = text.partition(" ")
-        rest = rest.strip()
-        if word in ("include", "-include", "sinclude"):
-            self._include(rest, place, is_optional=word != "include")
-            return
-        if word in ("export", "unexport") and not text.startswith(("export:", "export :")):
-            self._export(word, rest, place)
-            return
-        if word in ("vpath", "undefine", "load"):
-            raise UntranslatableError("directive", f"`{word}`")
-        while word in ("override", "private"):
-            text = rest
+        is_export = False
+        while word in ("export", "override", "private") and not rest.lstrip().startswith(":"):
+            is_export, text = is_export or word == "export", rest.strip()
             word, _, rest = text.partition(" ")
-            rest = rest.strip()
-        colon = _colon(text)
-        match = _ASSIGNED.match(text)
+        colon, match = _colon(text), _ASSIGNED.match(text)
         if match and (colon < 0 or match.start(2) <= colon):
             self.current = []
-            self._assign(match[1], match[2], match[3], place)
-        elif colon >= 0:
+            self._assign(match[1], match[2], match[3])
+            self.exported += [match[1]] if is_export else []
+        elif is_export and text and "$" not in text:
+            self.exported += text.split()
+        elif (
+            colon < 0
+            or is_export
+            or word in ("include", "-include", "sinclude", "unexport", "vpath", "undefine")
+        ):
+            raise UntranslatableError("make", f"`{text[:80] or 'export'}`")
+        else:
             self._rule(text, colon, place)
-        else:
-            expanded = self.expander.expand(text)
-            if "".join(str(piece) for piece in expanded).strip():
-                raise UntranslatableError("shape", f"neither a variable nor a rule: {text[:80]}")
 
-    def _assign(self, name: str, sign: str, value: str, place: Node) -> None:
-        expander = self.expander
-        name = expander.text(name, "a name")
-        earlier = expander.known.get(name)
-        if self.doubt or (earlier is not None and earlier.unknown and sign == "+="):
-            expander.known[name] = Variable(
-                unknown=self.doubt or (earlier.unknown if earlier else ""), place=place
-            )
+    def _assign(self, name: str, sign: str, value: str) -> None:
+        if name in _REACHING or "$" in name:
+            raise UntranslatableError("make", f"`{name}` is set")
+        earlier = self.values.get(name)
+        if sign == "?=" and (earlier is not None or name in self.unknown):
             return
-        if sign == "?=" and earlier is not None:
-            return
-        if sign == "?=":
-            message = f"{name} is a parameter with a default: what the environment says of it is not read"
-            self.here.differs("default", message, place)
-        if sign == "!=":
-            value, sign = f"$(shell {value})", ":="
-        if sign == "+=" and earlier is not None:
-            if earlier.pieces is None:
-                expander.known[name] = Variable(text=f"{earlier.text} {value}".strip(), place=place)
-                return
-            expander.known[name] = Variable(
-                pieces=(*earlier.pieces, " ", *expander.expand(value)), place=place
-            )
-        elif sign in (":=", "::=", ":::="):
-            before, expander.is_recipe = expander.is_recipe, True
-            try:
-                pieces = tuple(expander.expand(value))
-            except DynamicError as why:
-                expander.known[name] = Variable(unknown=why.message, place=place)
-                return
-            finally:
-                expander.is_recipe = before
-            expander.known[name] = Variable(pieces=pieces, place=place)
-        else:
-            expander.known[name] = Variable(text=value, place=place)
-
-    def _export(self, word: str, rest: str, place: Node) -> None:
-        match = _ASSIGNED.match(rest)
-        if match:
-            self._assign(match[1], match[2], match[3], place)
-            names = [match[1]]
-        else:
-            names = self.expander.text(rest, "names").split()
-        if not names:
-            self.exports_all = word == "export"
-        for name in names:
-            if word == "export":
-                self.exported[name] = place
+        try:
+            if self.doubt or sign == "!=" or (sign == "+=" and earlier is None):
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")  # noqa: TRY301
+            if name == ".DEFAULT_GOAL":
+                self.goal = known(self._expand(value), name)
+            if sign == "?=":
+                self.values[name] = [_from_environment(name, self._expand(value))]
+            elif sign == "+=" and isinstance(earlier, list):
+                self.values[name] = [*earlier, " ", *self._expand(value)]
+            elif sign in ("=", "+="):
+                self.values[name] = f"{earlier} {value}" if sign == "+=" else value
             else:
-                self.exported.pop(name, None)
-
-    def _include(self, rest: str, place: Node, *, is_optional: bool) -> None:
-        try:
-            names = self.expander.text(rest, "an included file").split()
-        except DynamicError as why:
-            if not is_optional:
-                self.unsure = why.message
-            self.here.differs("include", f"{why.message}: what it includes is left out", place)
-            return
-        for name in names:
-            path = os.path.join(os.path.dirname(self.found.file), name)
-            self.files += 1
-            if not os.path.isfile(path):
-                if not is_optional:
-                    self.unsure = f"the included file {name} is not there"
-                    continue
-                self.here.differs("include", f"the file {name} is not there, and is left out", place)
-                continue
-            if self.files > MAX_FILES:
-                raise UntranslatableError("include", "too many files include each other")
-            try:
-                text = read_source(path, "file").decode("utf-8", "replace")
-            except InvalidInput as error:
-                raise UntranslatableError("include", str(error)) from None
-            self.current = []
-            before = self.here.file
-            self._enter(path)
-            self._read(text)
-            self._enter(before)
-            self.current = []
-
-    def _condition(self, word: str, rest: str, active: list[list[bool | str]], place: Node) -> None:
-        self.place = self.expander.place = place
-        if word == "endif":
-            if not active:
-                raise UntranslatableError("shape", f"`endif` without a condition in line {place.line}")
-            active.pop()
-            return
-        if word == "else":
-            if not active:
-                raise UntranslatableError("shape", f"`else` without a condition in line {place.line}")
-            state = active[-1]
-            again = _DIRECTIVE.match(rest)
-            outer = all(each[0] for each in active[:-1])
-            if state[2]:
-                return  # every branch is read, and nothing in it is certain
-            state[0] = not state[1] and outer
-            if state[0] and again is not None:
-                state[0], state[2] = self._asked(again[1], again[2])
-            state[1] = state[1] or state[0]
-            return
-        outer = all(each[0] for each in active)
-        holds, doubt = self._asked(word, rest) if outer else (False, "")
-        active.append([holds, holds or not outer, doubt])
-
-    def _asked(self, word: str, rest: str) -> tuple[bool, str]:
-        """Return whether a condition holds; with a doubt its lines are read, and nothing in them is certain."""
-        try:
-            return self._holds(word, rest), ""
-        except DynamicError as why:
-            return True, f"the condition in line {self.place.line} decides it, and {why.message}"
-
-    def _holds(self, word: str, rest: str) -> bool:
-        if word in ("ifdef", "ifndef"):
-            name = self.expander.text(rest, "a name").strip()
-            known = self.expander.known.get(name)
-            is_set = known is not None and bool(known.text or known.pieces not in (None, (), ("",)))
-            if known is None:
-                message = f"{name} is set nowhere in the file: it is taken as empty where it decides what the file says"
-                self.here.differs("unset", message, self.place)
-            return is_set is (word == "ifdef")
-        one, other = _compared(rest)
-        same = self.expander.text(one, "it") == self.expander.text(other, "it")
-        return same is (word == "ifeq")
+                self.values[name] = self._expand(value)
+        except UntranslatableError as why:
+            self.unknown[name] = self.unknown.get(name, why.message)
 
     def _rule(self, text: str, colon: int, place: Node) -> None:
-        try:
-            targets = self.expander.text(text[:colon], "a target").split()
-        except DynamicError as why:
-            self.current = [""]  # its lines are read, and belong to nothing
-            self.here.differs(
-                "make", f"a rule is left out, whose targets are known to make alone: {why.message}", place
-            )
-            return
-        is_double = text[colon : colon + 2] == "::"
-        rest = text[colon + (2 if is_double else 1) :].strip()
-        own = _ASSIGNED.match(rest.removeprefix("export ").removeprefix("private ").removeprefix("override "))
-        if own and not is_double:
-            for target in targets:
-                rule = self._of(target, place)
-                self._set(target, rule.but(variables=(*rule.variables, (own[1], own[2], own[3]))))
-            return
+        targets = _names(known(self._expand(text[:colon].removesuffix("&")), "a target"))
+        rest = text[colon + 1 :]
+        unfit = self.doubt or ("it has a double colon" if rest[:1] == ":" else "")
+        is_open = text[:colon].endswith("&") and len(targets) > 1
+        rest = rest.removeprefix(":")
+        if _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest.strip())):
+            unfit, rest = "it has variables of its own", ""
         rest, semicolon, recipe = rest.partition(";")
-        parts = _parts(rest)
-        unfit = (
-            self.doubt
-            or ("it has a double colon" if is_double else "")
-            or ("its prerequisites are static patterns" if len(parts) > 2 else "")
-        )
-        pattern = ""
-        if len(parts) == 2:
-            pattern, rest = self.expander.text(parts[0], "a pattern").strip(), parts[1]
         before, _, only = rest.partition("|")
         try:
-            needs, first = (
-                self.expander.text(before, "a prerequisite").split(),
-                self.expander.text(only, "a prerequisite").split(),
-            )
-        except DynamicError as why:
-            needs, first, unfit = [], [], why.message
-        self.current = targets
+            needs, first = (_names(known(self._expand(part), "what it needs")) for part in (before, only))
+            if (
+                re.search(r"[*?\[\]()~%:]|(?<!\S)-l|\.WAIT", " ".join([*needs, *first]).replace("\\:", ""))
+                and "\\:" not in rest
+            ):
+                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")  # noqa: TRY301
+        except UntranslatableError as why:
+            needs, first, unfit, is_open = [], [], unfit or why.message, True
+        self.current, self.is_new, self.needs = targets, True, needs
         for target in targets:
-            if target in _SPECIAL:
-                self.specials.setdefault(target, []).extend(needs)
-                continue
-            rule = self._of(target, place)
-            stem = stem_of(pattern, target) if pattern else ""
-            mine = [each.replace("%", stem or "", 1) for each in needs] if pattern else needs
-            self._set(
-                target,
-                rule.but(
-                    needs=(*rule.needs, *(each for each in mine if each not in rule.needs)),
-                    first=(*rule.first, *(each for each in first if each not in rule.first)),
-                    unfit=rule.unfit or unfit,
-                    stem=stem or rule.stem,
-                ),
-            )
+            if target == ".PHONY" and not unfit:
+                self.phony.update(needs)
+            elif target.startswith(".") and "/" not in target and (target not in _HARMLESS or unfit):
+                raise UntranslatableError("make", f"the target `{target}`")
+            elif "%" in target:
+                self.patterns.append(target)
+                self.needed_by_patterns.update(needs)
+            elif not target.startswith("."):
+                self.unsure = self.unsure or ("" if self.rules else self.doubt)
+                rule = self.rules.get(target) or Rule(place=place)
+                self.rules[target] = rule.but(
+                    needs=(*rule.needs, *needs), first=(*rule.first, *first), unfit=rule.unfit or unfit,
+                    title=self.comment or rule.title, is_open=rule.is_open or is_open,
+                )  # fmt: skip
         if semicolon:
-            self._recipe(place.line, recipe.strip())
+            self._recipe(recipe.strip())
 
-    def _of(self, target: str, place: Node) -> Rule:
-        return self.rules.get(target) or Rule(place=place, file=self.here.file)
-
-    def _set(self, target: str, rule: Rule) -> None:
-        self.rules[target] = rule
-
-    def _recipe(self, number: int, line: str) -> None:
+    def _recipe(self, line: str) -> None:
+        """Add a line to the recipe of the current targets; a second recipe takes the place of the first."""
         for target in self.current:
-            if target in _SPECIAL or target not in self.rules:
-                continue
-            rule = self.rules[target]
-            self._set(target, rule.but(recipe=(*rule.recipe, (number, line)), has_recipe=True))
+            if (rule := self.rules.get(target)) is not None:
+                if self.is_new:  # what stands beside the recipe comes before what other rules say
+                    count = len(self.needs)
+                    needs = (*self.needs, *(rule.needs[:-count] if count else rule.needs))
+                    rule = rule.but(recipe=(), needs=needs)
+                self.rules[target] = rule.but(
+                    recipe=(*(rule.recipe or ()), line), unfit=rule.unfit or self.doubt
+                )
+        self.is_new = False
+
+    def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> list[Piece]:
+        """Return a text with its variables filled in; raises UntranslatableError for what make alone knows."""
+        found: list[Piece] = []
+        at = 0
+        for match in re.finditer(r"\$(?:\$|([({])|(.))", text, re.DOTALL):
+            if match.start() < at:
+                raise UntranslatableError("make", f"`{text[match.start() : match.start() + 60]}`")
+            found.append(text[at : match.start()])
+            at, name = match.end(), match[2]
+            if match[1]:
+                end = text.find(")" if match[1] == "(" else "}", at)
+                name, at = text[at:end] if end >= 0 else "", end + 1
+            found += ["$"] if name is None else self._value(name, auto or {})
+        return self.budget.charge([*found, text[at:]])
+
+    def _value(self, name: str, auto: Mapping[str, str]) -> list[Piece]:
+        if name in auto:
+            return [auto[name]]
+        if (
+            not re.fullmatch(r"[\w.-]+", name)
+            or name in _OF_MAKE
+            or name in self.unknown
+            or name in self._open
+        ):
+            raise UntranslatableError(
+                "make", f"`$({name[:60]})`: {self.unknown.get(name, 'make alone knows it')}"
+            )
+        value = self.values.get(name)
+        if isinstance(value, list):
+            return value
+        if value is not None and len(self._open) < MAX_NESTING:
+            self._open.append(name)
+            try:
+                return self._expand(value, auto)
+            finally:
+                self._open.pop()
+        if name in ("MAKE", "SHELL"):
+            return ["make" if name == "MAKE" else "/bin/sh"]
+        if name in ("CURDIR", "PWD"):
+            return [Shell(text="${PLANRUN_WORKSPACE}")]
+        return [_from_environment(name, [_IMPLICIT.get(name, "")])]
 
     # Converting.
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
-        plan, found, top = self.plan, self.found, self.place
-        self.is_bash, self.errexit = self._shell()
-        for code, message in (
-            ("timeout", "a step has 24 hours; make lets a command run as long as it takes"),
-            ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-            ("folder", "commands run where planrun is started: the folder of the Makefile"),
-        ):
-            found.differs(code, message, Node(SCALAR, "", 1, 1))
-        self.first = self._environment()
-        order = Order(plan, found, self._find)
-        names = list(wanted)
-        for name in wanted:
-            if name not in self.rules:
-                hint = did_you_mean(name, self.public) or f"there are {', '.join(self.public[:30])}"
-                found.refuse("shape", f'there is no target "{name}"; {hint}', top)
-                return plan
-        if not names and self.public:
-            default = self._default()
-            names = [default] if default else []
-            if not default:
-                self._all(order)
-                return plan
-        for name in names:
-            order.run([(name, ())])
-        if not plan.steps and names and not found.is_refused:
-            plan.add(DraftStep(plan.name(names[0]), validate=[{"that": True}]))
+        self.plan = plan = DraftPlan()
+        plan.keys["defaults"] = {"shell": self._head(), "timeout": "24h"}
+        order = Order(plan, self.found, self._find)
+        unknown = [each for each in wanted if each not in self.rules and not self._by_pattern(each)]
+        if unknown and not self.unsure:
+            hint = did_you_mean(unknown[0], self.rules) or f"there are {', '.join(list(self.rules)[:30])}"
+            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', TOP)
+            return plan
+        goal = self.goal or next(iter(self.rules), "")
+        others = [name for name in self.rules if name != goal and "/" not in name]
+        if not wanted and others and _HELP.fullmatch(goal):
+            order.is_choice = True
+            ends = {name: self._run(order, name) for name in others}
+            tell(self.found, choose(plan, ends), "the first target only lists the others", TOP)
+        elif wanted or goal or self.unsure:
+            for name in wanted or ["" if self.unsure else goal]:
+                self._run(order, name)
+            if others and not wanted:
+                names = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
+                self.found.differs("target", f"only {goal} is converted; --job converts {names}", TOP)
         return plan
 
-    def _all(self, order: Order) -> None:
-        order.is_choice = True
-        ends = {name: last for name in self.public if (last := order.run([(name, ())]))}
-        if len(ends) > 1:
-            place = Node(SCALAR, "", 1, 1)
-            tell(self.found, choose(self.plan, ends), "the default target only shows the others", place)
+    def _head(self) -> str:
+        """Return the shell of all steps, and set the variables that they get."""
+        try:
+            flags = self._value(".SHELLFLAGS", {}) if ".SHELLFLAGS" in self.values else ["-c"]
+            words = shlex.split(known([*self._value("SHELL", {}), " ", *flags], "the shell"))
+            shell, self.strict = shell_of(words)
+            env = {
+                name: template_of(self._value(name, {}), f"the variable {name}")
+                for name in self.exported
+                if name in self.values or name in self.unknown
+            }
+            if env and not self.unsure:
+                self.plan.keys["env"] = env
+            return shlex.join(shell)
+        except (UntranslatableError, ValueError) as why:
+            self.unsure = self.unsure or str(why)
+            return "/bin/sh"
 
-    @property
-    def public(self) -> list[str]:
-        """The targets that people call."""
-        phony = self.specials.get(".PHONY", [])
-        named = [
-            name
-            for name in self.rules
-            if "%" not in name and not re.fullmatch(r"\.[A-Za-z]+(?:\.[A-Za-z]+)?", name)
-        ]
-        return [name for name in named if name in phony] or named
-
-    def _default(self) -> str:
-        goal = self.expander.known.get(".DEFAULT_GOAL")
-        name = (
-            goal.text.strip()
-            if goal is not None and goal.pieces is None
-            else plain(goal.pieces or (), "a goal")
-            if goal
-            else ""
+    def _by_pattern(self, name: str) -> bool:
+        return any(
+            name.startswith(before) and name.endswith(after)
+            for before, _, after in (pattern.partition("%") for pattern in self.patterns)
         )
-        first = next((each for each in self.rules if "%" not in each and not each.startswith(".")), "")
-        name = name or first
-        rule = self.rules.get(name)
-        texts = " ".join(line for _, line in rule.recipe) if rule else ""
-        only_shows = _HELP.fullmatch(name) or "MAKEFILE_LIST" in texts
-        if rule is None or (only_shows and not [each for each in rule.needs if not _HELP.fullmatch(each)]):
-            return ""
-        if not rule.recipe and rule.needs and all(_HELP.fullmatch(each) for each in rule.needs):
-            return ""
-        return name
 
-    def _shell(self) -> tuple[bool, bool]:
-        """Choose the shell; returns whether it is bash, and whether it ends at the first failure."""
-        known = self.expander.known
-        words = self.expander.text("$(SHELL)", "SHELL").split() if "SHELL" in known else ["sh"]
-        flags = self.expander.text("$(.SHELLFLAGS)", ".SHELLFLAGS").split() if ".SHELLFLAGS" in known else []
-        words += [each for each in flags if each != "-c"]
-        words = [re.sub(r"c$", "", each) if re.fullmatch(r"-[a-z]*c", each) else each for each in words]
-        words[0] = words[0] if words[0] != "/bin/sh" else "sh"
-        self.plan.keys["defaults"] = {"shell": shlex.join(words), "timeout": "24h"}
-        options = " ".join(each for each in words[1:] if re.fullmatch(r"-[a-z]+", each))
-        return words[0].endswith("bash"), "e" in options or "errexit" in words
+    def _run(self, order: Order, goal: str) -> list[str]:
+        """Emit the steps of one goal; returns those that it ends with."""
+        whole = self.unsure or self._whole(goal)
+        if not whole and (ends := order.run([(goal, ())])):
+            return ends
+        name = self.plan.name(goal or "make")
+        return [self.plan.add(self._by_make(name, goal, whole or "it has no commands")).id]
 
-    def _environment(self) -> list[str]:
-        """Put exported variables into the plan; returns lines for those that only a shell knows."""
-        names = {**self.exported}
-        for name, variable in self.expander.known.items():
-            if (
-                self.exports_all or ".EXPORT_ALL_VARIABLES" in self.specials or name in _FROM_CALLER
-            ) and NAME.match(name):
-                names.setdefault(name, variable.place or self.place)
-        env: dict[str, str] = {}
-        lines: list[str] = []
-        for name, place in names.items():
-            if name not in self.expander.known or not NAME.match(name) or name == "SHELL":
+    def _whole(self, goal: str) -> str:
+        """Return why make has to run a goal with all that it needs; "" where the plan does.
+
+        What make runs for one step must not be needed by another one: it would run twice.
+        """
+        own: set[str] = set()
+        waiting, inner = [goal], [goal]
+        while waiting:
+            name = waiting.pop()
+            if name in own or not self._is_made(name):
                 continue
-            self.expander.place, self.expander.is_recipe = place, True
-            try:
-                pieces = self.expander.expand(f"$({name})")
-                if any(isinstance(piece, Read) for piece in pieces):
-                    lines += [*lines_of(pieces), f'export {name}="{shell_text(pieces)}"']
-                else:
-                    env[name] = script_of(pieces)
-            except UntranslatableError as why:
-                self.found.refuse(why.code, f"{why.message} (variable {name})", place)
-        if env:
-            self.plan.keys["env"] = env
-        return list(dict.fromkeys(lines))
+            own.add(name)
+            if name in (below := self._below(name)) or (name in self.rules and self.rules[name].is_open):
+                return f"make alone knows what is made with {name}, or what it needs"
+            if self._why(name):
+                inner += below
+            else:
+                waiting += [*self.rules[name].needs, *self.rules[name].first]
+        if self._why(goal):
+            return self._why(goal)
+        twice = [name for name in inner[1:] if name in own or inner.count(name) > 1]
+        return f"{twice[0]} is needed by what make runs, and by others" if twice else ""
+
+    def _below(self, name: str) -> set[str]:
+        """Return the targets that one needs, with those that these need."""
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            each = waiting.pop()
+            rule = self.rules.get(each) or Rule(place=TOP)
+            needs = {*rule.needs, *rule.first, *(self.needed_by_patterns if self._by_pattern(each) else ())}
+            more = {need for need in needs if self._is_made(need)} - seen
+            seen |= more
+            waiting += more
+        return seen
+
+    def _is_made(self, name: str) -> bool:
+        """Say whether make may have something to run for a name."""
+        return name in self.rules or self._is_implied(name)
+
+    def _is_implied(self, name: str) -> bool:
+        """Say whether make may know how to make a file without a rule of its own."""
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        sources = any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
+        return self._by_pattern(name) or bool(_MADE.match(name)) or sources
+
+    def _why(self, name: str) -> str:
+        """Return why make has to run a target; "" where a step does."""
+        if name not in self._whys:
+            rule = self.rules.get(name) or Rule(place=TOP, unfit="no rule of the file is its own")
+            is_file = name not in self.phony
+            alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
+            if rule.unfit:
+                why = rule.unfit
+            elif is_file and rule.recipe is None and (alike or self._is_implied(name)):
+                why = "it has no recipe of its own"
+            elif is_file and rule.recipe is not None and not self.phony.issuperset(rule.needs):
+                why = "whether it is up to date depends on the age of files"
+            else:
+                try:
+                    self._commands(name, rule)
+                    why = ""
+                except UntranslatableError as reason:
+                    why = reason.message
+            self._whys[name] = why
+        return self._whys[name]
 
     def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
-        name = key[0]
-        rule = self._rule_of(name)
-        if rule is None:
-            return None
-        recipe = Recipe(name, rule.place, lambda step: self._step(name, rule, step))
-        if not self._by_make(name, rule):
-            recipe.before = [(each, ()) for each in (*rule.needs, *rule.first) if each != name]
+        name, files = key
+        why, rule = self._why(name), self.rules.get(name) or Rule(place=TOP)
+        if isinstance(files, tuple) and files:
+            check = [{"files_exist": list(files)}]
+            return Recipe(f"{name}.files", rule.place, lambda step_id: DraftStep(step_id, validate=check))
+        if why:
+            return Recipe(name, rule.place, lambda step_id: self._by_make(step_id, name, why))
+        recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
+        for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
+            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]  # noqa: B031
         return recipe
 
-    def _rule_of(self, name: str) -> Rule | None:
-        """Return the rule of a target, made from a pattern where there is no other; None for a file."""
-        rule = self.rules.get(name)
-        if rule is not None and (rule.has_recipe or name in self.specials.get(".PHONY", [])):
-            return rule
-        for pattern, each in self.rules.items():
-            stem = stem_of(pattern, name) if "%" in pattern else None
-            if stem is not None and each.has_recipe:
-                needs = tuple(need.replace("%", stem, 1) for need in each.needs)
-                return each.but(needs=(*(rule.needs if rule else ()), *needs), stem=stem)
-        return rule
+    def _by_make(self, step_id: str, name: str, why: str) -> DraftStep:
+        file = os.path.basename(self.found.file)
+        words = ["make", *(["-f", file] if file not in _NAMES else []), *([name] if name else [])]
+        place = self.rules[name].place if name in self.rules else TOP
+        self.found.differs("make", f"make runs {name or 'the default'}, and must be there: {why}", place)
+        return self._titled(DraftStep(step_id, run=f"{shlex.join(words)}\n"), name)
 
-    def _by_make(self, name: str, rule: Rule) -> str:
-        """Return why make itself has to run a target; "" where its recipe is known."""
-        if rule.unfit or self.unsure:
-            return rule.unfit or self.unsure
-        if rule.variables and any(self._rule_of(each) is not None for each in rule.needs):
-            return "it sets variables for the targets that it needs"
-        for need in rule.needs:
-            if self._rule_of(need) is None and re.search(r"\.(?:o|a|so|lo)$", need):
-                return f"make has a rule of its own for {need}"
-        if not rule.has_recipe and name not in self.specials.get(".PHONY", []) and not rule.needs:
-            return ""
-        try:
-            self._commands(name, rule)
-        except DynamicError as why:
-            return why.message
-        return ""
-
-    def _commands(self, name: str, rule: Rule) -> tuple[list[str], list[Command]]:
-        """Return what a recipe's script begins with, and its commands; raises UntranslatableError."""
-        expander = self.expander
-        self._enter(rule.file)
-        before = dict(expander.known)
-        expander.auto = {
-            "@": name, "<": next(iter(rule.needs), ""), "^": " ".join(dict.fromkeys(rule.needs)),
-            "+": " ".join(rule.needs), "*": rule.stem, "|": " ".join(rule.first),
-        }  # fmt: skip
-        try:
-            for variable, sign, value in rule.variables:
-                self._assign(variable, sign, value, rule.place)
-            expander.is_recipe = True
-            return self._lines(rule)
-        finally:
-            expander.known, expander.auto, expander.is_recipe = before, {}, False
-
-    def _lines(self, rule: Rule) -> tuple[list[str], list[Command]]:
-        first = list(self.first)
-        commands: list[Command] = []
-        one = ".ONESHELL" in self.specials
-        ignored = ".IGNORE" in self.specials
-        for number, line in rule.recipe:
-            self.expander.place = Node(SCALAR, "", number, 1)
-            pieces = self.expander.expand(line)
-            for part in _split(pieces):
-                text, signs = _signs(part)
-                if not "".join(piece if isinstance(piece, str) else "x" for piece in text).strip():
-                    continue
-                first += [each for each in lines_of(text) if each not in first]
-                tolerated = ignored or "-" in signs
-                commands.append(Command(text=script_of(text), is_tolerated=tolerated))
-        if one and commands:
-            commands = [Command(text="\n".join(each.text for each in commands))]
-        return first, commands
-
-    def _step(self, name: str, rule: Rule, step_id: str) -> DraftStep | None:
-        why = self._by_make(name, rule)
-        self._enter(rule.file)
-        if why:
-            self.here.differs("make", f"{name} is run by make, which must be there: {why}", rule.place)
-            return DraftStep(step_id, run=f"make {shlex.quote(name)}\n")
-        try:
-            first, commands = self._commands(name, rule)
-        except UntranslatableError as problem:
-            step = DraftStep(step_id)
-            step.make_abstract(
-                self.here.refuse(
-                    problem.code, f"{problem.message} (target {name})", self.expander.place, step_id
-                )
-            )
-            return step
-        if not commands:
-            return None
-        guard = self._guard(name, rule)
-        step = DraftStep(step_id, run="\n".join([*guard, joined(first, commands, errexit=self.errexit)]))
-        if step_id != name:
-            step.keys["title"] = name
+    def _titled(self, step: DraftStep, name: str) -> DraftStep:
+        title = " ".join(self.rules[name].title.split())[:200] if name in self.rules else ""
+        if title.isprintable() and (title or step.id != name):
+            step.keys["title"] = title or name or "make"
         return step
 
-    def _guard(self, name: str, rule: Rule) -> list[str]:
-        """Return the lines that end a script where its file is newer than what it is made of."""
-        phony = self.specials.get(".PHONY", [])
-        if name in phony:
-            return []
-        word = shlex.quote(name)
-        if any(
-            need in phony or ((found := self._rule_of(need)) is not None and not found.has_recipe)
-            for need in rule.needs
-        ):
-            return []
-        lines = [f"[ -e {word} ] && old= || old=yes"]
-        made = [need for need in rule.needs if self._rule_of(need) is not None]
-        given = [need for need in rule.needs if need not in made]
-        missing = f'{{ echo "nothing makes $file, which {name} needs" >&2; exit 2; }}'
-        # A rule need not make its file: what waits for it is out of date then.
-        for needs, otherwise in ((given, missing), (made, "{ old=yes; continue; }")):
-            if needs:
-                lines += [
-                    f"for file in {' '.join(map(shlex.quote, needs))}; do",
-                    f'  [ -e "$file" ] || {otherwise}',
-                    f'  [ ! "$file" -nt {word} ] || old=yes',
-                    "done",
-                ]
-        return [
-            *lines,
-            'if [ -z "$old" ]; then exit 0; fi  # it is newer than what it is made of, as for make',
-        ]
+    def _step(self, name: str, rule: Rule, step_id: str) -> DraftStep | None:
+        commands = self._commands(name, rule)
+        if not commands:
+            return None
+        first = []
+        if name not in self.phony and not rule.needs:
+            first = [
+                f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"
+            ]
+        return self._titled(DraftStep(step_id, run=joined(commands, strict=self.strict, first=first)), name)
+
+    def _commands(self, name: str, rule: Rule) -> list[tuple[str, bool]]:
+        """Return the commands of a recipe, and whose failures count for nothing; raises UntranslatableError."""
+        needs = list(dict.fromkeys(rule.needs))
+        auto = {"@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs),
+                "|": " ".join(rule.first)}  # fmt: skip
+        commands: list[tuple[str, bool]] = []
+        for line in rule.recipe or ():
+            pieces = self._expand(line, auto)
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            for variable in re.findall(r"\$\{?(\w+)", text):
+                if (variable in self.values or variable in self.unknown) and variable not in self.exported:
+                    raise UntranslatableError("make", f"a command reads `${variable}`, which the file sets")
+            first = pieces[0] if isinstance(pieces[0], str) else ""
+            signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
+            pieces = [first[len(signs) :], *pieces[1:]] if first else pieces
+            begin = next((piece for piece in pieces if piece != ""), "")
+            if isinstance(begin, Shell) and begin.text.partition("-")[2][:1] in ("", "}", "@", "+", "-"):
+                raise UntranslatableError("make", "a variable may say that a failure does not count")
+            if begin != "":
+                commands.append((script_of(pieces, {}), "-" in signs))
+        if self.strict and any(tolerated for _, tolerated in commands):
+            raise UntranslatableError("make", "a line whose failure does not count, in a shell with -e")
+        return commands
 
 
-def _end_of(lines: list[str], at: int) -> int:
-    """Return the line behind the `endef` that ends a definition."""
-    depth = 1
-    while at < len(lines) and depth:
-        word = lines[at].strip().split(" ", maxsplit=1)[0]
-        depth += 1 if word == "define" else -1 if word == "endef" else 0
-        at += 1
-    return at
+def _from_environment(name: str, otherwise: list[Piece]) -> Piece:
+    """Return a variable that the environment may set, with a default; raises UntranslatableError."""
+    parts = [each.text if isinstance(each, Shell) else each for each in otherwise]
+    if not NAME.match(name) or not all(
+        isinstance(each, Shell) or DEFAULT.match(str(each)) for each in otherwise
+    ):
+        raise UntranslatableError("make", f"the default of `{name}` cannot be written in a shell")
+    return Shell(text=f"${{{name}-{''.join(map(str, parts))}}}", reads=name)
+
+
+def _names(text: str) -> list[str]:
+    """Return the names of targets: a backslash takes a blank, a colon and the like their meaning."""
+    words: Iterator[str] = iter(re.findall(r"(?:\\.|[^\s\\])+", text))
+    return [re.sub(r"\\([\s:#%|;&\\])", r"\1", word) for word in words]
 
 
 def _colon(text: str) -> int:
-    """Return where the first colon outside of brackets stands; -1 for none."""
-    depth = 0
-    for at, char in enumerate(text):
-        if char in "({" and at and text[at - 1] == "$":
-            depth += 1
-        elif char in ")}" and depth:
-            depth -= 1
-        elif char == ":" and not depth:
+    """Return where the first colon outside of brackets stands that no backslash escapes; -1 for none."""
+    depth = at = 0
+    while at < len(text):
+        char = text[at]
+        at += char == "\\"
+        depth += (
+            1 if char in "({" and (depth or text[at - 1 : at] == "$") else -1 if char in ")}" and depth else 0
+        )
+        if char == ":" and not depth:
             return at
+        at += 1
     return -1
-
-
-def _parts(text: str) -> list[str]:
-    """Return a text cut at its colons outside of brackets."""
-    found = []
-    while (at := _colon(text)) >= 0:
-        found.append(text[:at])
-        text = text[at + 1 :]
-    return [*found, text]
-
-
-def _compared(rest: str) -> tuple[str, str]:
-    """Return the two sides of `ifeq`; raises UntranslatableError."""
-    rest = rest.strip()
-    if rest.startswith("(") and rest.endswith(")"):
-        depth = 0
-        for at, char in enumerate(rest[1:-1], 1):
-            depth += (char in "({") - (char in ")}")
-            if char == "," and not depth:
-                return rest[1:at].rstrip(), rest[at + 1 : -1].strip()
-    match = re.fullmatch(r"""(["'])(.*?)\1\s*(["'])(.*?)\3""", rest)
-    if match is None:
-        raise UntranslatableError("shape", f"a condition cannot be read: {rest[:80]}")
-    return match[2], match[4]
-
-
-def _split(pieces: list[Piece]) -> Iterator[list[Piece]]:
-    """Yield the lines of a recipe's line: a variable may hold several."""
-    part: list[Piece] = []
-    for piece in pieces:
-        if not isinstance(piece, str):
-            part.append(piece)
-            continue
-        rows = re.split(r"(?<!\\)\n", piece)
-        for at, row in enumerate(rows):
-            if at:
-                yield part
-                part = []
-            part.append(row)
-    yield part
-
-
-def _signs(pieces: list[Piece]) -> tuple[list[Piece], str]:
-    """Return a line without the signs before it, and the signs."""
-    if not pieces or not isinstance(pieces[0], str):
-        return pieces, ""
-    match = re.match(r"[\s@+-]*", pieces[0])
-    assert match is not None  # it matches nothing, too
-    return [pieces[0][match.end() :], *pieces[1:]], match[0]
 
 
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
+    for code, message in TOP_FINDINGS:
+        found.differs(code, message.format("make"), TOP)
     makefile = Makefile(found)
     try:
         makefile.read(text)
         return makefile.convert(jobs)
-    except UntranslatableError as why:
-        makefile.here.refuse(why.code, why.message, makefile.expander.place)
-        return DraftPlan()
-    except RecursionError:
-        makefile.here.refuse("too-large", "the file is nested too deeply", Node(SCALAR, "", 1, 1))
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
         return DraftPlan()

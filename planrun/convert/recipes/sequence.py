@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Key = tuple[str, Hashable]
 
 MAX_STEPS = 1000
+MAX_DEPTH = 100
 
 
 class Recipe:
@@ -38,6 +39,7 @@ class Order:
         self.is_choice = (
             False  # whether a run takes one of several: only what nothing comes before has its own name
         )
+        self.first = ""  # the step that all others wait for, "" for none
         self._shared: dict[tuple[Key, str], str] = {}
         self._done: set[Key] = set()
         self._open: list[Key] = []
@@ -46,11 +48,11 @@ class Order:
 
     def run(self, keys: Sequence[Key]) -> list[str]:
         """Emit recipes that one call names; returns the steps that it ends with."""
-        self._done, self._open, self._last = set(), [], ""
+        self._done, self._open, self._last = set(), [], self.first
         for key in keys:
             self._top = key[0]
             self._visit(key)
-        return [self._last] if self._last else []
+        return [self._last] if self._last != self.first else []
 
     def _visit(self, key: Key) -> None:
         if key in self._done:
@@ -58,7 +60,8 @@ class Order:
         recipe = self.find(key)
         if recipe is None:
             return
-        if key in self._open or len(self.plan.steps) > MAX_STEPS:
+        circle = any(each[0] == key[0] for each in self._open) and key[1] in (None, ())
+        if circle or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
             raise UntranslatableError("shape", f"{key[0]} needs itself, or there are too many steps")
         self._open.append(key)
         for other in recipe.before:
@@ -77,7 +80,7 @@ class Order:
         if shared is not None:
             self._last = shared
             return
-        is_part = self.is_choice and self._last and recipe.name != self._top
+        is_part = self.is_choice and self._last != self.first and recipe.name != self._top
         preferred = f"{self._top}.{recipe.name}" if is_part else recipe.name
         name = self.plan.name(preferred.replace("::", "."))
         step = recipe.make(name)

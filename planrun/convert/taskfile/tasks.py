@@ -5,548 +5,621 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shlex
+from itertools import product
 
-from planrun.convert.draft import DraftStep, step_path
-from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.taskfile.commands import (
-    Call,
-    Commands,
-    Entry,
-    call_of,
-    items_of,
-    options_of,
-    runs_here,
-    script_of,
-)
-from planrun.convert.taskfile.templates import Value
-from planrun.convert.taskfile.values import joined, outside, value_of
-from planrun.model.record import Record
+from planrun.convert.draft import DraftStep, quoted, step_path
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.recipes.scripts import NAME, Budget, Piece, Shell, Value, is_plain, joined, script_of
+from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from planrun.convert.draft import DraftPlan
     from planrun.convert.reader import Reader
-    from planrun.convert.taskfile.values import Scope
 
-MAX_DEPTH = 50
-MAX_STEPS = 2000
-_KNOWN = frozenset((
-    "aliases", "cmd", "cmds", "deps", "desc", "dir", "dotenv", "env", "failfast", "generates", "if", "ignore_error",
-    "interactive", "internal", "label", "method", "platforms", "preconditions", "prefix", "prompt", "requires", "run",
-    "set", "shopt", "silent", "sources", "status", "summary", "use_gitignore", "vars", "watch",
+    Call = tuple[str, dict[str, Any]]
+
+MAX_STEPS = 1000
+MAX_DEPTH = 40  # of tasks that call each other
+MAX_ITEMS = 100  # of one loop
+_TASK = frozenset((
+    "cmds", "cmd", "deps", "desc", "summary", "label", "aliases", "silent", "interactive", "internal", "vars", "env",
+    "dir", "sources", "generates", "method", "status", "preconditions", "requires", "prompt", "run", "ignore_error",
+    "platforms", "set", "shopt", "if", "prefix", "watch", "failfast",
 ))  # fmt: skip
+_COMMAND = frozenset(
+    ("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive")
+)
+_OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
+_OF_TASK = frozenset(
+    [
+        "CHECKSUM",
+        "TIMESTAMP",
+        "EXIT_CODE",
+        "CLI_FORCE",
+        "CLI_SILENT",
+        "CLI_VERBOSE",
+        "CLI_ARGS_LIST",
+        "TASK_VERSION",
+        "TASK_EXE",
+        "TASK",
+        "ALIAS",
+        "MATCH",
+        "ITEM",
+        "KEY",
+        "TASKFILE",
+        "ROOT_TASKFILE",
+    ]
+)
+_SIMPLE = re.compile(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*")
 
 
-class Source(Record):
-    """A Taskfile, or one that another includes: how it is read, what its tasks see, and where they run.
-
-    `prefix`: what stands before the names of its tasks, as `docs:`. `folder`: where they run, "" for the workspace.
-    `first`: lines for every script that set variables which a shell works out.
-    """
-
-    reader: Reader
-    top: Scope
-    prefix: str = ""
-    folder: str = ""
-    first: tuple[str, ...] = ()
-
-
-class Known(Record):
-    """A task that can be called, and the file that it stands in."""
-
-    node: Node
-    source: Source
-
-
-class Emission:
-    """Puts tasks into a plan; `lost` are the beginnings of names whose files cannot be read, with the reason."""
+class File:
+    """One Taskfile: its root, and what its includer gives it."""
 
     def __init__(
-        self,
-        plan: DraftPlan,
-        tasks: Mapping[str, Known],
-        aliases: Mapping[str, str],
-        lost: Mapping[str, str],
-        root: str = ".",
+        self, root: Node, reader: Reader, outer: File | None, prefix: str = "", folder: str = ""
     ) -> None:
-        self.root = root  # the folder of the first file
-        self.plan = plan
-        self.tasks = tasks
-        self.aliases = aliases
-        self.lost = lost
-        self.is_choice = (
-            False  # whether a run takes one of several tasks: only those without steps before are shared
-        )
-        self._done: dict[object, list[str]] = {}
-        self._open: list[object] = []
+        self.root, self.reader, self.outer, self.prefix, self.folder = root, reader, outer, prefix, folder
+        self.given: dict[str, Node] = {}
+        self.is_internal = False
+        self.top: File = outer.top if outer is not None else self
+        self.unsure: str = outer.unsure if outer is not None else ""
+        self.outputs: dict[int, str] = {}  # of commands, by the nodes of their variables, as expressions
+        self.budget: Budget = outer.budget if outer is not None else Budget()
+        self.params: dict[str, Any] = outer.params if outer is not None else {}
 
-    def call(self, call: Call, entry: list[str], source: Source, parent: str = "") -> list[str]:
-        """Emit a task and return the steps that it has ended with.
+    def members(self, name: str) -> dict[str, Node]:
+        """Return the members of a mapping at the top of the file."""
+        return self.reader.mapping(self.root.get(name), f"`{name}`")
 
-        `source`: the file that calls it, whose names need no prefix there. `parent`: the task that calls it as a
-        command.
-        """
-        name = self.meant(call.task, source.prefix)
-        known = self.tasks.get(name)
-        if known is None:
-            return self._missing(name, call, entry, source)
-        key: tuple[object, ...] = (
-            name,
-            tuple(sorted((key, value.text) for key, value in call.given.items())),
-        )
-        if self.is_choice:
-            key = (*key, parent, *entry)
-        done = self._done.get(key)
-        if done is not None and (not parent or self.is_choice or text_of(known.node.get("run")) == "once"):
-            return done
-        if key in self._open or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
-            found = source.reader.found
-            found.refuse("shape", f"the task {name} calls itself, or too many others", call.place)
-            return entry
-        self._open.append(key)
-        is_copy = done is not None or (self.is_choice and bool(parent or entry))
-        preferred = f"{parent or entry[-1]}.{name}" if is_copy else name
-        ends = Task(self, name, known, call.given).emit(self.plan.name(preferred.replace(":", ".")), entry)
-        self._open.pop()
-        self._done[key] = ends
-        return ends
+    def scope(self) -> Scope:
+        """Return the variables of the file, and of those that include it."""
+        outer = [(self.given, self.outer), *self.outer.scope().layers] if self.outer is not None else []
+        layers = [(self.members("vars"), self), *outer]
+        if self.given:  # what the includer gives wins over the file's own
+            layers[:2] = [layers[1], layers[0]]
+        return Scope(self, layers, {})
 
-    def apart(self, call: Call, entry: list[str], source: Source, parent: str) -> list[str]:
-        """Emit a task with steps of its own for all that it needs, since they run under a condition."""
-        before, self._done = self._done, {}
-        try:
-            return self.call(call, entry, source, parent)
-        finally:
-            self._done = before
-
-    def meant(self, name: str, prefix: str) -> str:
-        """Return the full name of the task that a name means in a file: its own tasks come first."""
-        if name.startswith(":"):
-            return self._resolved(name[1:])
-        own = self._resolved(f"{prefix}{name}")
-        return own if own in self.tasks else self._resolved(name)
-
-    def _resolved(self, name: str) -> str:
-        if name in self.tasks:
-            return name
-        name = self.aliases.get(name, name)
-        owner, _, rest = name.partition(":")
-        if rest and owner in self.aliases:
-            name = f"{self.aliases[owner]}:{rest}"
-            name = self.aliases.get(name, name)
-        return name if name in self.tasks or f"{name}:default" not in self.tasks else f"{name}:default"
-
-    def _missing(self, name: str, call: Call, entry: list[str], source: Source) -> list[str]:
-        lost = next((why for prefix, why in self.lost.items() if name.startswith(prefix)), "")
-        step = DraftStep(self.plan.name(call.task.replace(":", ".")))
-        found = source.reader.found
-        if lost:
-            step.make_abstract(found.refuse("includes", f"the task {call.task}: {lost}", call.place, step.id))
-        elif not self._open:
-            step.make_abstract(
-                found.refuse("task", f"the task {call.task}: there is none", call.place, step.id)
-            )
-        else:
-            message = f"the task {call.task} is not there: its step fails, as the call does in go-task"
-            step.notes.append(found.todo("task", message, call.place, step.id))
-            step.keys["run"] = f"echo {_shell_quoted(f'the task {call.task} is not there')} >&2; exit 200"
-        for other in entry:
-            step.wait(other)
-        self.plan.add(step)
-        return [step.id]
+    def fixed(self, text: str) -> str:
+        """Return a text that has to be known now, filled in; raises UntranslatableError."""
+        return shown(fixed(self.scope().fill(text)))
 
 
 class Task:
-    """One call of a task while it is being emitted."""
+    """A task, where it stands, and its file."""
 
-    def __init__(self, emission: Emission, name: str, known: Known, given: Mapping[str, Value]) -> None:
-        self.emission = emission
-        self.plan = emission.plan
-        self.source = known.source
-        self.reader = known.source.reader
-        self.found = self.reader.found
-        self.name = name
-        self.node = node = known.node
-        self.members: dict[str, Node] = node.value if node.kind == MAPPING else {}
-        own = self.reader.mapping(self.members.get("vars"), "`vars`")
-        self.scope = known.source.top.inner(name, given, own)
-        self.scope.by_shell = {*self.scope.by_shell, *self.reader.mapping(self.members.get("env"), "`env`")}
-        self.scope.has_files = not is_nothing(self.members.get("dotenv"))
-        self.made: list[DraftStep] = []
-        self.last: list[str] = []
-        self.folder = ""  # that it runs in, where the plan knows it
-        self.is_elsewhere = False  # whether only a shell knows the folder that it runs in
+    def __init__(self, name: str, node: Node, place: Node, file: File) -> None:
+        self.name, self.node, self.place, self.file = name, node, place, file
+        self.is_internal = file.is_internal or truth_of(self.get("internal")) is True
 
-    def emit(self, step_name: str, entry: list[str]) -> list[str]:
-        """Put the steps of the task into the plan; returns those that it ends with."""
-        self.reader.ignored(self.members, _KNOWN, self.node, f"the task {self.name}")
-        self.last = list(entry)
-        if not runs_here(self.reader.texts(self.members.get("platforms"), "`platforms`")):
-            self.found.differs("other-machines", "tasks for other systems than Linux are left out", self.node)
-            return self.last
-        try:
-            self._needed()
-            self._asked(step_name)
-            self._checked(step_name)
-            parts = self.parts()
-            self._commands(step_name, parts)
-        except UntranslatableError as why:
-            self._abstract(step_name, why)
-        self._told()
-        return self.last
+    def get(self, name: str) -> Node | None:
+        """Return the value of a key; None where the task has none."""
+        found = self.node.get(name) if self.node.kind == MAPPING else None
+        return None if is_nothing(found) else found
 
-    def _add(self, step: DraftStep) -> DraftStep:
-        for other in self.last:
-            step.wait(other)
-        self.last = [step.id]
-        self.made.append(step)
-        return self.plan.add(step)
 
-    def _abstract(self, step_name: str, why: UntranslatableError) -> None:
-        step = DraftStep(step_name if not self.made else self.plan.name(f"{step_name}.rest"))
-        note = self.found.refuse(why.code, f"{why.message} (task {self.name})", self.node, step.id)
-        step.make_abstract(note)
-        commands = self.members.get("cmds")
-        if commands is not None and commands.kind == SEQUENCE:
-            texts = [text_of(node) or text_of(node.get("cmd")) for node in commands.value]
-            if 0 < len("".join(texts)) <= 4000:
-                step.keys["notes"] = "\n".join(filter(None, texts))
-        self._add(step)
+class Scope:
+    """The variables that a text sees: `own` are values, `layers` variables of files, the nearest first."""
 
-    def _needed(self) -> None:
-        """Emit what the task depends on; all of it may run at the same time."""
-        ends: list[str] = []
-        before = list(self.last)
-        nodes = self.reader.items(self.members.get("deps"), "`deps`")
-        for node in nodes:
-            for call in self._calls(node):
-                count = len(self.plan.steps)
-                ends += [name for name in self.emission.call(call, before, self.source) if name not in ends]
-                if (
-                    len(self.plan.steps) == count
-                ):  # it was there before, and waits for nothing of what comes here
-                    ends += [name for name in before if name not in ends]
-        if nodes:
-            message = "a task that several need runs once; and when one fails, what does not need it goes on"
-            self.found.differs("deps", message, self.node.key("deps"))
-            self.last = ends or before
+    def __init__(
+        self, file: File, layers: list[tuple[dict[str, Node], File]], own: Mapping[str, Any]
+    ) -> None:
+        self.file, self.layers, self.own = file, layers, dict(own)
 
-    def _calls(self, node: Node) -> list[Call]:
+    def with_values(self, values: Mapping[str, Any]) -> Scope:
+        """Return a scope that sees more."""
+        return Scope(self.file, self.layers, {**self.own, **values})
+
+    def fill(self, text: str) -> Any:
+        """Return a text with its templates filled in; raises UntranslatableError."""
+        return Template(text, self.lookup, self.file.budget).value() if "{{" in text else text
+
+    def lookup(self, name: str) -> Any:
+        """Return a variable; one that is set nowhere is a variable of the environment."""
+        if name in self.own:
+            return self.own[name]
+        for at, (variables, file) in enumerate(self.layers):
+            if name in variables:  # it sees those that stand before it
+                earlier = dict(list(variables.items())[: list(variables).index(name)])
+                outer = Scope(self.file, [(earlier, file), *self.layers[at + 1 :]], {})
+                return outer.value(name, variables[name], file)
+        env = self.file.top.members("env").get(name)
+        if env is not None and env.kind == SCALAR:
+            return self.fill(text_of(env))
+        if name in ("ROOT_DIR", "USER_WORKING_DIR", "TASKFILE_DIR", "TASK_DIR"):
+            inner = (
+                f"/{self.file.folder}" if name in ("TASKFILE_DIR", "TASK_DIR") and self.file.folder else ""
+            )
+            return Text(pieces=(Shell(text=f"${{PLANRUN_WORKSPACE}}{inner}"),))
+        if name == "CLI_ARGS":
+            self.file.params["CLI_ARGS"] = {"type": "array", "items": {"type": "string"}, "default": []}
+            return Text(pieces=(Shell(text="${{ params.CLI_ARGS | sh }}", is_bare=True),))
+        if not NAME.match(name) or name in _OF_TASK:
+            raise UntranslatableError("template", f"`.{name}` is known to go-task alone")
+        return Text(pieces=(Shell(text=f"${{{name}}}", reads=name),))
+
+    def value(self, name: str, node: Node, file: File) -> Any:
+        """Return what a variable is set to; raises UntranslatableError."""
+        if node.kind == SEQUENCE:
+            return [self.value(name, each, file) for each in node.value]
         if node.kind == SCALAR:
-            wrapped = Node(MAPPING, {"task": node}, node.line, node.col)
-            wrapped.keys = {"task": node}
-            return [call_of(wrapped, self.scope, self.reader)]
-        self.reader.mapping(node, "an entry of `deps`")
-        loop = node.get("for")
-        scopes = [self.scope] if loop is None else items_of(loop, self.scope, self.reader)
-        return [call_of(node, scope, self.reader) for scope in scopes]
+            value = data_of(node)
+            return self.fill(value) if isinstance(value, str) else "" if value is None else value
+        if "sh" in node.value and id(node) in file.outputs:
+            return Text(pieces=(Shell(text=f"${{{name}}}", reads=name, given=file.outputs[id(node)]),))
+        if "map" in node.value:
+            return {
+                key: self.value(key, each, file)
+                for key, each in file.reader.mapping(node.value["map"], "`map`").items()
+            }
+        if "ref" in node.value:
+            return Template(
+                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.budget
+            ).reference()
+        raise UntranslatableError("vars", f"the variable {name}")
 
-    def _asked(self, step_name: str) -> None:
-        """Make a question of `prompt`, and parameters of `requires`."""
-        for node in self.reader.either(self.members.get("prompt"), "`prompt`"):
-            found = joined(node, self.scope, text_of(node))
-            text = (
-                self._worked_out(step_name, found)
-                if found.lines
-                else outside(found, "a question") or "Go on?"
+
+class Emission:
+    """Puts tasks into a plan as steps."""
+
+    def __init__(
+        self, plan: DraftPlan, tasks: Mapping[str, Task], aliases: Mapping[str, str], lost: Mapping[str, str]
+    ) -> None:
+        self.plan, self.tasks, self.aliases, self.lost = plan, tasks, aliases, lost
+        self.is_choice = False
+        self.first: list[str] = []  # the step that all others wait for
+        self._pool: dict[tuple[Any, ...], list[list[str]]] = {}  # ends of what was emitted, for other tops
+        self._used: dict[tuple[Any, ...], int] = {}
+        self._once: dict[tuple[Any, ...], list[str]] = {}
+        self._open: list[str] = []
+
+    def begin(self, top: File) -> None:
+        """Emit the steps that run the commands of the files' variables: go-task runs each once, before all."""
+        for each in dict.fromkeys([top, *(task.file for task in self.tasks.values())]):
+            members = {**each.members("vars"), **each.members("env")}
+            try:
+                self.first = self.commands(f"{each.prefix}variables", each.scope(), members, self.first, {})
+            except UntranslatableError as why:
+                each.unsure = each.unsure or why.message
+
+    def commands(
+        self, name: str, scope: Scope, variables: Mapping[str, Node], after: list[str], keys: dict[str, Any]
+    ) -> list[str]:
+        """Emit the step that runs the commands of variables; returns what later steps wait for."""
+        nodes = {key: node for key, node in variables.items() if node.kind == MAPPING and "sh" in node.value}
+        if not nodes:
+            return after
+        step, lines = DraftStep(self.plan.name(name.replace(":", ".")), **keys), []
+        env: dict[str, str] = dict(keys.get("env", {}))
+        for key, node in nodes.items():
+            if not NAME.match(key):
+                raise UntranslatableError("vars", f"the name of the variable {key}")
+            script = script_of(pieces_of(scope.fill(text_of(node.value["sh"]))), env).strip()
+            lines.append(f"{key}=$({script})" if is_plain(script) else f"{key}=$(\nset -e\n{script}\n)")
+            lines.append(f'printf \'{key}<<END\\n%s\\nEND\\n\' "${key}" >> "$PLANRUN_OUTPUT"')
+            path = f"{step_path(step.id, 'outputs')}.{key}"
+            scope.file.outputs[id(node)] = f"default({path}, '')" if self.is_choice else path
+        env = {key: value for key, value in env.items() if key not in nodes}
+        step.keys |= {
+            "run": "\n".join(lines) + "\n",
+            "outputs": dict.fromkeys(nodes, "string"),
+            **({"env": env} if env else {}),
+        }
+        return self.add(step, after)
+
+    def add(self, step: DraftStep, after: list[str]) -> list[str]:
+        """Append a step that waits for others; returns its id."""
+        for each in after:
+            step.wait(each)
+        return [self.plan.add(step).id]
+
+    def find(self, name: str) -> tuple[Task, list[str]] | None:
+        """Return the task of a name, and what stands for the `*` of its own."""
+        head, sign, rest = name.partition(":")
+        name = self.aliases.get(
+            name, f"{self.aliases[head]}:{rest}" if sign and head in self.aliases else name
+        )
+        if name in self.tasks:
+            return self.tasks[name], []
+        for pattern, task in self.tasks.items():
+            match = "*" in pattern and re.fullmatch(re.escape(pattern).replace(r"\*", "(.*)"), name)
+            if match:
+                return task, list(match.groups())
+        return None
+
+    def top(self, name: str) -> list[str]:
+        """Emit a task that a run names; returns the steps that it ends with."""
+        self._used, self._once = {}, {}
+        ends = self.call(name, {}, self.first, None)
+        if ends == self.first:
+            step = DraftStep(self.plan.name(name.replace(":", ".")), validate=[{"that": True}])
+            ends = self.add(step, self.first)
+        return ends
+
+    def call(self, name: str, given: Mapping[str, Any], after: list[str], caller: Task | None) -> list[str]:
+        """Emit a task with the variables that it is given; returns the steps that it ends with."""
+        full = (
+            name.removeprefix(":")
+            if name.startswith(":") or caller is None
+            else f"{caller.file.prefix}{name}"
+        )
+        found = self.find(full)
+        if found is None:
+            why = next(
+                (self.lost[each] for each in self.lost if full.startswith(each)), "there is no such task"
             )
-            self._add(DraftStep(self.plan.name(f"{step_name}.ask"), ask={"question": text}))
-        wanted = self.reader.mapping(self.members.get("requires"), "`requires`").get("vars")
-        missing: list[str] = []
-        for node in self.reader.items(wanted, "`vars`"):
-            name = text_of(node) or text_of(node.get("name"))
-            if name in self.scope.given or name in self.scope.own or name in self.scope.shared:
-                continue
-            values = self.reader.texts(node.get("enum"), "`enum`") if node.kind == MAPPING else []
-            fragment: dict[str, object] = {"type": "string", "required": True}
-            if self.emission.is_choice:  # other tasks do not need it
-                fragment, values = {"type": "string", "default": ""}, ["", *values] if values else []
-            if values:
-                fragment["enum"] = list(dict.fromkeys(values))
-            if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
-                self.plan.params.setdefault(name, fragment)
-                missing += [name] if self.emission.is_choice else []
-                self.source.top.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
-                self.scope.given.setdefault(name, Value(text=f"${{{{ params.{name} }}}}"))
-        if missing:  # a run of another task need not give them
-            checks = [{"that": f"params.{name} != ''"} for name in missing]
-            self._add(DraftStep(self.plan.name(f"{step_name}.requires"), validate=checks))
-
-    def _worked_out(self, step_name: str, found: Value) -> str:
-        """Make a step that works a text out, and return the expression that reads it."""
-        quoted = re.sub(r'(["\\`])', r"\\\1", found.text)
-        lines = [
-            *self.source.first,
-            *found.lines,
-            f'printf \'text<<END_OF_TEXT\\n%s\\nEND_OF_TEXT\\n\' "{quoted}" >> "$PLANRUN_OUTPUT"',
-        ]
-        step = self._scripted(f"{step_name}.text", "\n".join(lines) + "\n", is_named=False)
-        step.keys["outputs"] = {"text": "string"}
-        self._add(step)
-        return f"${{{{ default({step_path(step.id, 'outputs')}.text, '') }}}}"
-
-    def _checked(self, step_name: str) -> None:
-        """Make a step of what has to hold before the task."""
-        lines: list[str] = []
-        for node in self.reader.items(self.members.get("preconditions"), "`preconditions`"):
-            check = node if node.kind == SCALAR else node.get("sh")
-            if check is None:
-                raise UntranslatableError("shape", "a precondition has `sh`")
-            found = joined(check, self.scope, text_of(check), in_script=True)
-            message = (
-                outside(joined(node, self.scope, text_of(node.get("msg"))), "a message")
-                or "precondition not met"
-            )
-            lines += [line for line in found.lines if line not in lines]
-            lines.append(f"(\n{found.text.rstrip()}\n) || {{ echo {_shell_quoted(message)} >&2; exit 1; }}")
-        if lines:
-            self._add(self._scripted(f"{step_name}.pre", "\n".join(lines) + "\n", is_named=False))
-
-    def parts(self) -> list[Entry | Call]:
-        """Return the commands of the task in order; raises UntranslatableError."""
-        nodes: list[Node]
-        if self.node.kind == SCALAR:
-            nodes = [] if is_nothing(self.node) else [self.node]
-        elif self.node.kind == SEQUENCE:
-            nodes = list(self.node.value)
-        else:
-            single = self.members.get("cmd")
-            nodes = [single] if single is not None else self.reader.items(self.members.get("cmds"), "`cmds`")
-        tolerated = truth_of(self.members.get("ignore_error")) is True
-        files = {name: self._patterns(name) for name in ("sources", "generates")}
-        return Commands(self.scope, self.reader, files, self._inlined).read(nodes, is_tolerated=tolerated)
-
-    def _inlined(self, call: Call) -> Entry:
-        """Return the commands of a task that is called when this one ends; raises UntranslatableError."""
-        name = self.emission.meant(call.task, self.source.prefix)
-        known = self.emission.tasks.get(name)
-        if known is None:
-            raise UntranslatableError("defer", f"the task {call.task}, which runs at the end, is not there")
-        task = Task(self.emission, name, known, call.given)
-        if set(task.members) - {
-            "cmd",
-            "cmds",
-            "desc",
-            "summary",
-            "silent",
-            "internal",
-            "vars",
-            "aliases",
-            "ignore_error",
-        }:
+            task = caller or next(iter(self.tasks.values()))
+            return self.leave(full, task, UntranslatableError("task", why), after)
+        task, match = found
+        if len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS or task.name in self._open:
             raise UntranslatableError(
-                "defer", f"the task {name}, which runs at the end, has more than commands"
+                "too-large", f"the task {full} calls itself, or there are too many steps"
             )
-        parts = [part for part in task.parts() if isinstance(part, Entry)]
-        if len(parts) != len(task.parts()):
-            raise UntranslatableError("defer", f"the task {name}, which runs at the end, calls others")
-        return Entry(text=script_of(parts, list(known.source.first)).rstrip("\n"))
+        values = sorted(
+            (key, repr(each) if isinstance(each, Text) else shown(each)) for key, each in given.items()
+        )
+        key = (task.name, tuple(match), tuple(values))
+        run = text_of(task.get("run")) or text_of(task.file.root.get("run"))
+        once = {"once": (task.name,), "when_changed": key}.get(run)
+        if once in self._once:
+            return self._once[once]
+        place = (*key, tuple(after))
+        pool = self._pool.setdefault(place, [])
+        number = self._used.get(place, 0)
+        self._used[place] = number + 1
+        if number == len(pool):
+            self._open.append(task.name)
+            pool.append(self._emit(task, match, given, after))
+            self._open.pop()
+        if once is not None:
+            self._once[once] = pool[number]
+        return pool[number]
 
-    def _patterns(self, key: str) -> list[str] | None:
-        """Return the patterns under a key for a loop of the shell; None where a shell has no words for them."""
-        found = []
-        for node in self.reader.items(self.members.get(key), f"`{key}`"):
-            text = joined(node, self.scope, text_of(node)).text if node.kind == SCALAR else ""
-            if not re.fullmatch(r"[A-Za-z0-9._/@+=,*?{}\[\]-]+", text):
-                return None
-            found.append(text)
-        return found or None
-
-    def _commands(self, step_name: str, parts: list[Entry | Call]) -> None:
-        groups = _grouped(parts)
-        _check_deferred(groups)
-        own = [group for group in groups if isinstance(group, list)]
-        for number, group in enumerate(groups, 1):
-            if isinstance(group, Call) and group.only_if:
-                self._maybe(group, f"{step_name}.{number}")
-            elif isinstance(group, Call):
-                self.last = self.emission.call(group, self.last, self.source, step_name)
-            else:
-                is_only = len(own) == 1 and len(groups) == 1
-                step = self._scripted(
-                    step_name if is_only else f"{step_name}.{number}", self._script(group), is_named=is_only
-                )
-                self._add(step)
-                if is_only:
-                    self._files(step)
-        if len(groups) != 1 and self.members.get("sources") is not None:
-            message = f"the task {self.name} is several steps: say what each reads (`inputs`) and makes (`produces`)"
-            note = self.found.todo("sources", message, self.node.key("sources"))
-            if self.made:
-                self.made[-1].notes.append(note)
-
-    def _maybe(self, call: Call, step_name: str) -> None:
-        """Emit a call that a test of the shell decides on: a step does the test, and all steps of the call read it."""
-        lines = [*self.source.first, *self._environment_lines(), *call.lines]
-        test = f'if {call.only_if}; then met=true; else met=false; fi\necho "met=$met" >> "$PLANRUN_OUTPUT"\n'
-        check = self._scripted(f"{step_name}.if", "\n".join([*lines, test]), is_named=False)
-        check.keys["outputs"] = {"met": "boolean"}
-        self._add(check)
+    def _emit(self, task: Task, match: list[str], given: Mapping[str, Any], after: list[str]) -> list[str]:
+        found = task.file.reader.found
+        platforms = task.file.reader.texts(task.get("platforms"), "`platforms`")
+        if platforms and not _runs_here(platforms):
+            found.differs("other-machines", f"the task {task.name} is not for Linux", task.place)
+            return after
+        own = task.name.replace(":", ".").replace("*", "-".join(match) or "x")
+        label = self.plan.name(own)
+        self.plan.give_back(label)
+        if len(self._open) > 1 and (self.is_choice or label != own):
+            label = f"{self._open[-2]}.{own}".replace(":", ".")
         count = len(self.plan.steps)
-        ends = self.emission.apart(call, [check.id], self.source, step_name)
-        for step in self.plan.steps[count:]:
-            step.wait(check.id, "completed")
-            step.demand(f"{step_path(check.id, 'outputs')}.met")
-        self.last = list(dict.fromkeys((check.id, *ends)))
+        try:
+            if task.file.unsure:
+                raise UntranslatableError("task", task.file.unsure)  # noqa: TRY301
+            return _Reading(self, task, match, given, label).emit(after)
+        except UntranslatableError as why:
+            if why.code == "too-large":
+                raise
+            gone = {step.id for step in self.plan.steps[count:]}
+            for each in gone:
+                self.plan.give_back(each)
+            del self.plan.steps[count:]
+            self._once = {key: ends for key, ends in self._once.items() if not gone & set(ends)}
+            self._pool = {
+                key: ends for key, ends in self._pool.items() if not any(gone & set(each) for each in ends)
+            }
+            self._used = {key: number for key, number in self._used.items() if key in self._pool}
+            return self.leave(label, task, why, after, _source(task))
 
-    def _script(self, entries: list[Entry]) -> str:
-        condition = self.members.get("if")
-        first = (
-            [*self.source.first, *options_of(self.node, self.reader)]
-            if self.members
-            else [*self.source.first]
+    def leave(
+        self, label: str, task: Task, why: UntranslatableError, after: list[str], description: str = ""
+    ) -> list[str]:
+        """Leave a task to a person or a model: a step without an action."""
+        step = DraftStep(self.plan.name(label.replace(":", ".")))
+        step.node = task.place
+        message = f"the task {label}: {why.message}"
+        step.make_abstract(task.file.reader.found.todo(why.code, message, task.place, step.id))
+        if description:
+            step.keys["description"] = description
+        return self.add(step, after)
+
+
+class _Reading:
+    """One task with its variables, while its steps are made."""
+
+    def __init__(
+        self, emission: Emission, task: Task, match: list[str], given: Mapping[str, Any], label: str
+    ) -> None:
+        self.emission, self.task, self.label, self.reader = emission, task, label, task.file.reader
+        self.keys: dict[str, Any] = {}
+        self.env: dict[str, str] = {}
+        self.first: list[str] = []  # lines that a script begins with
+        self.scope = task.file.scope().with_values(
+            {"TASK": task.name, "MATCH": match, "ALIAS": task.name, **given}
         )
-        first += self._environment_lines()
-        if condition is not None and not is_nothing(condition):
-            asked = joined(condition, self.scope, text_of(condition), in_script=True)
-            first += [*asked.lines, f"(\n{asked.text.rstrip()}\n) || exit 0"]
-        return script_of(entries, first)
 
-    def _environment_lines(self) -> list[str]:
-        lines: list[str] = []
-        for name, node in self.reader.mapping(self.members.get("env"), "`env`").items():
-            found = value_of(name, node, self.scope)
-            if found.is_shell:
-                lines += [line for line in found.lines if line not in lines]
-                lines.append(
-                    f"export {name}" if found.text == f"${{{name}}}" else f'export {name}="{found.text}"'
-                )
-        return lines
-
-    def _scripted(self, preferred: str, script: str, *, is_named: bool) -> DraftStep:
-        """Return a step with a script and the surroundings of the task."""
-        name = preferred if is_named else self.plan.name(preferred)
-        step = DraftStep(name, run=script)
-        title = " ".join(text_of(self.members.get("desc")).split())
-        if is_named and title and title.isprintable() and "{{" not in title:
-            step.keys["title"] = title[:200]
-        folder = self.members.get("dir")
-        where = self.source.folder
-        if folder is not None and not is_nothing(folder):
-            where = self._inside(step, joined(folder, self.scope, text_of(folder)), where)
-        if where:
-            step.keys["workdir"] = where
-        env = {}
-        for key, node in self.reader.mapping(self.members.get("env"), "`env`").items():
-            found = value_of(key, node, self.scope)
-            if not found.is_shell:
-                env[key] = found.text
-        if env:
-            step.keys["env"] = env
-        files = self.reader.texts(self.members.get("dotenv"), "`dotenv`")
-        if files:
-            step.keys["env_file"] = [outside(joined(self.node, self.scope, file), "a file") for file in files]
-            self.found.differs(
-                "dotenv",
-                "a file of variables has to be there, and wins over the caller's environment",
-                self.node,
-            )
-        return step
-
-    def _inside(self, step: DraftStep, found: Value, where: str) -> str:
-        """Let a step run in a folder, which it makes where it is not there; returns the folder that it starts in."""
-        if found.is_shell and not found.text.startswith("${PLANRUN_WORKSPACE}"):
-            self.is_elsewhere = True
-            lines, path = list(found.lines), found.text
-        else:
-            path = outside(found, "a folder")
-            self.folder = posixpath.join(where, path)
-            if "${{" not in self.folder and os.path.isdir(os.path.join(self.emission.root, self.folder)):
-                return self.folder
-            lines = []
-        step.keys["run"] = "\n".join(
-            [*lines, f'mkdir -p "{path}" && cd "{path}" || exit', str(step.keys["run"])]
+    def emit(self, after: list[str]) -> list[str]:  # noqa: C901
+        """Emit the steps; raises UntranslatableError where something is not certain."""
+        node, get = self.task.node, self.task.get
+        for key in node.value if node.kind == MAPPING else ():
+            if key not in _TASK:
+                raise UntranslatableError(f"key:{key}", f"it has `{key}`")
+        self._folder()
+        after = self._variables(after)
+        self._environment()
+        tolerated = truth_of(get("ignore_error")) is True
+        guards = self._guards()
+        if get("if") is not None and get("deps") is not None:
+            raise UntranslatableError("if", "a condition of a task that needs others")
+        ends: list[str] = []
+        for each in self.reader.items(get("deps"), "`deps`"):
+            for name, given in self._calls(each):
+                ends += self.emission.call(name, given, after, self.task)
+        after = (
+            list(dict.fromkeys([*ends, *after])) if self.env and ends else list(dict.fromkeys(ends)) or after
         )
-        return where
-
-    def _files(self, step: DraftStep) -> None:
-        """Say what a step reads and makes, and that it need not run again."""
-        folder = (self.folder or str(step.keys.get("workdir", ""))).removeprefix("./").rstrip("/")
-        read = self._globs("sources", folder, step)
-        made = self._globs("generates", folder, step)
-        if made and self.plan.claim(step.id, made):
-            step.keys["produces"] = made
-            message = "a file under `generates` that is missing after the task fails the step"
-            self.found.differs("generates", message, self.node.key("generates"))
-        elif made:
-            message = f"several steps make {', '.join(made)}; only the first says so by `produces`"
-            self.found.differs("generates", message, self.node.key("generates"))
-        if not read:
-            return
-        step.keys["inputs"] = read
-        method = text_of(self.members.get("method"))
-        if method == "none":
-            return
-        step.keys["cache"] = True
-        message = "up to date by the content of what it reads and makes, of its script and variables; never by times"
-        self.found.differs("sources", message, self.node.key("sources"))
-
-    def _globs(self, key: str, folder: str, step: DraftStep) -> list[str]:
-        found = []
-        for node in self.reader.items(self.members.get(key), f"`{key}`"):
-            excluded = node.get("exclude") if key == "sources" else None
-            place = excluded if excluded is not None else node
-            found_text = joined(place, self.scope, text_of(place)) if place.kind == SCALAR else Value(text="")
-            if found_text.is_shell:
-                message = f"`{key}` of {self.name} has `{text_of(place)}`, which only a shell knows: it is left to you"
-                step.notes.append(self.found.todo(key, message, node))
+        prompts = self.reader.texts(get("prompt"), "`prompt`")
+        for text in prompts:
+            ask = {"question": " ".join(self._known(text).split())}
+            after = self.emission.add(DraftStep(self._name("ask"), ask=ask), after)
+        nodes = node.value if node.kind == SEQUENCE else [node] if node.kind == SCALAR else [
+            *self.reader.either(get("cmd"), "`cmd`"), *self.reader.items(get("cmds"), "`cmds`")
+        ]  # fmt: skip
+        groups = list(self._groups(nodes, tolerated=tolerated)) or ([[]] if guards or prompts else [])
+        is_single = len(groups) == 1 and isinstance(groups[0], list)
+        if not is_single and (guards or any(isinstance(each, list) and _deferred(each) for each in groups)):
+            raise UntranslatableError("status", "conditions or `defer` beside calls of other tasks")
+        for at, group in enumerate(groups):
+            if not isinstance(group, list):
+                after = self.emission.call(*group, after, self.task)
                 continue
-            text = outside(found_text, "a file")
-            sign = "!" if key == "sources" and (excluded is not None or text.startswith("!")) else ""
-            text = text.removeprefix(sign).removeprefix("./")
-            path = f"{folder}/{text}" if folder else text
-            outside_of_it = self.is_elsewhere or text.startswith(("!", "/", "~")) or ".." in path.split("/")
-            if not text or outside_of_it or "${{" in path:
-                message = f"`{key}` of {self.name} has `{text}`, which is left to you"
-                step.notes.append(self.found.todo(key, message, node))
-            else:
-                found.append(f"{sign}{path}")
-        return list(dict.fromkeys(found))
+            script = _script(group, [*self._options(), *self.first, *guards])
+            step = DraftStep(self._name("" if is_single else str(at + 1)), run=script, **self.keys)
+            if self.env:
+                step.keys["env"] = self.env
+            title = " ".join(self._known(text_of(get("desc"))).split())
+            if title and title.isprintable():
+                step.keys["title"] = title[:200]
+            step.node = self.task.place
+            after = self.emission.add(step, after)
+        return after
 
-    def _told(self) -> None:
-        """Leave to a person what a plan does not know."""
-        notes = []
-        status = self.members.get("status")
-        if status is not None and not is_nothing(status):
-            checks = " && ".join(" ".join(text.split()) for text in self.reader.texts(status, "`status`"))
-            message = f"the task {self.name} is up to date where this passes: {checks}; see `cache:`"
-            notes.append(self.found.todo("status", message, self.node.key("status")))
-        for key in ("interactive", "watch"):
-            if truth_of(self.members.get(key)):
-                message = f"`{key}`: a step has no terminal and runs once"
-                self.found.differs(key, message, self.node.key(key))
-        if self.made and notes:
-            self.made[0].notes += notes
+    def _name(self, part: str) -> str:
+        return self.emission.plan.name(f"{self.label}.{part}" if part else self.label)
 
+    def _known(self, text: str, scope: Scope | None = None) -> str:
+        return shown(fixed((scope or self.scope).fill(text)))
 
-def _grouped(parts: list[Entry | Call]) -> list[list[Entry] | Call]:
-    """Return the calls, and between them the commands that are one script."""
-    groups: list[list[Entry] | Call] = []
-    for part in parts:
-        if isinstance(part, Call):
-            groups.append(part)
-        elif groups and isinstance(groups[-1], list):
-            groups[-1].append(part)
-        else:
-            groups.append([part])
-    return groups
+    def _text(self, text: str, scope: Scope | None = None) -> str:
+        if match := re.search(r"(?:^|[;&|(\n])\s*(umask|ulimit|bg|fg|jobs|times|hash|fc|enable)\b", text):
+            raise UntranslatableError("shell", f"the shell of go-task has no `{match[1]}`")
+        return script_of(pieces_of((scope or self.scope).fill(text)), self.env)
 
+    def _folder(self) -> None:
+        """Set the folder of the task; one that is not there is made, as by go-task."""
+        own, top = self.task.get("dir"), self.task.file.top
+        given = self.scope.fill(text_of(own))
+        folder = self.task.file.folder
+        if isinstance(given, Text) and given.pieces[0] == Shell(text="${PLANRUN_WORKSPACE}"):
+            given, folder = f".{''.join(each for each in given.pieces[1:] if isinstance(each, str))}", ""
+        folder = posixpath.normpath(posixpath.join(folder, shown(fixed(given))) or ".")
+        if folder != "." and (
+            own is None or os.path.isdir(os.path.join(os.path.dirname(top.reader.found.file), folder))
+        ):
+            self.keys["workdir"] = folder
+        elif folder != ".":
+            self.first = [f"mkdir -p {shlex.quote(folder)}", f"cd {shlex.quote(folder)}"]
 
-def _check_deferred(groups: list[list[Entry] | Call]) -> None:
-    """Raise UntranslatableError for a command that is deferred before the script that ends the task."""
-    early = [each for group in groups[:-1] if isinstance(group, list) for each in group]
-    if any(each.after for each in early):
-        raise UntranslatableError(
-            "defer", "a command that runs when the task ends, in a task that calls others after it"
+    def _variables(self, after: list[str]) -> list[str]:
+        """Set the task's own variables, those that commands give by steps of their own."""
+        own, env = (self.reader.mapping(self.task.get(name), f"`{name}`") for name in ("vars", "env"))
+        if self.first and any(
+            node.kind == MAPPING and "sh" in node.value for node in (*own.values(), *env.values())
+        ):
+            raise UntranslatableError("dir", "commands of variables in a folder that is not there")
+        requires = self.task.get("requires")
+        for each in self.reader.items(requires.get("vars") if requires is not None else None, "`requires`"):
+            name = text_of(each.get("name") if each.kind == MAPPING else each)
+            choices = each.get("enum") if each.kind == MAPPING else None
+            if name in self.scope.own or name in own or any(name in layer for layer, _ in self.scope.layers):
+                if choices is not None:
+                    raise UntranslatableError("requires", f"which values {name} may have")
+                continue
+            if not NAME.match(name) or self.emission.is_choice:
+                raise UntranslatableError("requires", f"it needs the variable {name}")
+            enum = {"enum": self.reader.texts(choices, "`enum`")} if choices is not None else {}
+            self.task.file.params[name] = {"type": "string", **enum, "required": True}
+            self.scope = self.scope.with_values({name: Text(pieces=(Value(expression=f"params.{name}"),))})
+        for name, node in own.items():
+            after = self.emission.commands(
+                f"{self.label}.variables", self.scope, {name: node}, after, self.keys
+            )
+            self.scope = self.scope.with_values({name: self.scope.value(name, node, self.task.file)})
+        return self.emission.commands(f"{self.label}.environment", self.scope, env, after, self.keys)
+
+    def _environment(self) -> None:
+        """Set `env`: the caller's variables win, as in go-task."""
+        nodes: dict[str, Node] = self.reader.mapping(self.task.get("env"), "`env`")
+        file: File | None = self.task.file
+        while file is not None:
+            nodes = {**file.members("env"), **nodes}
+            file = file.outer
+        for name, node in nodes.items():
+            parts = map(_expression, pieces_of(self.scope.value(name, node, self.task.file)))
+            if not NAME.match(name):
+                raise UntranslatableError("env", f"the variable {name}")
+            self.env[name] = f"${{{{ default(env.{name}, {' ~ '.join(parts)}) }}}}"
+
+    def _guards(self) -> list[str]:
+        """Return the lines that end a script at once: `if`, preconditions, `status`; raises UntranslatableError."""
+        lines = []
+        if (asked := self.task.get("if")) is not None:
+            lines.append(f"{self._test(text_of(asked))} || exit 0")
+        for each in self.reader.items(self.task.get("preconditions"), "`preconditions`"):
+            text, message = (
+                text_of(each.get(name)) if each.kind == MAPPING else "" for name in ("sh", "msg")
+            )
+            test = self._test(text or text_of(each))
+            told = shlex.quote(" ".join(self._known(message).split()) or "a precondition is not met")
+            lines.append(f"{test} || {{ echo {told} >&2; exit 1; }}")
+        if self.task.get("sources") is not None:
+            message = f"the task {self.task.name} runs each time; where its files say whether it is done, add `cache`"
+            self.reader.found.differs("sources", message, self.task.place)
+            return lines
+        status = [self._test(text) for text in self.reader.texts(self.task.get("status"), "`status`")]
+        return [*lines, f"if {' && '.join(status)}; then exit 0; fi  # it is up to date"] if status else lines
+
+    def _test(self, text: str) -> str:
+        script = self._text(text).strip()
+        if not is_plain(script) and not _SIMPLE.fullmatch(script):
+            raise UntranslatableError("status", f"a condition that is more than one command: {text[:60]}")
+        return script
+
+    def _options(self) -> list[str]:
+        nodes = [(self.task.file.root.get(name), self.task.get(name)) for name in ("set", "shopt")]
+        options, shopts = (
+            [text for each in pair for text in self.reader.texts(each, "`set`")] for pair in nodes
         )
+        lines = [f"set -o {_OPTIONS.get(name, name)}" for name in options] + [
+            f"shopt -s {name}" for name in shopts
+        ]
+        if not all(re.fullmatch(r"(set -o|shopt -s) [a-z_]+", line) for line in lines):
+            raise UntranslatableError("set", "an option of the shell")
+        return list(dict.fromkeys(lines))
+
+    def _groups(self, nodes: list[Node], *, tolerated: bool) -> Iterator[list[tuple[str, bool, bool]] | Call]:
+        """Yield the commands between two calls of other tasks together, and the calls."""
+        group: list[tuple[str, bool, bool]] = []
+        for node in nodes:
+            for each in self._commands(node, tolerated=tolerated):
+                if len(each) == 3:
+                    group.append(each)
+                    continue
+                if group:
+                    yield group
+                group = []
+                if tolerated:
+                    raise UntranslatableError("ignore_error", "`ignore_error` and calls of other tasks")
+                yield each
+        if group:
+            yield group
+
+    def _commands(self, node: Node, *, tolerated: bool) -> Iterator[tuple[str, bool, bool] | Call]:
+        """Yield commands, with whether a failure is tolerated and whether it is deferred, and calls."""
+        if node.kind == SCALAR:
+            yield self._text(text_of(node)), tolerated, False
+            return
+        if node.kind != MAPPING or (unknown := sorted(set(node.value) - _COMMAND)):
+            raise UntranslatableError(
+                "cmds", f"a command with `{unknown[0] if node.kind == MAPPING else 'a list'}`"
+            )
+        tolerated = tolerated or truth_of(node.get("ignore_error")) is True
+        platforms = self.reader.texts(node.get("platforms"), "`platforms`")
+        deferred, asked = node.get("defer"), node.get("if")
+        if platforms and not _runs_here(platforms):
+            self.reader.found.differs(
+                "other-machines", "commands for other systems than Linux are left out", node
+            )
+        elif not is_nothing(node.get("task")):
+            if asked is not None or tolerated or deferred is not None:
+                raise UntranslatableError("if", "a condition of a call")
+            yield from self._calls(node)
+        elif deferred is not None and deferred.kind != SCALAR:
+            raise UntranslatableError("defer", "a task that runs at the end")
+        else:
+            for scope in self._scopes(node.get("for")):
+                text = self._text(text_of(deferred if deferred is not None else node.get("cmd")), scope)
+                if asked is not None:
+                    text = f"if {self._test(text_of(asked))}; then\n{text.rstrip()}\nfi"
+                yield text, tolerated, deferred is not None
+
+    def _calls(self, node: Node) -> Iterator[Call]:
+        """Yield the calls that an entry of `cmds` or `deps` describes; raises UntranslatableError."""
+        if node.kind == SCALAR:
+            yield self._known(text_of(node)), {}
+            return
+        for scope in self._scopes(node.get("for")):
+            variables = self.reader.mapping(node.get("vars"), "`vars`").items()
+            yield (
+                self._known(text_of(node.get("task")), scope),
+                {name: scope.value(name, value, self.task.file) for name, value in variables},
+            )
+
+    def _scopes(self, loop: Node | None) -> list[Scope]:
+        """Return a scope for each item of a loop, one without a loop; raises UntranslatableError."""
+        if loop is None or is_nothing(loop):
+            return [self.scope]
+        if loop.kind == SCALAR:
+            raise UntranslatableError("for", f"a loop over the {text_of(loop)}, which are found when it runs")
+        name = (text_of(loop.get("as")) if loop.kind == MAPPING else "") or "ITEM"
+        if loop.kind == SEQUENCE:
+            items = self.scope.value("ITEM", loop, self.task.file)
+        elif not is_nothing(loop.get("matrix")):
+            members = self.reader.mapping(loop.get("matrix"), "`matrix`")
+            axes = {key: fixed(self.scope.value(key, each, self.task.file)) for key, each in members.items()}
+            total = 1
+            for values in axes.values():
+                total *= len(values) if isinstance(values, list) else MAX_ITEMS + 1
+            if total > MAX_ITEMS:
+                raise UntranslatableError("for", f"a loop over more than {MAX_ITEMS} items")
+            items = [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
+        else:
+            value = fixed(self.scope.lookup(text_of(loop.get("var"))))
+            items = (
+                value if isinstance(value, list) else shown(value).split(text_of(loop.get("split")) or None)
+            )
+        if len(items) > MAX_ITEMS:
+            raise UntranslatableError("for", f"a loop over more than {MAX_ITEMS} items")
+        return [self.scope.with_values({name: item}) for item in items]
 
 
-def _shell_quoted(text: str) -> str:
-    """Return a message for a shell: in single quotes, unless the plan fills something in."""
-    plain = " ".join(text.split())
-    if "${{" in plain:
-        return '"' + re.sub(r'(["\\`])', r"\\\1", plain) + '"'
-    return "'" + plain.replace("'", "'\\''") + "'"
+def _deferred(entries: list[tuple[str, bool, bool]]) -> bool:
+    return any(each[2] for each in entries)
+
+
+def _script(entries: list[tuple[str, bool, bool]], first: list[str]) -> str:
+    """Return the script of commands that run one after the other; `first` are lines that it begins with."""
+    lines = list(first)
+    if any(re.search(r"\$\([^()]*[;&|\n]|`[^`]*[;&|\n]", text) for text, _, _ in entries):
+        lines.insert(0, "shopt -s inherit_errexit")  # as go-task: a failure ends a command in `$(…)`
+    late = [text.strip() for text, _, is_deferred in entries if is_deferred]
+    if _deferred(entries[len(late) :]) or not all(
+        is_plain(text) and "EXIT_CODE" not in text for text in late
+    ):
+        raise UntranslatableError("defer", "what is deferred is no single command at the beginning")
+    if late:  # its failure counts for nothing
+        lines.append(f"trap {shlex.quote('; '.join(f'{text} || true' for text in reversed(late)))} EXIT")
+    commands = [(text, tolerated) for text, tolerated, is_deferred in entries if not is_deferred]
+    return joined(commands or [(":", False)], strict=True, first=lines)
+
+
+def _runs_here(platforms: list[str]) -> bool:
+    return any(name.startswith("linux") or name in ("amd64", "arm64") for name in platforms)
+
+
+def _expression(piece: Piece) -> str:
+    """Return a piece as an expression of the plan; raises UntranslatableError."""
+    if isinstance(piece, str):
+        return quoted(piece)
+    if not isinstance(piece, Shell) or piece.expression:
+        return piece.expression
+    if not piece.reads or piece.text != f"${{{piece.reads}}}":
+        raise UntranslatableError("env", f"`{piece.text}` in a variable")
+    return f"default(env.{piece.reads}, '')"
+
+
+def _source(task: Task) -> str:
+    """Return the lines of a task as they stand in its file."""
+    try:
+        with open(task.file.reader.found.file, encoding="utf-8", errors="replace") as file:
+            lines = file.read(2_000_000).split("\n")
+    except OSError:
+        return task.name
+    start = task.place.line - 1
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = start + 1
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent
+    ):
+        end += 1
+    return "\n".join(line[indent:] for line in lines[start:end]).rstrip()[:4000]
