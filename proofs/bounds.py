@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
-from planrun.actions import environment, outputs
+from planrun.actions import dotenv, outputs
 from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions import functions, parse
 from planrun.expressions.evaluate import evaluate
@@ -383,9 +383,9 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     _value(
         "bytes of an env file",
-        "environment:_MAX_ENV_FILE",
+        "dotenv:MAX_BYTES",
         "larger than 1 MiB",
-        lambda n: _read(n, environment.read_env_file, "A="),
+        lambda n: _read(n, dotenv.read_env_file, "A="),
         MIB,
     ),
 )

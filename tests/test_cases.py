@@ -56,7 +56,9 @@ CHANGING = (
     (re.compile(r'(?<=time=")[\d.]+'), "0"),
     (re.compile(r'(?<=name="planrun\.step_seconds" value=")[\d.]+'), "0"),
     (re.compile(r'(?<=hostname=")[^"]*'), "HOST"),
+    (re.compile(r"(?m)^by .+(?=, for one run, until )"), "by USER"),  # of an approval: who runs the tests
     (re.compile(r'(?<="duration_s":)[\d.]+'), "0"),
+    (re.compile(r"(?<= error, )\d+\.\ds$", re.MULTILINE), "0.0s"),
     # How long a step or a run took, where the console and the report of a run show it.
     (
         re.compile(

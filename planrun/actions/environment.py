@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from stat import S_ISREG  # os has loaded it already
 
 from planrun.model.progress import plans_around
 from planrun.model.record import Record
@@ -182,7 +181,6 @@ _ASSIGNED = (
 )
 # Options of this program, and shell start-up files that would run before a reviewed script.
 _OURS = ("PLANRUN_",)
-_MAX_ENV_FILE = 1 << 20  # bytes
 _STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS"})
 
 
@@ -338,68 +336,9 @@ def withheld(
     return tuple([name for name in environ if name not in inherited and name in found])
 
 
-def parse_env_file(text: str) -> dict[str, str]:
-    """Return the variables of a dotenv text: `NAME=value` lines, `export`, comments and quotes allowed.
-
-    Values are data: nothing in them is expanded. Raises ValueError naming the line.
-    """
-    found: dict[str, str] = {}
-    # Not splitlines(): a value may contain other characters that Python treats as line ends.
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.strip(" \t\r")
-        if not line or line.startswith("#"):
-            continue
-        name, equals, value = line.removeprefix("export ").partition("=")
-        name = name.strip()
-        if not equals or not is_name(name):
-            raise ValueError(f"line {number} is not NAME=value")
-        found[name] = _unquote(value.strip(" \t"), number)
-    return found
-
-
 def is_name(name: str) -> bool:
     """Whether a text can name an environment variable: ASCII letters, digits and `_`, no digit first."""
     return name.isascii() and name.isidentifier()
-
-
-def read_env_file(path: str) -> str:
-    """Return the text of an env file.
-
-    Raises OSError when it cannot be opened, ValueError when it is no regular file (a pipe would block),
-    larger than 1 MiB or not UTF-8.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with open(fd, "rb") as file:
-        if not S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("not a regular file")
-        data = file.read(_MAX_ENV_FILE + 1)
-    if len(data) > _MAX_ENV_FILE:
-        raise ValueError("larger than 1 MiB")
-    if b"\0" in data:
-        raise ValueError("it contains a NUL character")
-    return data.decode()
-
-
-def _unquote(value: str, number: int) -> str:
-    r"""Return the unquoted value; `\n`, `\"` and `\\` are escapes between double quotes only."""
-    quote = value[:1]
-    if quote not in ("'", '"'):
-        return value.split(" #", 1)[0].rstrip()
-    end = 1
-    while end < len(value) and value[end] != quote:
-        end += 2 if quote == '"' and value[end] == "\\" else 1
-    rest = value[end + 1 :].strip()
-    if end >= len(value):
-        raise ValueError(f"line {number} has an unclosed quote")
-    if rest and not rest.startswith("#"):
-        raise ValueError(f"line {number} has text after its closing quote")
-    inner = value[1:end]
-    return _unescape(inner) if quote == '"' else inner
-
-
-def _unescape(text: str) -> str:
-    parts = text.split("\\\\")
-    return "\\".join(part.replace("\\n", "\n").replace('\\"', '"') for part in parts)
 
 
 def layers_of(step: Step, state: RunState, scope: dict[str, Any], fixed: Mapping[str, Any]) -> Layers:

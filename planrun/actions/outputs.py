@@ -130,6 +130,8 @@ def _read(path: str) -> str:
         raise OutputError(f"its outputs cannot be read: {error.strerror}") from None
     finally:
         os.close(fd)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise OutputError("its outputs are UTF-16; write them as UTF-8")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -142,7 +144,7 @@ def parse_outputs(text: str) -> dict[str, str]:
     lines = text.split("\n")
     position = 0
     while position < len(lines):
-        line = lines[position]
+        line = lines[position].removeprefix("\ufeff")  # each program that appends may write one
         position += 1
         if not line.strip():
             continue
@@ -160,9 +162,11 @@ def parse_outputs(text: str) -> dict[str, str]:
 def _block(lines: list[str], start: int, name: str, word: str, found: dict[str, str]) -> int:
     if not word or not name:
         raise OutputError(f"line {start} of its outputs is not name<<WORD")
+    is_windows = lines[start - 1].endswith("\r")  # then all line ends of the block are
     for position in range(start, len(lines)):
-        if lines[position] == word:
-            found[name] = "\n".join(lines[start:position])
+        if lines[position] in (word, f"{word}\r"):
+            block = lines[start:position]
+            found[name] = "\n".join([row.removesuffix("\r") for row in block] if is_windows else block)
             return position + 1
     raise OutputError(f'the output "{name}" has no closing {word}')
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from planrun.actions import kind_of
-from planrun.actions.environment import parse_env_file, read_env_file
 from planrun.errors import EvaluationError
 from planrun.model.record import Record
 from planrun.sha256 import sha256
@@ -82,7 +81,7 @@ def added_environment(layers: Layers) -> dict[str, str]:
     env: dict[str, str] = {}
     for files, values, scope in layers:
         for file in files:
-            env.update(_env_file(render_word(file, scope), scope))
+            env.update(_env_file(render_word(file, scope), scope, env))
         for name, value in values.items():
             env[name] = render_word(value, scope)
     return env
@@ -101,10 +100,13 @@ def render_word(value: Text, scope: dict[str, Any]) -> str:
     return text
 
 
-def _env_file(name: str, scope: dict[str, Any]) -> dict[str, str]:
+def _env_file(name: str, scope: dict[str, Any], before: dict[str, str]) -> dict[str, str]:
+    """Return the variables of a file; its placeholders find those that stand `before` it, and the caller's."""
+    from planrun.actions.dotenv import parse_env_file, read_env_file  # few steps have files
+
     path = os.path.join(str(scope[ROOT]), name)
     try:
-        return parse_env_file(read_env_file(path))
+        return parse_env_file(read_env_file(path), {**scope["env"], **before})
     except OSError as error:
         raise EvaluationError(f"env_file {name}: {error.strerror}") from None
     except ValueError as error:

@@ -36,6 +36,7 @@ ALL_BYTES = 60 << 20  # of all files of an attempt
 MAX_FILES = 1000  # of an attempt
 MAX_NAMED = 10  # failed cases in the record of an attempt; GitHub shows ten annotations of a step
 MESSAGE_CHARS = 300
+BEGINNING = "test report "  # of notes that the console shows
 ENDING = ".junit"  # of the stored reports of an attempt, beside its log
 _APART = "\n" * 8  # more line breaks than the search for secrets spans
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -205,11 +206,13 @@ class _Merging:
                 continue
             self._seen.add(whole)
             try:
-                self.add(read(self._bytes(whole)))
+                suites, replaced = read(self._bytes(whole))
+                self.add(suites)
+                self.notes += [f"{BEGINNING}{path}:{each}" for each in replaced]
             except BadReport as error:
-                self.problems.append(f"{path}: {error}")
+                self.problems.append(f"{BEGINNING}{path}: {error}")
             except OSError as error:
-                self.problems.append(f"{path}: cannot be read: {error.strerror}")
+                self.problems.append(f"{BEGINNING}{path}: cannot be read: {error.strerror}")
 
     def _bytes(self, path: str) -> bytes:
         """Return the content of a file; raises BadReport, OSError."""
@@ -295,13 +298,31 @@ class BadReport(ValueError):
     """The file is no JUnit file; the message is a clause about it."""
 
 
-def read(data: bytes) -> list[dict[str, Any]]:
-    """Return the suites of a JUnit file, nested ones after their parents; raises BadReport.
+def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the suites of a JUnit file, nested ones after their parents, and what was replaced or left out.
 
     A suite has `name`, `time` (seconds) and `cases`. A case has `name`, `class`, `time`, and if known
     `file`, `line`, `result` (kind, type, message, text), `again` (a list of the same) and `out`.
+    What was replaced or left out are clauses `LINE: what`. Raises BadReport for what is no JUnit file.
     """
-    return _Reading().read(data)
+    try:
+        return _Reading().read(data), []
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        if isinstance(error, BadReport):
+            raise
+    from planrun.actions.mended import decoded, mended  # for broken files alone
+
+    text, undecoded = decoded(data)
+    if not text.strip("\0 \t\r\n"):
+        return [], ["1: the file is empty"]
+    text, replaced = mended(text)
+    suites, left_out = _Reading().read_mended(text)
+    return suites, [*filter(None, [undecoded]), *replaced, *left_out]
+
+
+_AROUND = (
+    "around"  # the element in which the text of a broken file is read, so that it may have several roots
+)
 
 
 class _Reading:
@@ -315,31 +336,60 @@ class _Reading:
         self.result: list[str] | None = None  # kind, type, message
         self.text: list[str] = []
         self.chars_left = 0  # characters of text that are still accepted
+        self.depth = 0  # of the root
+        self.parser = expat.ParserCreate()
 
     def read(self, data: bytes) -> list[dict[str, Any]]:
-        parser = expat.ParserCreate()
+        """Return the suites; raises BadReport, and ExpatError, LookupError or ValueError of a broken file."""
+        parser = self.parser
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse
         parser.EntityDeclHandler = self._refuse
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        try:
-            parser.Parse(data, True)
-        except expat.ExpatError as error:
-            raise BadReport(f"not well-formed at line {error.lineno}") from None
-        except (LookupError, ValueError, UnicodeError) as error:
-            if isinstance(error, BadReport):
-                raise
-            raise BadReport("not in an encoding that is known") from None
+        parser.Parse(data, True)
         return self.suites
+
+    def read_mended(self, text: str) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return the suites before the first error of structure, and clauses about this error; raises BadReport."""
+        self.parser = expat.ParserCreate("utf-8")
+        self.depth = 1
+        problems: list[str] = []
+        data = f"<{_AROUND}>{text}</{_AROUND}>".encode()
+        try:
+            self.read(data)
+        except expat.ExpatError as error:
+            if "<!DOCTYPE" in text:
+                self._refuse()
+            if self.parser.ErrorByteIndex >= len(data) - len(f"/{_AROUND}>"):
+                problems.append(f"{error.lineno}: the file ends within <{self.open[-1][:40]}>")
+            else:
+                message = expat.ErrorString(error.code)
+                problems.append(f"{error.lineno}: not well-formed ({message}); what follows is not read")
+            if self.case is not None:
+                problems[0] += self._cut_off(self.case)
+            while self.within:
+                self._close_suite()
+        if not self.suites:
+            raise BadReport("no JUnit file: it has no <testsuite>")
+        return self.suites, problems
+
+    def _cut_off(self, case: dict[str, Any]) -> str:
+        """Keep a case that the file ends in if it is known to have failed; returns a clause if it is not."""
+        if self.result is not None:
+            case["found"].append((*self.result, "".join(self.text).strip("\n")))
+        if not case["found"]:
+            return f"; the result of {called(case)} is not known"
+        self._close_case(case)
+        return ""
 
     def _refuse(self, *_: object) -> None:
         raise BadReport("has a document type, which is not read")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(":")[2]
-        if not self.open and tag not in ("testsuites", "testsuite"):
+        if len(self.open) == self.depth and not self.suites and tag not in ("testsuites", "testsuite"):
             raise BadReport(f"no JUnit file: its root is <{tag[:40]}>")
         if len(self.open) == MAX_DEPTH:
             raise BadReport(f"has more than {MAX_DEPTH} elements in each other")

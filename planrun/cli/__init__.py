@@ -37,6 +37,10 @@ def run() -> None:
     from planrun.finder import install
 
     install()
+    if os.getpid() == 1:
+        from planrun.cliutil.first import leave_first_process  # in containers without an init
+
+        leave_first_process()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -272,6 +272,8 @@ def _missing(program: str) -> str:
     except OSError as error:
         return f"cannot start {program}: {error.strerror}"
     if first.startswith(b"#!"):
+        if first.endswith(b"\r"):
+            return f"the file has Windows line ends: {program}; save it with LF, as `sed -i 's/\\r$//' FILE` does"
         interpreter = os.fsdecode(first[2:].strip().split(b" ", 1)[0])
         return f"the interpreter of {program} does not exist: {interpreter!r}"
     return f"the loader that {program} was built for does not exist"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         "malformed",  # what came is no message: broken JSON, HTML, missing fields, unknown blocks
         "rejected",  # the request is wrong: 400, 404, 413, 422
         "unauthorized",  # 401, 403, or there are no credentials
-        "unpaid",  # 402
-        "limited",  # 429 to the end
+        "unpaid",  # 402, or a 400 or 403 that says so
+        "limited",  # 429 to the end, or a 400 or 403 that says that a quota is used up
         "overloaded",  # 529 to the end
         "unavailable",  # 5xx, or no connection, to the end
         "late",  # no time is left

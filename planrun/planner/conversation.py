@@ -31,6 +31,7 @@ _NETWORK = (
 )
 _KEY = "look at ANTHROPIC_API_KEY, and whether it is one for this service (--llm-base-url)"
 _TIME = "planning_timeout says how long all calls of a planning may take"
+_QUOTA = "the account has used up what it may use: look at its limits and credit"
 _LATE = ("late", "limited", "overloaded")
 
 
@@ -49,6 +50,8 @@ def _advice(answer: Answer) -> str:
         return _NAMES
     if rule.startswith("connection:"):
         return _NETWORK
+    if rule.startswith("text:"):
+        return _QUOTA
     return _TIME if answer.ending in _LATE else ""
 
 

@@ -81,10 +81,16 @@ FOREIGN_FILES = {
 }
 """Files in which steps of other CI systems hand values on, and what does it here."""
 _UNSET = re.compile(r".*?\b([A-Za-z_]\w*): (?:unbound variable|parameter not set)$")
+# What shells and env(1) print of a script whose lines end with CR LF.
+_WINDOWS = re.compile(
+    r"cannot execute: required file not found$|bad interpreter: |\$'[^']*\\r'|use -\[v\]S to pass options in shebang"
+)
 
 
 def hint(cause: str) -> str:
-    """Return what helps against the cause of a failure, where a script reads a variable that has no value; or ""."""
+    """Return what helps against the cause of a failure: a variable without a value, Windows line ends; or ""."""
+    if _WINDOWS.search(cause):
+        return "if the file has Windows line ends, save it with LF, as `sed -i 's/\\r$//' FILE` does"
     found = _UNSET.match(cause)
     if found is None:
         return ""

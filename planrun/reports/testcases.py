@@ -214,4 +214,39 @@ def _step_rows(step: StepState) -> str:
     return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
 
 
-TEST_CASES: Part = {"places": places, "step_rows": _step_rows, "suites": suites}
+_STARTS = ("test report ", "it did not write its JUnit report")  # of the notes of planrun.actions.reported
+
+
+def _problems(state: RunState) -> Iterator[tuple[StepState, str]]:
+    """Yield the steps of whose last attempt a report could not be read as it is, with what was done."""
+    for step in state.steps.values():
+        last = facts.last(step) if step.step.reports else None
+        if last is not None and last.ended is not None:
+            yield from [(step, line(note)) for note in last.ended.notes if note.startswith(_STARTS)]
+
+
+def _closing(state: RunState) -> Iterator[str]:
+    for step, note in _problems(state):
+        yield f"  warning: {facts.name(step)}: {note}"
+
+
+def _page(state: RunState) -> Iterator[str]:
+    rows = [f"- {inline(facts.name(step))}: {inline(note)}" for step, note in _problems(state)]
+    if rows:
+        yield "\n### Test reports that could not be read as they are\n\n" + "\n".join(rows) + "\n"
+
+
+def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
+    for step, note in _problems(state):
+        yield step.step.line, f"{facts.name(step)} has a test report that could not be read as it is", note
+
+
+TEST_CASES: Part = {
+    "places": places,
+    "step_rows": _step_rows,
+    "suites": suites,
+    "closing": _closing,
+    "page_end": _page,
+    "text_end": _closing,
+    "notices": _notices,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planrun.actions.environment import caller_environment, looks_secret, parse_env_file
+from planrun.actions.environment import caller_environment, looks_secret
 
 CALLER = {
     "PATH": "/bin",
@@ -78,18 +78,3 @@ def test_all_and_none_inherit_all_and_nothing() -> None:
     assert "GITHUB_TOKEN" in caller_environment("all", CALLER)[0]
     assert "PLANRUN_JOBS" not in caller_environment("all", CALLER)[0]
     assert caller_environment("none", CALLER)[0] == {"PATH": "/bin"}
-
-
-def test_env_files_are_data() -> None:
-    """Comments, quotes and export are read; nothing is expanded."""
-    odd = "a\u2028B=b\x85C=c\x0bD=d"
-    assert parse_env_file(f"A={odd}\r\nE='{odd} '\n") == {"A": odd, "E": f"{odd} "}
-    text = "# c\nA=1\nexport B='x y' # c\nC=\"l1\\nl2\"\nD=$HOME\nE=a # c\n\nF=\n"
-    assert parse_env_file(text) == {"A": "1", "B": "x y", "C": "l1\nl2", "D": "$HOME", "E": "a", "F": ""}
-
-
-@pytest.mark.parametrize("text", ["A", "1A=x", "A B=x", "A='x", "=x"])
-def test_a_broken_env_file_names_its_line(text: str) -> None:
-    """The line number is in the message."""
-    with pytest.raises(ValueError, match="line 2"):
-        parse_env_file("OK=1\n" + text)

@@ -18,6 +18,34 @@ def test_lines_and_blocks() -> None:
     assert parse_outputs(text) == {"a": "2", "b": "x=y", "c": " l1\n\nl2=<<", "d": ""}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\r\nb=2\r\n", {"a": "1", "b": "2"}),
+        ("a=1", {"a": "1"}),
+        ("a=1\r", {"a": "1"}),
+        ("a<<E\r\nx\r\n\r\ny\r\nE\r\nb=2\r\n", {"a": "x\n\ny", "b": "2"}),
+        ("a<<E\r\nx\r\nE", {"a": "x"}),
+        ("a<<E\nx\r\ny\nE\n", {"a": "x\r\ny"}),
+        ("a<<E\nx\nE\r\nb=2\n", {"a": "x", "b": "2"}),
+        ("\r\n\r\na=1\r\n", {"a": "1"}),
+        ("\ufeffa=1\n\ufeffb=2\n", {"a": "1", "b": "2"}),
+        ("\ufeffa<<E\r\n\ufeffx\r\nE\r\n", {"a": "\ufeffx"}),
+    ],
+)
+def test_line_ends_and_marks_of_windows(text: str, expected: dict[str, str]) -> None:
+    """They are no part of a name or value; a block with LF keeps its lines."""
+    assert parse_outputs(text) == expected
+
+
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    """What an old PowerShell writes has a message of its own."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        (tmp_path / "o").write_bytes("\ufeffa=1\n".encode(encoding))
+        with pytest.raises(OutputError, match="its outputs are UTF-16; write them as UTF-8"):
+            read_outputs(str(tmp_path / "o"), {"a": {"type": "string"}})
+
+
 def test_a_value_may_contain_what_opens_a_block() -> None:
     """`k=a<<b` is a line."""
     assert parse_outputs("k=a<<b\n") == {"k": "a<<b"}

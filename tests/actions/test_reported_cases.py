@@ -216,25 +216,163 @@ def test_failed_cases_are_annotated_on_github(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not well-formed at line 1"),
-        (b"<testsuite>\n\n<a></testsuite>", "not well-formed at line 3"),
+        (b"junk", "no JUnit file: it has no <testsuite>"),
+        (b"\x1b<html/>", "no JUnit file: its root is <html>"),
+        (b'<!DOCTYPE a [<!ENTITY b "c">]>\x1b<testsuite/>', "has a document type, which is not read"),
+        (b"<testsuite>" * 100 + b"&", f"has more than {MAX_DEPTH} elements in each other"),
         (b"<html/>", "no JUnit file: its root is <html>"),
         (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><testsuite/>', "has a document type, which is not read"),
         (b'<!DOCTYPE a [<!ENTITY b "c">]><testsuite name="&b;"/>', "has a document type, which is not read"),
         (b"<testsuite>" * 100, f"has more than {MAX_DEPTH} elements in each other"),
-        (b'<?xml version="1.0" encoding="klingon"?><testsuite/>', "not in an encoding that is known"),
     ],
 )
 def test_a_file_that_is_no_report_is_refused(data: bytes, message: str) -> None:
-    """Nothing is looked up, nothing is expanded, and the message names the line."""
+    """Nothing is looked up, and nothing is expanded."""
     with pytest.raises(BadReport) as caught:
         read(data)
     assert str(caught.value) == message
 
 
+GOOD = '<testsuite name="s">\n<testcase name="a"/>\n<testcase name="b"><failure message="m'
+REST = '">t</failure></testcase>\n</testsuite>'
+BOTH = ["a", "b failure"]
+REPLACED = "is replaced by U+FFFD"
+NOT_CLEAN: dict[str, tuple[bytes, list[str], list[str]]] = {
+    # What is in the file, its cases as they are read, and what is said about it.
+    "clean": (f"{GOOD}{REST}".encode(), BOTH, []),
+    "escape": (
+        f"{GOOD}\x1b[31m{REST}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+001B) {REPLACED}"],
+    ),
+    "nul": (
+        f"{GOOD}\0{REST}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+0000) {REPLACED}"],
+    ),
+    "twice": (
+        f"{GOOD}\x01{REST}\x01".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+0001) {REPLACED} (2 times in the file)"],
+    ),
+    "reference": (
+        f"{GOOD}&#27;{REST}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+001B) {REPLACED}"],
+    ),
+    "hexadecimal": (
+        f"{GOOD}&#x0;{REST}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+0000) {REPLACED}"],
+    ),
+    "huge reference": (
+        f"{GOOD}&#x110000;{REST}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+110000) {REPLACED}"],
+    ),
+    "cdata": (
+        f"{GOOD}{REST[:2]}<![CDATA[a & <b> \x08]]>{REST[2:]}".encode(),
+        BOTH,
+        [f"3: a character that XML does not allow (U+0008) {REPLACED}"],
+    ),
+    "latin-1": (
+        f"{GOOD}é{REST}".encode("latin-1"),
+        BOTH,
+        ["3: bytes that are not UTF-8 are replaced by U+FFFD"],
+    ),
+    "declared latin-1": (
+        f'<?xml version="1.0" encoding="latin-1"?>{GOOD}é{REST}'.encode("latin-1"),
+        BOTH,
+        [],
+    ),
+    "utf-8 declared as ascii": (f'<?xml version="1.0" encoding="us-ascii"?>{GOOD}é{REST}'.encode(), BOTH, []),
+    "utf-8 declared as utf-16": (f'<?xml version="1.0" encoding="utf-16"?>{GOOD}é{REST}'.encode(), BOTH, []),
+    "unknown encoding": (f'<?xml version="1.0" encoding="klingon"?>{GOOD}{REST}'.encode(), BOTH, []),
+    "shift_jis": (
+        f'<?xml version="1.0" encoding="shift_jis"?>{GOOD}日{REST}'.encode("shift_jis"),
+        BOTH,
+        [],
+    ),
+    "bom": (f"\ufeff{GOOD}{REST}".encode(), BOTH, []),
+    "utf-16": (f"{GOOD}{REST}".encode("utf-16"), BOTH, []),
+    "utf-16 without a mark": (f"{GOOD}{REST}".encode("utf-16-le"), BOTH, []),
+    "ampersand": (
+        f"{GOOD} a && b{REST}".encode(),
+        BOTH,
+        ["3: a bare & is read as text (2 times in the file)"],
+    ),
+    "entity": (f"{GOOD}&nbsp;{REST}".encode(), BOTH, ["3: a bare & is read as text"]),
+    "less than": (f"{GOOD} a<b{REST}".encode(), BOTH, ["3: a bare < is read as text"]),
+    "text in front": (f"warning: x\n{GOOD}{REST}".encode(), BOTH, []),
+    "declaration on line 2": (f'\n<?xml version="1.0"?>\n{GOOD}{REST}'.encode(), BOTH, []),
+    "text behind": (f"{GOOD}{REST}\ndone".encode(), BOTH, []),
+    "two roots": (f"{GOOD}{REST}\n{GOOD}{REST}".encode(), BOTH * 2, []),
+    "cut off in a failure": (f"{GOOD}{REST}"[:-35].encode(), BOTH, ["3: the file ends within <failure>"]),
+    "cut off in a case": (
+        b'<testsuite name="s"><testcase name="a"/><testcase name="b">',
+        ["a"],
+        ["1: the file ends within <testcase>; the result of b is not known"],
+    ),
+    "crossed tags": (
+        b'<testsuite name="s"><testcase name="a"/>\n<testcase name="b"></testsuite>',
+        ["a"],
+        ["2: not well-formed (mismatched tag); what follows is not read; the result of b is not known"],
+    ),
+    "empty": (b"", [], ["1: the file is empty"]),
+    "bom alone": (b"\xef\xbb\xbf\r\n", [], ["1: the file is empty"]),
+}
+
+
+@pytest.mark.parametrize("name", NOT_CLEAN)
+def test_what_can_be_read_of_a_report_that_is_not_clean(name: str) -> None:
+    """Its cases are all there, and what was replaced is said with its line."""
+    data, cases, said = NOT_CLEAN[name]
+    suites, replaced = read(data)
+    found = [
+        " ".join([case["name"], *case.get("result", ())[:1]]) for suite in suites for case in suite["cases"]
+    ]
+    assert (found, replaced) == (cases, said)
+
+
+def test_a_report_that_is_not_clean_fails_no_step(tmp_path: Path) -> None:
+    """Console, page and text report name its file and line; the run's own file is well-formed."""
+    rows = ["version: 1", "name: trial", "steps:"]
+    for n, (data, _, _) in enumerate(NOT_CLEAN.values()):
+        (tmp_path / f"source{n}").write_bytes(data)
+        rows.append(f"  - {{id: s{n}, run: cp source{n} j{n}.xml, reports: {{junit: j{n}.xml}}}}")
+    (tmp_path / "plan.yml").write_text("\n".join(rows) + "\n")
+    command = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "planrun-out" / "report.md").read_text("utf-8")
+    text = report("text").decode()
+    total = 0
+    for n, (_, cases, said) in enumerate(NOT_CLEAN.values()):
+        total += len(cases)
+        for each in said:
+            note = f"warning: s{n}: test report j{n}.xml:{each}"
+            assert note in done.stdout + done.stderr
+            assert note in text
+        assert (f"test report j{n}.xml" in page) is bool(said)
+    root = ET.fromstring((tmp_path / "planrun-out" / "junit.xml").read_bytes())
+    assert len(list(root.iter("testcase"))) == total + len(NOT_CLEAN)
+
+    script = "cp source1 a.xml; echo '<html/>' > b.xml; exit 3"
+    failing = f"  - {{id: a, run: {script}, reports: {{junit: [a.xml, b.xml, c.xml]}}}}\n"
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps:\n{failing}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    for note in (
+        "test report a.xml:3: a character that XML",
+        "test report b.xml: no JUnit file: its root is <html>",
+        "it did not write its JUnit report: no file matches 'c.xml'",
+    ):
+        assert f"warning: a: {note}" in done.stdout + done.stderr
+
+
 def test_suites_in_suites_and_odd_values() -> None:
     """Suites keep their way as a name; times are read as runners write them; one verdict a case."""
-    found = read(
+    found, _ = read(
         b'<testsuites><testsuite name="a"><testsuite name="b" time="1,234.5"><testcase name="t" time="nan">'
         b'<skipped/><failure message="m"/></testcase></testsuite><testcase/></testsuite></testsuites>'
     )

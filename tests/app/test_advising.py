@@ -15,6 +15,8 @@ from planrun.planner.conversation import advised
         (Answer(ending="rejected", rule="type:not_found_error", message="no"), "--llm-model"),
         (Answer(ending="rejected", rule="status:404, without:schema", message="no"), "--llm-base-url"),
         (Answer(ending="unavailable", rule="connection:ConnectError", message="no"), "proxies"),
+        (Answer(ending="limited", rule="text:quota", message="no"), "its limits and credit"),
+        (Answer(ending="unpaid", rule="text:credit", message="no"), "its limits and credit"),
         (Answer(ending="late", rule="late", message="no"), "planning_timeout"),
     ],
 )

@@ -15,9 +15,6 @@ from planrun.app.caching import own_store
 from planrun.model.state import RunState
 from planrun.plan.load import load_bytes
 from planrun.store.entries import YOUNG, Store, clear_store, prune, rows, size, verify
-
-
-from planrun.store.entries import Store, clear_store, prune, rows, size, verify
 from tests.conftest import Command
 
 PLAN = """version: 1

@@ -41,7 +41,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names that a step sees when planrun is started with all variables of the list."""
     folder = tmp_path_factory.mktemp("environment")
     (folder / "plan.yml").write_text(PLAN)
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(folder)} | {name: value for _, name, value in _rows()}
+    # planrun writes into the files that a CI system names: those of this test, not of another user of the machine.
+    values = {name: value.replace("{TEMP}", str(folder)) for _, name, value in _rows()}
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(folder)} | values
     done = subprocess.run(
         [sys.executable, "-m", "planrun", "execute", "plan.yml"],
         cwd=folder,

@@ -111,6 +111,7 @@ def test_every_reason_not_to_start_is_named(bench: Bench, tmp_path: Path) -> Non
     script(tmp_path / "plain", "echo hi\n", 0o644)
     script(tmp_path / "data", "no program\n")
     script(tmp_path / "lost", "#!/no/such/interpreter -x\n")
+    script(tmp_path / "windows", "#!/bin/bash\r\necho hi\r\n")
     (tmp_path / "folder").mkdir()
     here = str(tmp_path)
     only_plain = {"PATH": here}
@@ -125,6 +126,10 @@ def test_every_reason_not_to_start_is_named(bench: Bench, tmp_path: Path) -> Non
             "neither a program of this machine nor a script with a #! line: ./data",
         ),
         "g": (bench.job("g", "./lost"), "the interpreter of ./lost does not exist: '/no/such/interpreter'"),
+        "m": (
+            bench.job("m", "./windows"),
+            "the file has Windows line ends: ./windows; save it with LF, as `sed -i 's/\\r$//' FILE` does",
+        ),
         "h": (bench.job("h", "true", cwd="/no/such"), "working directory does not exist: /no/such"),
         "i": (
             bench.job("i", "true", cwd=f"{here}/plain"),

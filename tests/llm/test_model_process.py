@@ -218,6 +218,36 @@ def test_a_proxy_is_asked_for_what_is_elsewhere_only() -> None:
         assert len(proxy.journal.entries) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "ending", "rule"),
+    [
+        (
+            400,
+            "You have reached your specified API usage limits. You will regain access on 2027-01-01.",
+            "limited",
+            "text:quota",
+        ),
+        (400, "This workspace has exceeded its spend limit.", "limited", "text:quota"),
+        (403, "Monthly quota exceeded for this project", "limited", "text:quota"),
+        (400, "insufficient_quota", "limited", "text:quota"),
+        (400, "Your credit balance is too low to access the API.", "unpaid", "text:credit"),
+        (400, "max_tokens: 99 exceeds the limit of the model", "rejected", "type:invalid_request_error"),
+        (400, "prompt is too long: 9 tokens > 8 maximum", "rejected", "type:invalid_request_error"),
+        (404, "model: quota exceeded", "rejected", "type:not_found_error"),
+    ],
+)
+def test_a_quota_that_is_used_up_is_no_wrong_request(code: int, message: str, ending: str, rule: str) -> None:
+    """A service may say it with 400 or 403; the question is not asked again."""
+    with (
+        FakeMessages([status(code, message=message, x_should_retry="true")]) as api,
+        calling(api.url) as model,
+    ):
+        answer = answer_to(model, question())
+        assert len(api.journal.entries) == 1
+    assert (answer.ending, answer.rule) == (ending, rule)
+    assert message in answer.message
+
+
 def test_the_beginning_of_questions_is_kept_by_the_service() -> None:
     """Two questions have the same system text byte for byte, and the second one reads it from the cache."""
     system = ("What never changes. " * 500, "Nor does this.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,25 @@ def test_no_output(tmp_path: Path) -> None:
     story = Story(tmp_path, step("a"))
     story.run("a", "failed", exit_code=127, error={"class": "fatal"})
     assert failure(str(tmp_path), story.state.steps["a"]) == "exit code 127: command not found"
+
+
+@pytest.mark.parametrize(
+    ("script", "run"),
+    [
+        ("#!/bin/bash\r\necho hi\r\n", "./x.sh"),
+        ("#!/bin/bash\r\necho hi\r\n", "exec: [./x.sh]"),
+        ("#!/usr/bin/env bash\r\necho hi\r\n", "./x.sh"),
+        ("for i in 1; do\r\necho hi\r\ndone\r\n", "bash x.sh"),
+        ("echo hi\r\n\r\n", "bash x.sh"),
+    ],
+)
+def test_a_script_with_windows_line_ends(script: str, run: str, tmp_path: Path) -> None:
+    """The console says what is wrong with the file, whatever the shell prints of it."""
+    (tmp_path / "x.sh").write_bytes(script.encode())
+    (tmp_path / "x.sh").chmod(0o755)
+    action = run if run.startswith("exec:") else f"run: {run}"
+    (tmp_path / "plan.yml").write_text(f"version: 1\nsteps: [{{id: a, {action}}}]\n")
+    command = [sys.executable, "-m", "planrun", "execute", "plan.yml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the file has Windows line ends" in done.stdout + done.stderr

@@ -1,8 +1,8 @@
 """The outcome of one attempt: its class, the rule that found the class, and whether another attempt may help.
 
 Typed facts decide, in this order: what planrun itself found, the type that the service names, the status, the kind of
-error of the connection. Texts are shown and decide nothing, but for the one thing no field states: which part of a
-request a model or service does not know.
+error of the connection. Texts are shown and decide nothing, but for what no field states: which part of a request a
+model or service does not know, and that an account has used up what it may use.
 """
 
 from __future__ import annotations
@@ -92,6 +92,27 @@ _WORDS: dict[str, str] = {
     "overloaded": "the service is overloaded",
     "unavailable": "the service is out of order",
 }
+# What services answer with status 400 or 403 for an account that is at its limit; waiting a minute does not help.
+_USED_UP: tuple[tuple[Ending, str, re.Pattern[str]], ...] = (
+    (
+        "unpaid",
+        "text:credit",
+        re.compile(
+            r"\bcredit balance\b.{0,40}\btoo low\b|\binsufficient (?:credits?|funds|balance)\b", re.IGNORECASE
+        ),
+    ),
+    (
+        "limited",
+        "text:quota",
+        re.compile(
+            r"\b(?:reached|exceed(?:s|ed)?|exhausted|hit|over)\b.{0,60}?"
+            r"\b(?:(?:usage|spend(?:ing)?)[ -]limits?|quota)\b"
+            r"|\b(?:(?:usage|spend(?:ing)?)[ -]limits?|quota)\b.{0,40}?\b(?:reached|exceeded|exhausted)\b"
+            r"|\binsufficient[_ ]quota\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
 # Parameters that not every model takes, as the service names them in what it says of them.
 _FEATURES: tuple[tuple[Feature, re.Pattern[str]], ...] = (
     ("thinking", re.compile(r"\bthinking\b", re.IGNORECASE)),
@@ -159,15 +180,19 @@ def _of_status(error: anthropic.APIStatusError) -> Outcome:
     ending = (
         _BY_TYPE.get(kind) or _BY_STATUS.get(status) or ("rejected" if 400 <= status < 500 else "unavailable")
     )
+    rule = f"type:{kind}" if kind in _BY_TYPE else f"status:{status}"
+    said = error.api_message if isinstance(error.api_message, str) else ""
+    if status in (400, 403):
+        ending, rule = next(
+            ((found, name) for found, name, pattern in _USED_UP if pattern.search(said)), (ending, rule)
+        )
     headers = error.response.headers
     repeat = None if ending in _TRANSIENT else 0
     asked = headers.get("x-should-retry")
-    if asked == "false":
+    if asked == "false" or rule.startswith("text:"):
         repeat = 0
     elif asked == "true" and status not in _FINAL:
         repeat = None
-    rule = f"type:{kind}" if kind in _BY_TYPE else f"status:{status}"
-    said = error.api_message if isinstance(error.api_message, str) else ""
     place = f"{status} {kind}".rstrip() if status >= 300 else kind or "an error in the stream"
     return Outcome(
         ending=ending,
