@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +31,6 @@ from planrun.reports.escape import excerpt
 from planrun.reports.searches import read_searches
 from planrun.store.entries import Store
 from tests.conftest import LIMIT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("part", ["", ".planrun", ".planrun/runs", ".planrun/runs/r"])
@@ -117,6 +118,7 @@ def test_a_log_ends_at_its_first_hole_and_its_recorded_size(
         os.close(fd)
 
 
+ROOT = Path(__file__).parents[2]
 RUN = ".planrun/runs/r"
 BYTES = b"outside-bytes 0.5\n"
 READERS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -166,3 +168,16 @@ def test_every_reader_refuses_what_is_no_file(tmp_path: Path, name: str, kind: s
     finally:
         signal.alarm(0)
     assert "outside-bytes" not in repr(found)
+
+
+def test_watch_ends_at_an_altered_ledger(tmp_path: Path) -> None:
+    """Where nothing more can be read of a run that waits, nobody watches on."""
+    run = "20261126-195723-815bb2"
+    shutil.copytree(ROOT / "tests/upgrade/2026-11-26/state", tmp_path / ".planrun")
+    ledger = tmp_path / ".planrun/runs" / run / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join([*lines[:5], lines[5].replace(b'"at"', b'"aX"')]))
+    command = [sys.executable, "-m", "planrun", "watch", run, "--lines"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 2
+    assert "the ledger is altered at line 6" in done.stderr
