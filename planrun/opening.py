@@ -23,6 +23,8 @@ def open_below(base: str, path: str) -> int:
 
     Raises OSError: a link, a device, a pipe, a socket or a folder is no record.
     """
+    if "\0" in path:
+        raise OSError(errno.EINVAL, "not a path below its folder")
     *folders, name = path.split("/")
     if not name or any(part in ("", ".", "..") for part in path.split("/")):
         raise OSError(errno.EINVAL, "not a path below its folder", path)
@@ -42,10 +44,15 @@ def open_record(path: str) -> int:
 
     No component below the records folder of a workspace may be a link; of a path elsewhere, the last may not.
     """
+    parts = path.split("/")
+    if ".." in parts[parts.index(HOME) if HOME in parts else len(parts) :]:
+        raise OSError(errno.EINVAL, "its path leaves the records folder")
     parts = os.path.normpath(path).split("/")
     if HOME in parts[:-1]:
         at = parts.index(HOME)
         return open_below("/".join(parts[:at]) or ("/" if path[:1] == "/" else "."), "/".join(parts[at:]))
+    if "\0" in path:
+        raise OSError(errno.EINVAL, "not a path")
     return _regular(os.open(path, _FILE), path)
 
 
@@ -56,6 +63,19 @@ def read_record(path: str, most: int = MOST) -> bytes:
         if os.fstat(fd).st_size > most:
             raise OSError(errno.EFBIG, f"it has over {most} bytes", path)
         return file.read(most)
+
+
+def extent(fd: int, recorded: int = -1) -> int:
+    """Return how many bytes of a log are to be read: up to its first hole, which no log has, and to its recorded size.
+
+    `recorded`: bytes, -1 where no size was recorded.
+    """
+    size = os.fstat(fd).st_size
+    try:
+        size = min(size, os.lseek(fd, 0, os.SEEK_HOLE))
+    except OSError:  # an empty file, or a file system that knows no holes
+        pass
+    return size if recorded < 0 else min(size, recorded)
 
 
 def _regular(fd: int, path: str) -> int:

@@ -16,6 +16,7 @@ from planrun.model.agenttypes import FINISH
 from planrun.model.job import Job
 from planrun.model.jsontext import dumps
 from planrun.model.tools import faults, place
+from planrun.opening import open_record
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
@@ -296,7 +297,7 @@ def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tup
 def _output(path: str) -> str:
     """Return the output of a process, the beginning and the end of a long one."""
     try:
-        with open(path, "rb") as file:
+        with open(open_record(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size <= 4 * MAX_RESULT:
                 return file.read().decode("utf-8", "replace")

@@ -12,6 +12,7 @@ import os
 from planrun.agents import compacting
 from planrun.agents.handing import steps_before
 from planrun.folders import make_private
+from planrun.opening import read_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,11 +52,10 @@ def before(run: AgentRun) -> tuple[str, Messages]:
     for agent in reversed(_candidates(run)):
         step = run.recorder.state.steps[agent.started.step].step
         try:
-            with open(_path(run, step.folder or step.id), encoding="utf-8") as file:
-                kept = json.load(file)
-        except (OSError, ValueError):
+            kept = json.loads(read_record(_path(run, step.folder or step.id)))
+        except (OSError, ValueError, RecursionError):
             continue
-        if kept["agent"] == agent.started.agent:
+        if isinstance(kept, dict) and kept.get("agent") == agent.started.agent:
             bound = run.context.models.llm.max_context_tokens or compacting.CONTEXT
             return kept["agent"], compacting.compacted(kept["messages"], int(bound * _SHARE))[0]
     return "", []

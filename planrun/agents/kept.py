@@ -9,10 +9,10 @@ import fcntl
 import json
 import os
 from contextlib import contextmanager
-from stat import S_ISREG
 
 from planrun.errors import RecordsLost
 from planrun.folders import make_private
+from planrun.opening import read_record
 from planrun.plan.cache import folder
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_BYTES = 16 << 20  # of one file
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -36,17 +35,9 @@ def folder_of(directory: str, workspace: str) -> str:
 def read(path: str, form: str) -> dict[str, Any]:
     """Return the data of a file; empty when there is none, or none of this form."""
     try:
-        fd = os.open(path, _READ)
-    except OSError:
+        data = json.loads(read_record(path, MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
-    with open(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return {}
-        try:
-            data = json.loads(file.read())
-        except (OSError, ValueError, RecursionError):
-            return {}
     return data if isinstance(data, dict) and data.get("form") == form else {}
 
 

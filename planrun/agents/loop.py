@@ -24,6 +24,7 @@ from planrun.model.agenttools import MAX_RESULT
 from planrun.model.agenttypes import FINISH, NOT_OFFERED, is_offered
 from planrun.model.call import Request
 from planrun.model.job import Outcome
+from planrun.opening import read_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -425,8 +426,8 @@ class AgentRun:
     def last_line(self, job: Job) -> str:
         """Return the last line that a process printed."""
         try:
-            with open(job.log, encoding="utf-8", errors="replace") as file:
-                return file.read().strip().rpartition("\n")[2][:_LONGEST]
+            text = read_record(job.log).decode("utf-8", "replace")
+            return text.strip().rpartition("\n")[2][:_LONGEST]
         except OSError:
             return ""
 

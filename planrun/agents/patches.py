@@ -6,6 +6,7 @@ import json
 import os
 
 from planrun.model.keyshapes import find
+from planrun.opening import read_record
 from planrun.risk.classifier import Setting, ground_of
 from planrun.risk.paths import writing
 
@@ -24,12 +25,10 @@ class Refused(Exception):
 
 def facts_of(out: str, rundir: str, masks: Masks | None) -> dict[str, Any]:
     """Return the facts about the patch in a file of a run; empty when nothing changed. Raises Refused."""
-    with open(f"{out}.json", encoding="utf-8") as file:
-        found: dict[str, Any] = json.load(file)
+    found: dict[str, Any] = json.loads(read_record(f"{out}.json"))
     if not found["files"]:
         return {}
-    with open(out, "rb") as file:
-        text = file.read().decode("utf-8", "surrogateescape")
+    text = read_record(out).decode("utf-8", "surrogateescape")
     if why := secret_in(text, masks):
         os.unlink(out)  # records keep no secret
         raise Refused(why)

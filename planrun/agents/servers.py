@@ -18,6 +18,7 @@ from planrun.model.job import Job
 from planrun.model.jsontext import dumps
 from planrun.model.mcp import PREFIX, drift, full_name, is_named, split, tools_of
 from planrun.model.sandbox import placed, tightened
+from planrun.opening import open_record
 from planrun.risk.classifier import Risk
 from planrun.sha256 import sha256
 
@@ -345,7 +346,7 @@ def _hash(text: str) -> str:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(open_record(path), encoding="utf-8", errors="replace") as file:
             return file.read(_MOST_LISTED)
     except OSError:  # it printed nothing
         return ""

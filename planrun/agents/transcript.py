@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.errors import InvalidInput
 from planrun.folders import make_private
+from planrun.opening import read_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,12 +39,14 @@ class Transcript:
     def load(self) -> None:
         """Read what an earlier process wrote; a broken last line counts for nothing."""
         try:
-            with open(self._path, "rb") as file:
-                lines = file.read().split(b"\n")
+            lines = read_record(self._path).split(b"\n")
         except FileNotFoundError:
             return
-        for line in lines[:-1]:
-            self._take(json.loads(line))
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+                raise InvalidInput(f"{self._path}:{number}: no line of an agent's conversation") from None
             self._size += len(line) + 1
 
     def said(self, content: list[dict[str, Any]], tokens: int) -> None:

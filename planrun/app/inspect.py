@@ -9,7 +9,7 @@ from planrun.app.copies import state_of
 from planrun.app.run import secrets_of
 from planrun.app.summaries import Row, resting_status, summarized
 from planrun.errors import InternalError, InvalidInput, RecordsLost
-from planrun.executors.logs import recover
+from planrun.executors.logs import HASHED, recover
 from planrun.model import events as ev
 from planrun.model.record import Record
 from planrun.opening import open_record
@@ -131,7 +131,7 @@ def _changed(rundir: str, log: str, end: ev.AttemptEnded) -> str:
             size = os.fstat(file.fileno()).st_size
             if size != end.log_bytes:
                 return f"has {size:,} bytes; the ledger records {end.log_bytes:,}"
-            if end.log_sha256 and sha256(file.read()).hexdigest() != end.log_sha256:
+            if end.log_sha256 and sha256(file.read(HASHED)).hexdigest() != end.log_sha256:
                 return "differs from the record of its attempt"
     except OSError as error:
         return f"cannot be read: {error.strerror}"

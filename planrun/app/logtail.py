@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.executors.logs import elsewhere
+from planrun.opening import extent
 from planrun.records.logfiles import PIECE, open_log, start_of_last
 from planrun.reports.cleaning import CleanLines
 
@@ -23,7 +24,7 @@ class GrowingLog:
         if self.fd < 0:
             self.fd = open_log(rundir, log, slots)
             if self.fd >= 0 and tail is not None:
-                self.at = start_of_last(self.fd, tail)
+                self.at = start_of_last(self.fd, tail, extent(self.fd))
         return self.fd >= 0
 
     def read(self, folder: str) -> bytes:

@@ -11,6 +11,7 @@ from planrun.errors import InvalidInput, InvalidPlan
 from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record
 from planrun.model.rollback import owes
+from planrun.opening import read_record
 from planrun.records import queuefile
 from planrun.records.lock import WorkspaceLock
 from planrun.records.rundir import HOME, RUNS
@@ -97,8 +98,7 @@ def _unfinished(name: str) -> tuple[str, float]:
 
 def _queued() -> bytes:
     try:
-        with open(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE), "rb") as file:
-            return file.read()
+        return read_record(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE))
     except OSError:
         return b""
 

@@ -13,6 +13,7 @@ import os
 from planrun.app.summaries import resting_status, summarized
 from planrun.errors import PlanrunError
 from planrun.model.events import RunStarted
+from planrun.opening import open_record
 from planrun.places.place import open_place
 from planrun.records.machine import machine
 from planrun.records.reading import read_ledger
@@ -73,7 +74,7 @@ class Publisher:
             if os.path.getsize(path) > MOST and name.startswith("logs/"):
                 left_out.append(name)
                 continue
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = open_record(path)
             try:
                 self._place.send(f"{RUNS}/{run}/{name}", fd)
             finally:

@@ -18,6 +18,7 @@ from planrun.model.job import Job
 from planrun.model.mcp import drift, tools_of
 from planrun.model.record import Record
 from planrun.model.sandbox import Confinement
+from planrun.opening import read_record
 from planrun.records.rundir import HOME
 
 TYPE_CHECKING = False
@@ -118,7 +119,6 @@ def _listed(
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return read_record(path).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -16,6 +16,7 @@ from planrun.approval.policies import MOST_USES, VERSION, all_given, approval_in
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import dumps
 from planrun.model.record import Record
+from planrun.opening import read_record
 from planrun.plan.problems import name_hint
 from planrun.plan.schema.forms import as_duration
 from planrun.records.ledger import sync_path
@@ -145,11 +146,10 @@ class Approvals:
 
     def _lines(self) -> list[bytes]:
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            data = read_record(self._path)
         except FileNotFoundError:
             return []
-        with os.fdopen(fd, "rb") as file:
-            return [line for line in file.read().split(b"\n") if line.strip(b"\0 ")]
+        return [line for line in data.split(b"\n") if line.strip(b"\0 ")]
 
     def _count(self, approval: Approval, digest: str) -> None:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now()))

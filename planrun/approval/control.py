@@ -19,6 +19,7 @@ from planrun.executors.owners import from_step
 from planrun.executors.tree import HAS_PROC
 from planrun.model import events as ev
 from planrun.model.jsontext import dumps
+from planrun.opening import open_record
 from planrun.records.rundir import LEDGER
 from planrun.reports.gates import open_gates
 
@@ -328,7 +329,7 @@ def _text(value: Any) -> str:
 
 def _is_recorded(rundir: str, size: int, event: GateAnswered) -> bool:
     """Return whether an answer is recorded after the first `size` bytes of a ledger."""
-    with open(_ledger(rundir), "rb") as file:
+    with open(open_record(_ledger(rundir)), "rb") as file:
         file.seek(size)
         rows = file.read().splitlines(keepends=True)
     whole = [json.loads(row) for row in rows if row.endswith(b"\n") and b'"gate_answered"' in row]

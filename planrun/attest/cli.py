@@ -14,6 +14,7 @@ from planrun.cliutil.completion import complete_runs
 from planrun.cliutil.output import deliver
 from planrun.errors import InvalidInput
 from planrun.model.jsontext import well_formed
+from planrun.opening import read_record
 from planrun.records.rundir import LEDGER
 from planrun.sha256 import sha256
 
@@ -57,8 +58,7 @@ def attest(run: str, kind: str, *, predicate: bool, output: str | None, **where:
             f"the ledger is {inspected.reading.condition}: {inspected.reading.detail or inspected.rundir}; "
             "a statement needs a run that ended and whose ledger is intact"
         )
-    with open(os.path.join(inspected.rundir, LEDGER), "rb") as file:
-        digest = str(sha256(file.read()).hexdigest())
+    digest = str(sha256(read_record(os.path.join(inspected.rundir, LEDGER))).hexdigest())
     source = Source(state=inspected.state, rundir=inspected.rundir, ledger=digest, **where)
     found = statement(source, kind)
     whole = found["predicate"] if predicate else found

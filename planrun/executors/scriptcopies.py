@@ -194,16 +194,14 @@ class ScriptCopies:
 
 
 def _end_of(log: str) -> str:
+    from planrun.opening import open_record  # most runs make no copies
+
     try:
-        with open(log, "rb", opener=_open_log) as file:
+        with open(open_record(log), "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
             return file.read(_END).decode("utf-8", "replace")
     except OSError:  # nothing was written
         return ""
-
-
-def _open_log(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _verified(script: Script) -> bytes:
@@ -242,9 +240,10 @@ def _quoted(path: str) -> str:
 
 def clear(listing: str) -> None:
     """Remove the copies of a killed planrun: files that the listing names and that hold a script's bytes."""
+    from planrun.opening import read_record  # most runs find no listing
+
     try:
-        with open(listing, "rb") as file:
-            names = [os.fsdecode(name) for name in file.read().split(b"\0")]
+        names = [os.fsdecode(name) for name in read_record(listing).split(b"\0")]
     except OSError:
         return
     for path, source in zip(names[::2], names[1::2], strict=False):

@@ -8,7 +8,9 @@ from planrun.app.following import Followed
 from planrun.app.standing import status_of
 from planrun.cliutil import write_stderr
 from planrun.cliutil.printing import say, speaks_unicode
+from planrun.errors import InvalidInput
 from planrun.model import events as ev
+from planrun.records.reading import REFUSED
 from planrun.reports import facts
 from planrun.reports.escape import line
 from planrun.reports.gates import event_line
@@ -39,10 +41,12 @@ def watch_as_lines(run: str, *, is_asked: bool) -> int:
             if rows:
                 say("\n".join(rows))
             rest = "" if followed.inspected.is_active or events else status_of(followed.inspected)
+            if rest in REFUSED:  # nothing will be added that could be read
+                raise InvalidInput(f"the ledger is {followed.inspected.reading.problem}")
             if rest != rests and rest not in ("", "running"):
                 say(f"run {followed.run}: {_resting(rest, followed)}")
             rests = rest
-            if rest == "unfinished":
+            if rest in ("unfinished", "torn"):
                 return 0
             if not events:
                 time.sleep(_TURN)

@@ -22,6 +22,7 @@ from planrun.logs.attempts import (
 )
 from planrun.logs.writing import Bytes, JsonLines, Plain, Prefixed
 from planrun.model.record import Record
+from planrun.opening import extent
 from planrun.records.logfiles import open_log, pieces, start_of_last
 from planrun.reports.ci import coloured
 
@@ -108,9 +109,10 @@ def _print(rundir: str, attempt: Attempt, writer: Writer, form: Form) -> bool:
 def copy(fd: int, attempt: Attempt, part: str, writer: Writer, form: Form) -> None:
     """Print what a log has now."""
     writer.begin(attempt, part)
-    start = 0 if form.tail is None else start_of_last(fd, form.tail)
+    end = extent(fd, attempt.ended.log_bytes if attempt.ended and not part else -1)
+    start = 0 if form.tail is None else start_of_last(fd, form.tail, end)
     if form.head != 0:
-        for piece in pieces(fd, start, form.head or 0):
+        for piece in pieces(fd, start, end, form.head or 0):
             writer.write(attempt, part, piece)
     writer.end(attempt, part)
 

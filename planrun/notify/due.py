@@ -6,6 +6,7 @@ import json
 import os
 
 from planrun.notify import book
+from planrun.opening import open_record
 from planrun.records.rundir import LEDGER
 from planrun.reports.gates import open_gates
 from planrun.sha256 import sha256
@@ -96,7 +97,7 @@ def _identity(started: dict[str, Any]) -> tuple[str, ...]:
 def _line(path: str, *, last: bool) -> dict[str, Any] | None:
     """Return the first or last line of a ledger as data; None where there is no whole one."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_record(path)
     except OSError:
         return None
     try:

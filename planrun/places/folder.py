@@ -8,6 +8,7 @@ import time
 from stat import S_ISDIR, S_ISREG
 
 from planrun.errors import RemoteError
+from planrun.opening import open_below
 from planrun.places.found import Found
 from planrun.places.keys import check_key
 
@@ -20,7 +21,6 @@ MOST = 64 << 20
 """Bytes of an object that is read into memory."""
 _CHUNK = 1 << 20
 _OLD = 86_400.0  # seconds after which a temporary file belongs to a killed process
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY = ".new-"
 
@@ -154,15 +154,11 @@ class Folder:
         """Return an open file; -1 when there is none."""
         check_key(key)
         try:
-            fd = os.open(f"{self.path}/{key}", _READ)
-        except (FileNotFoundError, NotADirectoryError):
-            return -1
+            return open_below(self.path, key)
         except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EINVAL):
+                return -1
             self._refuse(key, error)
-        if S_ISREG(os.fstat(fd).st_mode):
-            return fd
-        os.close(fd)
-        return -1
 
     def _draft(self, key: str) -> tuple[str, int]:
         """Return a temporary name beside a key, and the open file."""

@@ -6,12 +6,12 @@ escaped, and no command of it shown. What a comment says is written here.
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import re
-from stat import S_ISREG
 
 from planrun.errors import InvalidInput
+from planrun.opening import read_record
 from planrun.reports.escape import code, fitting, inline, line
 
 TYPE_CHECKING = False
@@ -33,16 +33,13 @@ _CHANGES = ("added", "removed", "changed", "renamed", "moved")
 def read_review(path: str) -> dict[str, Any]:
     """Return the data of a review; raises InvalidInput for anything that planrun would not have written."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = read_record(path, _MAX_BYTES)
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
+        if error.errno in (errno.EINVAL, errno.EFBIG):
             raise InvalidInput(
                 f"{path} is no review: it is no regular file of at most {_MAX_BYTES >> 20} MiB"
-            )
-        data = file.read(_MAX_BYTES)
+            ) from None
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from None
     try:
         return _checked(_mapping(json.loads(data), "it"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -13,6 +13,7 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.options import QUEUED, Option, parse
 from planrun.cliutil.printing import say
 from planrun.errors import InvalidInput
+from planrun.opening import open_record
 from planrun.records.queuefile import QueueFile
 from planrun.settings import current_folder
 
@@ -242,7 +243,7 @@ class _Console:
     def output(self, path: str, start: int) -> None:
         """Show what an entry printed."""
         try:
-            with open(path, "rb") as file:
+            with open(open_record(path), "rb") as file:
                 file.seek(start)
                 while piece := file.read(_PIECE):
                     _write(piece)

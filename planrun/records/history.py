@@ -235,16 +235,15 @@ class StepProgress(Record):
 
 def read_progress(rundir: str, folder: str, attempt: int) -> StepProgress | None:
     """Return the last valid progress of an attempt; None when there is none."""
+    from planrun.opening import open_record  # only the page of a run and `status` read it
+
     path = os.path.join(rundir, "outputs", f"{folder}.{attempt}{ENDING}")
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_record(path)
     except OSError:
         return None
     try:
-        status = os.fstat(fd)
-        if not S_ISREG(status.st_mode):
-            return None
-        data = os.pread(fd, _LAST, max(0, status.st_size - _LAST))
+        data = os.pread(fd, _LAST, max(0, os.fstat(fd).st_size - _LAST))
     except OSError:
         return None
     finally:

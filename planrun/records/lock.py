@@ -179,9 +179,10 @@ def holder(workspace: str) -> Holder | None:
     A process of this machine is searched in the kernel's list of locks: taking the lock would make a run fail that
     starts at this moment. It is taken only where there is no such list or the holder is on another machine.
     """
-    path = os.path.join(workspace, records.HOME, "lock")
+    from planrun.opening import open_record  # a run takes the lock, and asks for no holder
+
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_record(os.path.join(workspace, records.HOME, "lock"))
     except OSError:
         return None
     try:

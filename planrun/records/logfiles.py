@@ -35,10 +35,10 @@ def _open(path: str) -> int:
         return -1
 
 
-def pieces(fd: int, start: int = 0, lines: int = 0) -> Iterator[bytes]:
-    """Yield the content of a file from a position on, as far as it is there now; `lines`: at most so many, 0: all."""
+def pieces(fd: int, start: int, end: int, lines: int = 0) -> Iterator[bytes]:
+    """Yield the content of a file between two positions; `lines`: at most so many, 0: all."""
     left = lines
-    while piece := os.pread(fd, PIECE, start):
+    while piece := os.pread(fd, min(PIECE, end - start), start):
         if lines:
             piece, left = _first_lines(piece, left)
         start += len(piece)
@@ -58,9 +58,8 @@ def _first_lines(piece: bytes, count: int) -> tuple[bytes, int]:
     return piece[: at + 1], 0
 
 
-def start_of_last(fd: int, lines: int) -> int:
-    """Return the position where the last lines of a file begin; its end where none are wanted."""
-    end = os.fstat(fd).st_size
+def start_of_last(fd: int, lines: int, end: int) -> int:
+    """Return the position where the last lines before `end` begin; `end` where none are wanted."""
     if not lines or not end:
         return end
     at = end

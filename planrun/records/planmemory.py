@@ -6,10 +6,10 @@ import json
 import math
 import os
 import re
-from stat import S_ISREG
 
 from planrun.folders import make_private
 from planrun.model.record import Record
+from planrun.opening import read_record
 from planrun.records.rundir import HOME
 from planrun.sha256 import sha256
 
@@ -118,12 +118,7 @@ def _folder(workspace: str) -> str:
 def _read(workspace: str, name: str) -> KeptPlan | None:
     path = os.path.join(_folder(workspace), name)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            status = os.fstat(fd)
-            if not S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
-                return None
-            data: dict[str, Any] = json.loads(file.read())
+        data: dict[str, Any] = json.loads(read_record(path, _MAX_BYTES))
         if data.pop("form") != _FORM:
             return None
         plan = KeptPlan(**data)

@@ -12,6 +12,7 @@ import os
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.model.queue import EVENTS, NAMES, Queue, QueueBegun, QueuePaused
+from planrun.opening import read_record
 from planrun.records.ledger import Ledger, sync_path
 from planrun.records.reading import event_of, verify
 from planrun.records.rundir import HOME, home
@@ -172,8 +173,7 @@ def _now() -> str:
 
 def _reading(path: str) -> Reading:
     try:
-        with open(path, "rb", opener=_opened) as file:
-            data = file.read()
+        data = read_record(path)
     except FileNotFoundError:
         data = b""
     except OSError as error:
@@ -191,10 +191,6 @@ def _reading(path: str) -> Reading:
 
 def _event(line: bytes, number: int, previous: str) -> Any:
     return event_of(EVENTS, line, number, previous)
-
-
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _events(reading: Reading) -> tuple[Any, ...]:

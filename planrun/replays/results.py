@@ -13,6 +13,7 @@ from planrun.errors import EvaluationError
 from planrun.expressions.check import references
 from planrun.expressions.evaluate import evaluate
 from planrun.model.job import Outcome
+from planrun.opening import open_record
 from planrun.records.rundir import LEDGER
 
 TYPE_CHECKING = False
@@ -81,7 +82,7 @@ def outcome_of(ended: ev.AttemptEnded, rundir: str, log: str) -> Outcome:
 def _tail(rundir: str, log: str) -> str:
     """Return the last bytes of a log as text; empty when there is none, or something else in its place."""
     try:
-        fd = os.open(os.path.join(rundir, log), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_record(os.path.join(rundir, log))
     except OSError:
         return ""
     try:

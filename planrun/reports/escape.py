@@ -6,7 +6,6 @@ Excerpts of log files: head and tail of any size in constant memory, cleaned aft
 from __future__ import annotations
 
 import os
-import stat
 
 from planrun.model.job import original
 
@@ -166,7 +165,6 @@ def size(text: str) -> int:
 
 CASE_BYTES = 64 * 1024  # head and tail of one step in a JUnit case
 TAIL_BYTES = 8 * 1024  # with a failure
-_NO_WAIT = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO or a link is no log
 
 
 def excerpt(rundir: str, log: str, limit: int = CASE_BYTES, *, whole: str = "") -> str:
@@ -200,21 +198,21 @@ def _inside(log: str) -> bool:
 
 
 def _read(path: str, whole: str, head: int, tail: int, part: tuple[int, int] = (0, 0)) -> str:
+    from planrun.opening import extent, open_record  # a run without failures reads no log
+
     try:
-        fd = os.open(path, _NO_WAIT)
+        fd = open_record(path)
     except (OSError, ValueError):
         return ""
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            return ""
+        total = extent(fd)
         begin, end = part
         if end:
             begin = max(begin, end - tail)
             return _text(_at(fd, begin, end - begin))
-        if status.st_size <= head + tail:
-            return _text(_at(fd, 0, head + tail))
-        first, missing, last = _cut(fd, status.st_size, head, tail)
+        if total <= head + tail:
+            return _text(_at(fd, 0, total))
+        first, missing, last = _cut(fd, total, head, tail)
         gap = "\n" if first and not first.endswith("\n") else ""
         return f"{first}{gap}{left_out(missing, whole)}\n{last}"
     except OSError:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from stat import S_ISREG
+
+from planrun.opening import open_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def as_data(rundir: str) -> list[dict[str, Any]]:
 
 def _data(path: str) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(open_record(path), "rb") as file:
+            return file.read(_MAX)
     except OSError:
         return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read(_MAX) if S_ISREG(os.fstat(fd).st_mode) else b""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.opening import read_record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,9 +30,8 @@ def read_searches(rundir: str, most: int) -> Iterator[dict[str, Any]]:
     """Yield the records of searches up to a number of replans, in their order; damaged ones are left out."""
     for number in range(1, most + 1):
         try:
-            with open(_path(rundir, number), encoding="utf-8") as file:
-                data = json.loads(file.read(_MOST_BYTES))
-        except (OSError, ValueError):
+            data = json.loads(read_record(_path(rundir, number), _MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(data, dict):
             yield data

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.opening import open_record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.elements import ORDER, Suite, element, escape, forgiven, quoted
@@ -179,8 +180,7 @@ def kept(rundir: str, file: str) -> Iterator[tuple[dict[str, Any], Iterator[dict
     """Yield each suite with its cases, which are to be read before the next; raises OSError, ValueError."""
     if not file.startswith("logs/") or ".." in file.split("/"):
         raise FileNotFoundError(file)
-    fd = os.open(os.path.join(rundir, file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(fd, encoding="ascii") as rows:
+    with open(open_record(os.path.join(rundir, file)), encoding="ascii") as rows:
         for row in rows:
             head = json.loads(row)
             yield head, (json.loads(next(rows, "")) for _ in range(int(head["cases"])))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 
 from planrun.app.pages import baseline_of
 from planrun.model.record import Record
+from planrun.opening import open_below
 from planrun.reports.facts import size
 from planrun.reports.write import Source, rendered
 from planrun.serve.access import Refused
@@ -29,8 +29,6 @@ REPORTS = {
 """Reports by name, with the format that `planrun report` calls it by."""
 _MADE = ("created", "changed", "unchanged", "restored")  # what a step does to a file that it produces
 _PIECE = 1 << 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # neither a link nor a named pipe
 
 
 class Artifact(Record):
@@ -84,7 +82,7 @@ def open_artifact(inspected: Inspected, number: str) -> tuple[Artifact, int]:
         raise Refused(404, "there is no such file")
     wanted = known[int(number)]
     try:
-        fd = _opened(wanted.path)
+        fd = open_below(".", wanted.path)
     except OSError as error:
         raise Refused(404, f"{wanted.path} cannot be read: {error.strerror}") from None
     if not _is_recorded(fd, wanted):
@@ -101,26 +99,6 @@ def pieces(fd: int) -> Iterator[bytes]:
             yield piece
     finally:
         os.close(fd)
-
-
-def _opened(path: str) -> int:
-    """Open a file below this folder, folder by folder, through no link; raises OSError."""
-    names = path.split("/")
-    if path.startswith("/") or any(name in ("", ".", "..") for name in names):
-        raise OSError(0, "it is not in this folder")
-    folder = os.open(".", _FOLDER)
-    try:
-        for name in names[:-1]:
-            inner = os.open(name, _FOLDER, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        fd = os.open(names[-1], _FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(0, "it is no file")
-    return fd
 
 
 def _is_recorded(fd: int, wanted: Artifact) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import errno
 from xml.etree import ElementTree as ET
 
 from planrun.errors import InvalidInput
+from planrun.opening import read_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +43,10 @@ def merge_junit(files: Iterable[str]) -> bytes:
 
 def _suites(file: str) -> list[Element]:
     try:
-        if os.path.getsize(file) > _MAX_BYTES:
-            raise InvalidInput(f"{file} is too large for a JUnit file")
-        with open(file, "rb") as source:
-            data = source.read()
+        data = read_record(file, _MAX_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InvalidInput(f"{file} is too large for a JUnit file") from None
         raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:  # planrun writes none, and they can expand without bounds
         raise InvalidInput(f"{file} is no JUnit file of planrun: it declares entities")

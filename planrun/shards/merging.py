@@ -6,6 +6,7 @@ once. A shard that is missing makes the verdict `failed`.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from types import NoneType
@@ -13,6 +14,7 @@ from types import NoneType
 from planrun.app.sharding import MOST
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
+from planrun.opening import read_record
 from planrun.reports.facts import epoch
 
 TYPE_CHECKING = False
@@ -98,12 +100,11 @@ def _below(folder: str, depth: int) -> Iterator[str]:
 def read_ledger(file: str) -> Ledger:
     """Read one ledger and check what merging relies on; raises InvalidInput."""
     try:
-        if os.path.getsize(file) > _MAX_BYTES:
-            raise InvalidInput(f"{file} is too large for a {LEDGER}")
-        with open(file, "rb") as source:
-            data = json.loads(source.read())
+        data = json.loads(read_record(file, _MAX_BYTES))
         _check(data)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InvalidInput(f"{file} is too large for a {LEDGER}") from None
         raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidInput(f"{file} is no {LEDGER} of this version of planrun") from None

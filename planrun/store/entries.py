@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import time
-from stat import S_ISREG, S_IWGRP, S_IWOTH  # os has loaded it already
+from stat import S_IWGRP, S_IWOTH  # os has loaded it already
 
 from planrun.folders import make_private
 from planrun.model.record import Record
@@ -73,7 +73,6 @@ ENTRIES, BLOBS, LAST = "entries", "blobs", "last"
 MAX_ENTRY = 64 << 20  # bytes of one entry: it names each file with some 150
 CHUNK = 1 << 20
 _FORM = b"planrun result 1 "
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -155,14 +154,13 @@ class Store:
 
     def read(self, key: str) -> Entry | None:
         """Return the entry of a key; None when there is none. Raises Damaged when it is invalid."""
-        path = self._path(ENTRIES, key)
-        data = _read(path, MAX_ENTRY)
+        data = self._read(ENTRIES, key)
         if data is None or not self.is_ours():
             return None
         try:
             return unpacked(data, key)
         except Damaged:
-            _remove(path)
+            _remove(self._path(ENTRIES, key))
             raise
 
     def used(self, key: str) -> None:
@@ -211,11 +209,11 @@ class Store:
         """Write the bytes of a hash into an open file; False when there are none. Raises Damaged, OSError."""
         path = self._path(BLOBS, digest)
         try:
-            fd = os.open(path, _READ)
+            fd = self._opened(BLOBS, digest)
         except OSError:
             return False
         try:
-            if S_ISREG(os.fstat(fd).st_mode) and copy(fd, target) == digest:
+            if copy(fd, target) == digest:
                 return True
         finally:
             os.close(fd)
@@ -225,7 +223,7 @@ class Store:
     def opened(self, digest: str) -> int:
         """Return the bytes of a hash as an open file; -1 when there are none."""
         try:
-            return os.open(self._path(BLOBS, digest), _READ)
+            return self._opened(BLOBS, digest)
         except OSError:
             return -1
 
@@ -235,7 +233,7 @@ class Store:
 
     def recall(self, name: str) -> list[tuple[str, str]] | None:
         """Return what a step depended on the last time; None when that is unknown."""
-        data = _read(self._path(LAST, name), MAX_ENTRY)
+        data = self._read(LAST, name)
         try:
             return [(str(part), str(value)) for part, value in json.loads(data or b"null")]
         except (ValueError, TypeError):
@@ -269,6 +267,20 @@ class Store:
 
     def _path(self, kind: str, name: str) -> str:
         return f"{self.path}/{kind}/{name[:2]}/{name}"
+
+    def _opened(self, kind: str, name: str) -> int:
+        from planrun.opening import open_below  # only plans with a cache open it
+
+        return open_below(self.path, f"{kind}/{name[:2]}/{name}")
+
+    def _read(self, kind: str, name: str) -> bytes | None:
+        try:
+            with open(self._opened(kind, name), "rb") as file:
+                if os.fstat(file.fileno()).st_size > MAX_ENTRY:
+                    return None
+                return file.read(MAX_ENTRY)
+        except OSError:
+            return None
 
     def _draft(self, kind: str, name: str) -> tuple[str, int]:
         """Return the temporary name of a new file, and the open file."""
@@ -343,25 +355,6 @@ def _write(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-
-
-def _read(path: str, most: int) -> bytes | None:
-    try:
-        fd = os.open(path, _READ)
-    except OSError:
-        return None
-    try:
-        status = os.fstat(fd)
-        if not S_ISREG(status.st_mode) or status.st_size > most:
-            return None
-        data = b""
-        while block := os.read(fd, CHUNK):
-            data += block
-        return data
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
 
 
 def _remove(path: str) -> None:

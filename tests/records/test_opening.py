@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from planrun.opening import open_below, open_record, read_record
+from planrun.agents import kept
+from planrun.errors import PlanrunError
+from planrun.opening import extent, open_below, open_record, read_record
+from planrun.places.folder import Folder
+from planrun.records import planmemory
+from planrun.records.history import read_progress
 from planrun.records.ledger import GENESIS
+from planrun.records.lock import holder
+from planrun.records.queuefile import QueueFile
 from planrun.records.reading import verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from planrun.replays import results
+from planrun.reports import notifications
+from planrun.reports.escape import excerpt
+from planrun.reports.searches import read_searches
+from planrun.store.entries import Store
+from tests.conftest import LIMIT
 
 
 @pytest.mark.parametrize("part", ["", ".planrun", ".planrun/runs", ".planrun/runs/r"])
@@ -76,3 +92,92 @@ def test_types_are_checked_where_a_line_is_read(changes: dict[str, Any], detail:
     assert reading.line == 1
     assert reading.condition in ("altered", "newer")
     assert reading.detail.startswith(detail)
+
+
+@pytest.mark.parametrize("path", [".planrun/../../outside", ".planrun/runs/../../x", ".planrun/a\0b"])
+def test_a_recorded_path_does_not_leave_its_folder(tmp_path: Path, path: str) -> None:
+    """What a ledger names is no way out of the records."""
+    (tmp_path / "x").write_bytes(b"outside")
+    with pytest.raises(OSError, match=r"leaves|not a path"):
+        open_record(f"{tmp_path}/{path}")
+
+
+@pytest.mark.parametrize(("recorded", "expected"), [(-1, 4096), (3, 3), (1 << 40, 4096)])
+def test_a_log_ends_at_its_first_hole_and_its_recorded_size(
+    tmp_path: Path, recorded: int, expected: int
+) -> None:
+    """A sparse file of 1 TB, whatever size its record claims, has no more bytes than were written."""
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.write(b"x" * 4096)
+        file.truncate(1 << 40)
+    fd = open_record(str(path))
+    try:
+        assert extent(fd, recorded) == expected
+    finally:
+        os.close(fd)
+
+
+ROOT = Path(__file__).parents[2]
+RUN = ".planrun/runs/r"
+BYTES = b"outside-bytes 0.5\n"
+READERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "a queue": (".planrun/queue/queue.jsonl", lambda here: QueueFile(here).read()),
+    "kept plans": (".planrun/plans/p.json", lambda here: planmemory._read(here, "p.json")),
+    "memory of agents": (".planrun/agents/x", lambda here: kept.read(f"{here}/.planrun/agents/x", "form")),
+    "notifications": (f"{RUN}/notifications.jsonl", lambda here: notifications.read(f"{here}/{RUN}")),
+    "searches": (f"{RUN}/search-1.json", lambda here: list(read_searches(f"{here}/{RUN}", 1))),
+    "excerpts": (f"{RUN}/logs/a.log", lambda here: excerpt(f"{here}/{RUN}", "logs/a.log")),
+    "ends of logs": (f"{RUN}/logs/a.log", lambda here: results._tail(f"{here}/{RUN}", "logs/a.log")),
+    "progress": (f"{RUN}/outputs/a.1.progress", lambda here: read_progress(f"{here}/{RUN}", "a", 1)),
+    "a holder": (".planrun/lock", holder),
+    "a place": (f"{RUN}/key", lambda here: Folder(f"{here}/.planrun").read("runs/r/key")),
+    "cached results": (
+        ".planrun/store/entries/ke/key",
+        lambda here: Store(f"{here}/.planrun/store").read("key"),
+    ),
+}
+"""Who reads what below the records folder."""
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("kind", ["link", "folder above is a link", "device", "pipe", "folder"])
+def test_every_reader_refuses_what_is_no_file(tmp_path: Path, name: str, kind: str) -> None:
+    """Whatever stands in the place of a record, nothing from outside is returned and nobody waits."""
+    path, read = READERS[name]
+    place = tmp_path / "w" / path
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / place.name).write_bytes(BYTES)
+    (place.parent.parent if kind == "folder above is a link" else place.parent).mkdir(parents=True)
+    if kind == "link":
+        place.symlink_to(outside / place.name)
+    elif kind == "folder above is a link":
+        place.parent.symlink_to(outside)
+    elif kind == "device":
+        place.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    signal.alarm(LIMIT)  # whoever waits for a pipe ends the tests
+    try:
+        found = read(str(tmp_path / "w"))
+    except PlanrunError as error:
+        found = str(error)
+    finally:
+        signal.alarm(0)
+    assert "outside-bytes" not in repr(found)
+
+
+def test_watch_ends_at_an_altered_ledger(tmp_path: Path) -> None:
+    """Where nothing more can be read of a run that waits, nobody watches on."""
+    run = "20261126-195723-815bb2"
+    shutil.copytree(ROOT / "tests/upgrade/2026-11-26/state", tmp_path / ".planrun")
+    ledger = tmp_path / ".planrun/runs" / run / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join([*lines[:5], lines[5].replace(b'"at"', b'"aX"')]))
+    command = [sys.executable, "-m", "planrun", "watch", run, "--lines"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 2
+    assert "the ledger is altered at line 6" in done.stderr

@@ -10,6 +10,7 @@ import os
 from planrun.cluster.files.entries import LARGE, LINK, PIECE
 from planrun.cluster.files.stored import fetch, send
 from planrun.errors import InvalidInput, RemoteError
+from planrun.opening import open_record
 from planrun.places.place import open_place
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from planrun.cluster.client.links import Link
     from planrun.cluster.files.entries import Entry
     from planrun.places.place import Place
-
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Serving:
@@ -96,7 +95,7 @@ class Serving:
                 link.tell({"content": digest, "stored": size})
                 continue
             try:
-                with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
+                with os.fdopen(open_record(path), "rb", buffering=0) as file:
                     await self._send(link, digest, number, file)
             except OSError as error:
                 link.tell({"content": digest, "gone": f"it cannot be read: {error.strerror}"})
