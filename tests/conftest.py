@@ -125,17 +125,17 @@ class Command:
         self.folder = folder
 
     def __call__(
-        self, *words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None
+        self, *words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, given: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run `planrun WORDS…` in `cwd` (default: the test's folder) to its end and return what it said.
 
-        `env` is added to the test's environment. No input is given.
+        `env` is added to the test's environment.
         """
         return subprocess.run(
             [sys.executable, "-m", "planrun", *map(str, words)],
             cwd=cwd or self.folder,
             env=os.environ | (env or {}),
-            stdin=subprocess.DEVNULL,
+            **({"input": given} if given else {"stdin": subprocess.DEVNULL}),
             capture_output=True,
             encoding="utf-8",
             timeout=LIMIT,

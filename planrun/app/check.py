@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.errors import InvalidPlan
 from planrun.model.record import Record
 from planrun.plan.load import check_bytes, take_bounds
-from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.file import read_plan, read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def check(file: str) -> Checked:
     """Read and check one plan file; nothing is written, not even the cache of compiled plans."""
     try:
         take_bounds()
-        data = read_source(file)
+        data, file = read_plan(file)
     except InvalidPlan as error:
         return Checked(file=file, problems=error.problems, sources=error.sources)
     found = check_bytes(data, file)

@@ -287,4 +287,6 @@ def lock(
 
     chosen = given(plan)
     policy, out = (chosen.path(path) if path else path for path in (policy, out))
+    if chosen.file == "-":
+        raise InvalidInput("a lock file stands beside its plan: name the file of the plan")
     return write_lock_file(chosen.file, params, policy, out, check=check)

@@ -32,9 +32,9 @@ _PLAN_AND_STEPS: list[click.Parameter] = [
     click.Argument(["step"], nargs=-1, shell_complete=complete_steps),
 ]
 _ABOUT_PLAN = """\b
-PLAN is a file. Without it the first of these counts, looked for in this
-folder, then above it up to the root of the repository; the run happens in
-its folder:
+PLAN is a file, or `-` for standard input. Without it the first of these
+counts, looked for in this folder, then above it up to the root of the
+repository; the run happens in its folder:
   `plan:` in .planrun.yml, plan.yml, plan.yaml, the only plan in plans/
 
 STEP is the id of a step: it runs with all it depends on, as by --until. A file of that name counts as PLAN.
@@ -68,6 +68,7 @@ execute = _run_verb(
   planrun execute plan.yml
   planrun execute plan.yml --only test --only lint
   planrun execute plan.yml --jobs 8 --strict
+  make-plan | planrun execute -
   planrun execute plan.yml --json | jq .verdict
 """,
 )

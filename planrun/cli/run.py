@@ -54,6 +54,8 @@ def _execute(words: list[str]) -> int:
     named = _named(operands, values)
     settings = settings_of(values)
     file = named.chosen.file if named else operands[0] if operands else _USUAL
+    if is_watching and file == "-":
+        raise InvalidInput("--watch needs the file of a plan, not standard input")
     if is_watching and is_dry:
         raise InvalidInput("--watch and --dry-run exclude each other")
     if is_watching and "PLANRUN_WATCHED" not in os.environ:

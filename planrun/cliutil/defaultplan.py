@@ -44,11 +44,12 @@ class Chosen(Record):
 
 
 def is_plan_name(word: str) -> bool:
-    """Return whether an operand is a plan file and not a step: a path, a YAML file name, or a file that exists."""
+    """Return whether an operand is a plan file and not a step: a path, a YAML file name, a file that exists, or `-`."""
     return (
         not word
         or word.endswith(ENDINGS)
         or "/" in word
+        or word == "-"
         or (os.path.exists(word) and not os.path.isdir(word))
     )
 

@@ -47,7 +47,7 @@ from planrun.plan.edit.reorder import by_longest_path, reorder_steps
 from planrun.plan.load import load_bytes
 from planrun.plan.problems import did_you_mean, in_order
 from planrun.plan.readers import shown
-from planrun.plan.yaml.file import read_source
+from planrun.plan.yaml.file import read_plan, read_source
 from planrun.plan.yaml.node import SEQUENCE
 from planrun.records import history
 from planrun.records.rundir import HOME
@@ -112,7 +112,8 @@ def advise(file: str, ignored: Iterable[str] = ()) -> Advised:
     """
     leave_out = _known(ignored)
     try:
-        return advise_bytes(read_source(file), file, leave_out)
+        data, file = read_plan(file)
+        return advise_bytes(data, file, leave_out)
     except InvalidPlan as error:
         return Advised(file=file, is_plan=False, problems=error.problems, sources=error.sources)
 

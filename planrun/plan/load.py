@@ -9,7 +9,7 @@ from planrun.errors import InvalidPlan
 from planrun.model.record import Record
 from planrun.plan import cache as kept
 from planrun.plan.compile.packed import pack, unpack
-from planrun.plan.yaml.file import BOUNDS, read_source
+from planrun.plan.yaml.file import BOUNDS, read_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,14 @@ PROJECT_FILE = ".planrun.yml"
 
 
 def load(path: str, *, cache: bool = True, warnings: list[Problem] | None = None) -> Plan:
-    """Return the plan in a file; raises InvalidPlan with every problem, in file order, then those of plans it uses.
+    """Return the plan in a file, or in standard input for `-`.
 
+    Raises InvalidPlan with every problem, in file order, then those of plans it uses.
     Findings of severity `warning` are appended to `warnings`; they never keep a plan from being loaded.
     """
     take_bounds()
-    return load_bytes(read_source(path), path, cache=cache, warnings=warnings)
+    data, file = read_plan(path)
+    return load_bytes(data, file, cache=cache, warnings=warnings)
 
 
 def take_bounds() -> None:

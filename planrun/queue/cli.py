@@ -106,6 +106,8 @@ def _add(words: list[str]) -> int:
     file, values = parse(words[1:], _ADD, "PLAN file", {})
     from planrun.queue.entries import QueueRequest, add
 
+    if file == "-":
+        raise InvalidInput("a queue runs a plan later: name the file of the plan")
     at = values.pop("at", "") or os.environ.get(_AT.variable, "")
     placed = {option.name: values.pop(option.name) for option in _PLACING if option.name in values}
     request = QueueRequest(

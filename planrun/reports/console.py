@@ -108,6 +108,7 @@ class Console:
         self._attend: Callable[[], None] | None = None
         self._is_signalled: Callable[[], bool] | None = None
         self._is_cancelled = False
+        self._is_pausing = False
         self._output: Output | None = None  # loaded when a step has printed something
         self._started: dict[str, Source] = {}  # until then: the attempts that run
         self._ready: set[str] = set()  # services that are ready
@@ -215,6 +216,7 @@ class Console:
         elif isinstance(event, ev.RunEnding):
             icon = {"pause": "paused", "budget": "paused", "gates": "waiting"}.get(event.why, "cancelled")
             self._is_cancelled = self._is_cancelled or event.why == "cancel"
+            self._is_pausing = self._is_pausing or event.why == "pause"
             self._say(f"{self._icon(icon)} {facts.ended_by(state, event)}\n")
         elif isinstance(event, (*_OF_MODELS, *_OF_AGENTS, ev.AgentNoted, ev.RoundStarted)):
             self._about_models(event, state)
@@ -439,10 +441,10 @@ class Console:
         return self._output is not None and self._output.close(step, title)
 
     def _keeps_waiting(self) -> bool:
-        """Do what is due of the running attempts while the output is not read; False: the run is interrupted."""
+        """Do what is due of the running attempts while the output is not read; False: the run is to end or to pause."""
         if self._attend:
             self._attend()
-        return not self._is_interrupted()
+        return not (self._is_pausing or self._is_interrupted())
 
     def _is_interrupted(self) -> bool:
         return self._is_cancelled or (self._is_signalled is not None and self._is_signalled())

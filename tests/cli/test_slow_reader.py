@@ -101,3 +101,25 @@ def test_a_second_signal_ends_the_run_at_once(tmp_path: Path) -> None:
     assert process.wait(60) == 143
     assert time.monotonic() - sent < 3
     os.close(reading)
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_a_run_is_paused_without_a_reader(tmp_path: Path, when: str) -> None:
+    """`pause` waits for running steps, not for someone who reads what they print."""
+    work = f"touch begun; sleep 1; {FLOOD}" if when == "before" else f"{FLOOD}; touch begun; sleep 1"
+    reading, writing = os.pipe()
+    process = started(
+        tmp_path,
+        f"version: 1\nsteps:\n  - {{id: a, run: '{work}'}}\n  - {{id: b, depends_on: [a], run: exit 1}}\n",
+        writing,
+    )
+    os.close(writing)
+    until(tmp_path, "begun")
+    words = [*WORDS[: WORDS.index("planrun") + 1], "pause", "last"]
+    paused = subprocess.run(
+        words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (paused.returncode, ": paused; to continue: " in paused.stdout) == (0, True), paused.stderr
+    assert process.wait(30) == 5
+    assert [step["status"] for step in ledger(tmp_path).values()] == ["completed", "pending"]
+    os.close(reading)

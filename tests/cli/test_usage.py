@@ -207,6 +207,9 @@ def test_no_command_line_is_an_internal_error(
             "takes one RUN id, `last` without one; got 2: a b\n  see: planrun resume --help",
         ),
         (["prune"], "missing option: --keep N\n  see: planrun prune --help"),
+        (["run", "-", "--watch"], "--watch needs the file of a plan, not standard input"),
+        (["lock", "-"], "a lock file stands beside its plan: name the file of the plan"),
+        (["queue", "add", "-"], "a queue runs a plan later: name the file of the plan"),
         (["-C"], "-C needs a value: -C DIR"),
         (["-C", "nowhere", "run"], "-C nowhere: no such file or directory"),
         (["-C", "plan.yml", "run"], "-C plan.yml: not a directory"),
@@ -258,3 +261,23 @@ def test_a_verb_with_verbs_of_its_own_prints_them_without_an_error_before_them(
     said = say("queue")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("Usage: planrun queue [OPTIONS] COMMAND")
+
+
+def test_a_plan_comes_from_standard_input_and_goes_on_without_it(planrun: Command) -> None:
+    """`-` is a plan for every verb that reads one; its run keeps a copy."""
+    plan = "version: 1\nsteps:\n  - {id: a, run: test -e fixed}\n  - {id: b, depends_on: [a], run: cat; touch ran-b}\n"
+    for words, code in ((("validate", "-"), 0), (("show", "-"), 0), (("lint", "-"), 0), (("run", "-"), 1)):
+        said = planrun(*words, given=plan)
+        assert (said.returncode, "stdin" in said.stdout + said.stderr) == (code, True), said.stderr
+    (planrun.folder / "fixed").touch()
+    assert planrun("resume", "last").returncode == 0
+    assert (planrun.folder / "ran-b").exists()
+    (planrun.folder / "ran-b").unlink()
+    assert planrun("retry", "last", "b").returncode == 0
+    assert (planrun.folder / "ran-b").exists()
+    assert planrun("run", "-", "a", given=plan).returncode == 0
+    wrong = planrun("run", "-", given=plan.replace("run:", "rum:", 1))
+    assert (wrong.returncode, "stdin:3:13: error[E104]" in wrong.stderr) == (2, True)
+    for text, why in (("", "no plan in this file"), (" " * (9 << 20), "the plan is larger than 8 MiB")):
+        said = planrun("run", "-", given=text)
+        assert (said.returncode, why in said.stderr) == (2, True), said.stderr

@@ -66,6 +66,22 @@ def read_source(path: str, noun: str = "plan") -> bytes:
         raise refusal("E001", f"cannot read the {noun}: invalid file name", path) from None
 
 
+def read_plan(path: str) -> tuple[bytes, str]:
+    """Return a plan and the name of its file: `-` is standard input, `stdin` in messages; raises as `read_source`."""
+    if path != "-":
+        return read_source(path), path
+    blocks, size = [], 0
+    try:
+        while block := os.read(0, _BLOCK):
+            size += len(block)
+            if size > _most("plan"):
+                raise too_large("stdin")
+            blocks.append(block)
+    except OSError as error:
+        raise refusal("E001", f"cannot read standard input: {error.strerror}", "stdin") from None
+    return b"".join(blocks), "stdin"
+
+
 def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
     for is_kind, what in _KINDS:
         if is_kind(status.st_mode):
