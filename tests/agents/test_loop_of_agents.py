@@ -203,8 +203,8 @@ def test_calls_are_judged_by_the_policies_of_the_plan(planrun: Command) -> None:
     assert (planrun.folder / "calc.py").exists()
 
 
-def test_a_command_that_reads_all_files_is_judged_by_their_names(planrun: Command) -> None:
-    """`grep -r` is read-only where no file looks like a secret, and high where one does."""
+def test_commands_that_read_all_files_find_no_secret_in_a_copy(planrun: Command) -> None:
+    """Files that look like secrets are not in the copy of an agent, so `grep -r` is read-only there and shows none."""
     (planrun.folder / "conf").mkdir()
     (planrun.folder / "conf" / "server.key").write_text("a - b\n")
     (planrun.folder / "lib").mkdir()
@@ -214,7 +214,7 @@ def test_a_command_that_reads_all_files_is_judged_by_their_names(planrun: Comman
     model = turns(use(*[("bash", {"command": command}) for command in commands]), finish())
     assert run(planrun, plan, model).returncode == 0
     found = ledger(planrun.folder)["agents"][0]["effects"]
-    assert [each["status"] for each in found] == ["denied"] * 3 + ["done"] * 2
+    assert [each["status"] for each in found] == ["done", "failed", "done", "done", "done"]
 
 
 def test_a_rule_about_shells_is_about_the_commands_of_agents(planrun: Command) -> None:

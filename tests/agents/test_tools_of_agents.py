@@ -180,6 +180,7 @@ def test_results_are_what_the_tool_produced(planrun: Command, text: str) -> None
         ("bash", {"command": "cat hard.txt"}),
         ("read", {"path": "hard.txt"}),
         ("memory", {"op": "write", "key": "k", "type": "fact", "value": text}),
+        max_tokens=900_000,
     )
     assert cat.partition(">\n")[2].rpartition("\n</untrusted-data")[0] == text
     rows = [row.partition("\t")[2] for row in read.split("\n")[1:-1]]

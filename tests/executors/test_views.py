@@ -213,7 +213,7 @@ def test_secrets_are_hidden_from_steps_of_models(home: Path) -> None:
         for path, verb in mounts(home, hides).items()
         if verb in ("hide", "mask") and path.startswith(str(work))
     }
-    assert hidden == {f"{work}/{name}" for name in (".env", "conf/prod.key", "secrets", "target/.env.local")}
+    assert hidden == {f"{work}/{name}" for name in names}
     assert f"{work}/.env" not in mounts(home)
     assert f"{work}/.env" not in mounts(home, hides.but(read=(f"{work}/.env",)))
     assert f"{work}/conf/prod.key" not in mounts(home, hides.but(read=(f"{work}/conf",)))

@@ -147,7 +147,7 @@ class View(Record):
     own: tuple[tuple[Verb, str, str], ...] = ()
     made: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    known: tuple[tuple[int, int], ...] = ()
+    known: tuple[tuple[int, ...], ...] = ()
 
     def all_mounts(self) -> tuple[tuple[Verb, str, str], ...]:
         """Return all of it, parents first."""
@@ -185,7 +185,7 @@ class _Builder:
         self._own: list[tuple[Verb, str, str]] = []
         self._made: list[str] = []
         self._kept: list[str] = []
-        self._known: list[tuple[int, int]] = []
+        self._known: list[tuple[int, ...]] = []
 
     def view(self) -> View:
         """Return what was put together."""
@@ -408,7 +408,7 @@ class _Builder:
             parent = os.path.dirname(parent)
         self._put("ro", path)
         info = os.lstat(path)
-        self._known.append((info.st_dev, info.st_ino))
+        self._known.append((info.st_dev, info.st_ino, info.st_ctime_ns))  # numbers of files are used again
 
     def _keep(self, folder: str, names: Iterable[str]) -> None:
         """Put up empty folders in the place of some that do not exist."""
