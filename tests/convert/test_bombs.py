@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Command
 
-SECONDS, BYTES = 20, 1 << 30
+SECONDS, BYTES = 5, 1 << 29
 
 
 def _axes(names: str, indent: str) -> str:
@@ -34,7 +34,7 @@ BOMBS = {
         "gitlab",
         _doubled("  A{0}: " + "$A{1}" * 8 + "\n", "variables:\n  A0: xxxxxxxxxx\n")
         + "job: {script: [echo]}\n",
-        "its variables or lists expand to too much",
+        "file.yml:1:1: its variables or lists expand to too much",
     ),
     "gitlab-references": (
         "gitlab",
@@ -68,24 +68,45 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_an_error_or_an_ordinary_plan(planrun: Command, name: str) -> None:
-    """The conversion ends with 0 or 2, within seconds and a gigabyte; what is too much is named with its place."""
-    source, text, said = BOMBS[name]
-    (planrun.folder / "file.yml").write_text(text)
+def bounded() -> None:
+    """Limit the memory and the processor time of a child."""
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
-    def bounded() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
-    done = subprocess.run(
-        [sys.executable, "-m", "planrun", "convert", "file.yml", "--from", source, "-o", "plan.yml"],
+def converted(planrun: Command, file: str, source: str) -> subprocess.CompletedProcess[str]:
+    """Convert a file within the limits."""
+    return subprocess.run(
+        [sys.executable, "-m", "planrun", "convert", file, "--from", source, "-o", "plan.yml"],
         cwd=planrun.folder,
         capture_output=True,
         text=True,
         check=False,
         preexec_fn=bounded,
     )
+
+
+def test_workflows_that_call_each_other_many_times_are_an_error(planrun: Command) -> None:
+    """Six levels of eight calls each would be 32,768 jobs: the call that is too much is named."""
+    folder = planrun.folder / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    for level in range(6):
+        calls = [f"  c{n}:\n    uses: ./.github/workflows/w{level + 1}.yml\n" for n in range(8)]
+        jobs = "".join(calls) if level < 5 else "  a: {runs-on: ubuntu-latest, steps: [{run: echo}]}\n"
+        (folder / f"w{level}.yml").write_text(f"on: [push, workflow_call]\njobs:\n{jobs}")
+    done = converted(planrun, ".github/workflows/w0.yml", "github")
+    assert done.returncode == 2, done.stderr
+    assert "w4.yml:" in done.stderr
+    assert "expand to too much" in done.stderr
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_an_error_or_an_ordinary_plan(planrun: Command, name: str) -> None:
+    """The conversion ends with 0 or 2, within seconds and a gigabyte; what is too much is named with its place."""
+    source, text, said = BOMBS[name]
+    (planrun.folder / "file.yml").write_text(text)
+
+    done = converted(planrun, "file.yml", source)
     assert done.returncode in ((2,) if said else (0, 2)), done.stderr
     assert said in done.stderr
     assert "internal error" not in done.stderr

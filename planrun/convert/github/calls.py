@@ -325,6 +325,7 @@ def _chain(job: Job, entry: Edges) -> None:
 
 
 MAX_COPIES = 20  # of a workflow that is called with a matrix
+_CALL = 2048  # what a called workflow is charged besides its texts, so that a file calls at most 512
 
 
 def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceNames) -> bool:
@@ -347,6 +348,7 @@ def call_workflow(workflow: Workflow, job: Job, own: Condition, names: PlaceName
             )
     called = []
     for row in copies:
+        workflow.found.spend(_CALL, job.node)  # each may call others
         job.row = row
         child = _Called(workflow, job, names).workflow(root, path, row)
         if row is None or not _is_elsewhere(child):

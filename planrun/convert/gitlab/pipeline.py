@@ -332,7 +332,7 @@ class Pipeline:
                 return self.expanded(known[name], own, depth + 1)
             return f"${{{{ {value_of(name, {})} }}}}"
 
-        self.found.spend(len(text) + 10)
+        self.found.spend(len(text) + 10, self.root)
         pieces = text.split("${{")
         return "$${{".join(_READ.sub(read, piece) for piece in pieces)
 
