@@ -125,3 +125,20 @@ def test_a_stage_waits_for_all_before_it(there: Workspace) -> None:
     assert ended.code == 0, ended.err
     assert there.execute().code == 1
     assert sorted(there.said) == ["mid", "unit"]
+
+
+def test_environments_ask_and_credentials_are_needed(there: Workspace) -> None:
+    """A job of an environment waits for an answer, and GitLab's credentials are secrets of the plan, never empty."""
+    text = """\
+        deploy:
+          environment: production
+          script: ['echo "[$CI_JOB_TOKEN]" >> said', test "$CI_JOB_TOKEN" = sesame-4711]
+        after: {needs: [deploy], script: [echo after >> said]}
+        """
+    ended = there.convert(text, "--from", "gitlab")
+    assert ended.code == 0, ended.err
+    assert there.execute("--decide", "deploy.approve=yes").code == 2
+    assert there.execute(CI_JOB_TOKEN="sesame-4711").code == 5
+    assert there.said == []
+    assert there.execute("--decide", "deploy.approve=yes", CI_JOB_TOKEN="sesame-4711").code == 0
+    assert there.said == ["[sesame-4711]", "after"]

@@ -49,6 +49,10 @@ _INSTANCE = re.compile(r" \d+/\d+\Z|: \[.*\]\Z")  # of a job that runs several t
 _REFERENCE = re.compile(rb"!reference[ \t]*\[([^\]\n]*)\]")
 _READ = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 MAX_NESTING = 12
+# Variables of GitLab that hold credentials, or the names that go with them.
+_CREDENTIAL = re.compile(
+    r"\$\{?(CI_JOB_TOKEN|CI_REGISTRY_PASSWORD|CI_REGISTRY_USER|CI_DEPLOY_PASSWORD|CI_DEPLOY_USER)\b"
+)
 MAX_FILES = 50
 MAX_VALUES = 200_000  # that are put together from `extends` and `!reference`
 _WORKSPACE = (
@@ -137,7 +141,19 @@ class Pipeline:
         made: dict[str, list[DraftStep]] = {}
         for name in chosen:
             job = Job(self, name, jobs[name])
-            made[name] = [job.step()]
+            step = job.step()
+            made[name] = [step]
+            for secret in dict.fromkeys(
+                _CREDENTIAL.findall(f"{step.keys.get('run', '')}{step.keys.get('env', '')}")
+            ):
+                self.plan.secret(secret)  # without it the run does not begin: an empty one would pass unseen
+                step.keys.setdefault("secrets", []).append(secret)
+            if job.environment:
+                question = literal_text(f"Run {name} in the environment {job.environment}?")
+                gate = DraftStep(self.plan.name(f"{name}.approve"), ask={"question": question})
+                gate.node = step.node
+                made[name].insert(0, gate)
+                step.wait(gate.id)
             if files := job.reports():
                 self.reports[name] = [self.expanded(file, job.own) for file in files]
                 self.found.differs("dotenv", _DOTENV, self.jobs[name])
@@ -364,6 +380,7 @@ class Job:
         self.members = members
         self.node = pipeline.jobs[name]
         self.own: dict[str, str] = {}
+        self.environment = ""  # for which people may have to approve the job
 
     def step(self) -> DraftStep:
         """Return the step of the job, without edges."""
@@ -561,11 +578,9 @@ class Job:
             self.found.differs("pages", "no pages are published", self.node)
         if "environment" in self.members:
             node = self.members["environment"]
-            name = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
-            message = (
-                f"the environment {name} of {self.name} may ask for approvals and give secrets; see `policy:`"
-            )
-            step.notes.append(self.found.todo("environment", message, self.place("environment"), step.id))
+            self.environment = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
+            message = f"the environment {self.environment} of {self.name} is a question before it"
+            self.found.differs("environment", message, self.place("environment"))
         if "id_tokens" in self.members:
             raise UntranslatableError("id_tokens", "GitLab's identity tokens are not there")
         if "cache" in self.members:
