@@ -72,6 +72,7 @@ _NOT_READ = {
 _OTHER_TOOLS = (
     "convert",
     "risk",
+    "approval/scripts.py",
     "plan/foreign.py",
     "plan/examples.py",
     "plan/schema",

@@ -7,7 +7,7 @@ import shlex
 
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of
-from planrun.convert.recipes.scripts import NAME, Piece, Shell, Value, script_of, template_of
+from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, script_of, template_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -189,14 +189,14 @@ class Variables:
         if root == "params" and rest in self.env and "${{" not in self.env[rest]:
             return [self.env[rest]]
         if root == "env" and NAME.match(rest) and rest not in self.lost:
-            return [Shell(text=f"${{{rest}}}", reads=rest)]
+            return [ShellText(text=f"${{{rest}}}", reads=rest)]
         match = _OUTPUT.match(path)
         step = self.producers.get((match[1], match[2])) if match else None
         if match is None or step is None or step.id not in before:
             raise UntranslatableError("reference", f"`${{{path}}}` is known to Dagu alone")
         name = f"{match[1]}_{match[2]}".replace("-", "_")
         value = f"default({step_path(step.id, 'outputs')}.{match[2]}, '')"
-        return [Shell(text=f"${{{name}}}", reads=name, given=value)]
+        return [ShellText(text=f"${{{name}}}", reads=name, given=value)]
 
     def read_consts(self, node: Node | None, path: str = "consts") -> None:
         """Read the constants at the top of a file."""

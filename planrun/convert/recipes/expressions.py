@@ -7,7 +7,7 @@ import re
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import DEFAULT, NAME, Budget, Piece, Shell, Value, known, script_of
+from planrun.convert.recipes.scripts import DEFAULT, NAME, Budget, Piece, ShellText, Value, known, script_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Evaluator:
         while self.outputs.get(name, script) != script:
             name, number = f"{base}_{number}", number + 1
         self.outputs[name] = script
-        return [Shell(text=f"${{{name}}}", reads=name, given=f"steps.variables.outputs.{name}")]
+        return [ShellText(text=f"${{{name}}}", reads=name, given=f"steps.variables.outputs.{name}")]
 
     def call(self, name: str, args: list[list[Piece]]) -> list[Piece]:
         """Return what a function results in; raises UntranslatableError."""
@@ -149,16 +149,18 @@ class Evaluator:
             variable, *otherwise = (known(each, "a variable of the environment") for each in args)
             if not NAME.match(variable) or not DEFAULT.match("".join(otherwise)):
                 raise UntranslatableError("function", f"the variable of the environment `{variable}`")
-            return [Shell(text=f"${{{variable}{f'-{otherwise[0]}' if otherwise else '?'}}}", reads=variable)]
+            return [
+                ShellText(text=f"${{{variable}{f'-{otherwise[0]}' if otherwise else '?'}}}", reads=variable)
+            ]
         if name in _FOLDERS and not args:
-            return [Shell(text="${PLANRUN_WORKSPACE}")]
+            return [ShellText(text="${PLANRUN_WORKSPACE}")]
         if name in _MACHINE and not args:
             self.tell("machine", f"`{name}()` is taken to be {_MACHINE[name]}")
             return [_MACHINE[name]]
         if name == "shell" and len(args) == 1:
             return self.command(args[0])
         if name == "quote" and len(args) == 1 and len(args[0]) == 1 and isinstance(args[0][0], Value):
-            return [Shell(text=f"${{{{ {args[0][0].expression} | sh }}}}", is_bare=True)]
+            return [ShellText(text=f"${{{{ {args[0][0].expression} | sh }}}}", is_bare=True)]
         try:
             return [_FUNCTIONS[name](*(known(each, f"`{name}`") for each in args))]
         except (KeyError, TypeError):

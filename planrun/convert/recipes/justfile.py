@@ -16,7 +16,7 @@ from planrun.convert.recipes.scripts import (
     SAFE,
     TOP_FINDINGS,
     Piece,
-    Shell,
+    ShellText,
     Value,
     joined,
     known,
@@ -387,7 +387,7 @@ class Justfile:
             del fragment["default"]
         self.plan.params[name] = fragment
         if param.sign.strip("$"):
-            return [[Shell(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
+            return [[ShellText(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
         return [[Value(expression=f"params.{name}")]]
 
     def _step(
@@ -500,7 +500,7 @@ def _word(value: list[Piece]) -> str:
     piece = value[0]
     if len(value) == 1 and isinstance(piece, Value):
         return f"${{{{ {piece.expression} | sh }}}}"
-    if len(value) == 1 and isinstance(piece, Shell):
+    if len(value) == 1 and isinstance(piece, ShellText):
         return piece.text if piece.is_bare else f'"{piece.text}"'
     return shlex.quote(known(value, "an argument"))
 

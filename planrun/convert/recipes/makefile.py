@@ -19,7 +19,7 @@ from planrun.convert.recipes.scripts import (
     TOP_FINDINGS,
     Budget,
     Piece,
-    Shell,
+    ShellText,
     joined,
     known,
     script_of,
@@ -300,7 +300,7 @@ class Makefile:
         if name in ("MAKE", "SHELL"):
             return ["make" if name == "MAKE" else "/bin/sh"]
         if name in ("CURDIR", "PWD"):
-            return [Shell(text="${PLANRUN_WORKSPACE}")]
+            return [ShellText(text="${PLANRUN_WORKSPACE}")]
         return [_from_environment(name, [_IMPLICIT.get(name, "")])]
 
     # Converting.
@@ -481,7 +481,7 @@ class Makefile:
             signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
             pieces = [first[len(signs) :], *pieces[1:]] if first else pieces
             begin = next((piece for piece in pieces if piece != ""), "")
-            if isinstance(begin, Shell) and begin.text.partition("-")[2][:1] in ("", "}", "@", "+", "-"):
+            if isinstance(begin, ShellText) and begin.text.partition("-")[2][:1] in ("", "}", "@", "+", "-"):
                 raise UntranslatableError("make", "a variable may say that a failure does not count")
             if begin != "":
                 commands.append((script_of(pieces, {}), "-" in signs))
@@ -492,12 +492,12 @@ class Makefile:
 
 def _from_environment(name: str, otherwise: list[Piece]) -> Piece:
     """Return a variable that the environment may set, with a default; raises UntranslatableError."""
-    parts = [each.text if isinstance(each, Shell) else each for each in otherwise]
+    parts = [each.text if isinstance(each, ShellText) else each for each in otherwise]
     if not NAME.match(name) or not all(
-        isinstance(each, Shell) or DEFAULT.match(str(each)) for each in otherwise
+        isinstance(each, ShellText) or DEFAULT.match(str(each)) for each in otherwise
     ):
         raise UntranslatableError("make", f"the default of `{name}` cannot be written in a shell")
-    return Shell(text=f"${{{name}-{''.join(map(str, parts))}}}", reads=name)
+    return ShellText(text=f"${{{name}-{''.join(map(str, parts))}}}", reads=name)
 
 
 def _names(text: str) -> list[str]:

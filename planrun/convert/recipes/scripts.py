@@ -107,7 +107,7 @@ class Value(Record):
     expression: str
 
 
-class Shell(Record):
+class ShellText(Record):
     """What a shell fills in, in a form for inside and outside of double quotes; `is_bare`: only outside.
 
     `reads` is its variable, "" for none; `given` the expression that a step gets as this variable.
@@ -124,7 +124,7 @@ class Shell(Record):
         return self.given if self.text == f"${{{self.reads}}}" else ""
 
 
-Piece = str | Value | Shell
+Piece = str | Value | ShellText
 
 
 class Budget:
@@ -157,8 +157,8 @@ def known(pieces: Sequence[Piece], what: str) -> str:
 
 def script_of(pieces: Sequence[Piece], env: dict[str, str]) -> str:
     """Return a text as a script; `env` gets the variables that it is given. Raises UntranslatableError."""
-    holes = [piece for piece in pieces if isinstance(piece, Shell)]
-    text = "".join(_HOLE if isinstance(piece, Shell) else _in_plan(piece) for piece in pieces)
+    holes = [piece for piece in pieces if isinstance(piece, ShellText)]
+    text = "".join(_HOLE if isinstance(piece, ShellText) else _in_plan(piece) for piece in pieces)
     if any(
         isinstance(piece, str) and piece.endswith("$")
         for piece, after in pairwise(pieces)
@@ -204,9 +204,9 @@ def template_of(pieces: Sequence[Piece], what: str) -> str:
     """Return a text as a template of the plan; raises UntranslatableError where only a shell knows a part."""
     found = ""
     for piece in pieces:
-        if isinstance(piece, Shell) and not piece.expression:
+        if isinstance(piece, ShellText) and not piece.expression:
             raise UntranslatableError("dynamic", f"{what} is known only to a shell")
-        found += _in_plan(Value(expression=piece.expression) if isinstance(piece, Shell) else piece)
+        found += _in_plan(Value(expression=piece.expression) if isinstance(piece, ShellText) else piece)
     return found
 
 

@@ -10,7 +10,7 @@ from itertools import product
 
 from planrun.convert.draft import DraftStep, quoted, step_path
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import NAME, Budget, Piece, Shell, Value, is_plain, joined, script_of
+from planrun.convert.recipes.scripts import NAME, Budget, Piece, ShellText, Value, is_plain, joined, script_of
 from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -136,13 +136,13 @@ class Scope:
             inner = (
                 f"/{self.file.folder}" if name in ("TASKFILE_DIR", "TASK_DIR") and self.file.folder else ""
             )
-            return Text(pieces=(Shell(text=f"${{PLANRUN_WORKSPACE}}{inner}"),))
+            return Text(pieces=(ShellText(text=f"${{PLANRUN_WORKSPACE}}{inner}"),))
         if name == "CLI_ARGS":
             self.file.params["CLI_ARGS"] = {"type": "array", "items": {"type": "string"}, "default": []}
-            return Text(pieces=(Shell(text="${{ params.CLI_ARGS | sh }}", is_bare=True),))
+            return Text(pieces=(ShellText(text="${{ params.CLI_ARGS | sh }}", is_bare=True),))
         if not NAME.match(name) or name in _OF_TASK:
             raise UntranslatableError("template", f"`.{name}` is known to go-task alone")
-        return Text(pieces=(Shell(text=f"${{{name}}}", reads=name),))
+        return Text(pieces=(ShellText(text=f"${{{name}}}", reads=name),))
 
     def value(self, name: str, node: Node, file: File) -> Any:
         """Return what a variable is set to; raises UntranslatableError."""
@@ -152,7 +152,7 @@ class Scope:
             value = data_of(node)
             return self.fill(value) if isinstance(value, str) else "" if value is None else value
         if "sh" in node.value and id(node) in file.outputs:
-            return Text(pieces=(Shell(text=f"${{{name}}}", reads=name, given=file.outputs[id(node)]),))
+            return Text(pieces=(ShellText(text=f"${{{name}}}", reads=name, given=file.outputs[id(node)]),))
         if "map" in node.value:
             return {
                 key: self.value(key, each, file)
@@ -400,7 +400,7 @@ class _Reading:
         own, top = self.task.get("dir"), self.task.file.top
         given = self.scope.fill(text_of(own))
         folder = self.task.file.folder
-        if isinstance(given, Text) and given.pieces[0] == Shell(text="${PLANRUN_WORKSPACE}"):
+        if isinstance(given, Text) and given.pieces[0] == ShellText(text="${PLANRUN_WORKSPACE}"):
             given, folder = f".{''.join(each for each in given.pieces[1:] if isinstance(each, str))}", ""
         folder = posixpath.normpath(posixpath.join(folder, shown(fixed(given))) or ".")
         if folder != "." and (
@@ -601,7 +601,7 @@ def _expression(piece: Piece) -> str:
     """Return a piece as an expression of the plan; raises UntranslatableError."""
     if isinstance(piece, str):
         return quoted(piece)
-    if not isinstance(piece, Shell) or piece.expression:
+    if not isinstance(piece, ShellText) or piece.expression:
         return piece.expression
     if not piece.reads or piece.text != f"${{{piece.reads}}}":
         raise UntranslatableError("env", f"`{piece.text}` in a variable")

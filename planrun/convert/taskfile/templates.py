@@ -10,7 +10,7 @@ import re
 import shlex
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import DEFAULT, MAX_TEXT, Budget, Piece, Shell, Value
+from planrun.convert.recipes.scripts import DEFAULT, MAX_TEXT, Budget, Piece, ShellText, Value
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -148,7 +148,7 @@ class Template:
             assert isinstance(part, list)
             test = part[1:] if part[0][1] == "if" else part[2:] if part[1:2] == [("word", "if")] else []
             asked = self._whole(test) if test and not taken else True
-            if isinstance(asked, Text) and len(asked.pieces) == 1 and isinstance(asked.pieces[0], Shell):
+            if isinstance(asked, Text) and len(asked.pieces) == 1 and isinstance(asked.pieces[0], ShellText):
                 body, end = self._until(parts, at + 1, active=True)
                 return [self._alternative(asked.pieces[0], body, parts[end : end + 1])], end
             holds = not taken and (not test or bool(fixed(asked)))
@@ -160,14 +160,14 @@ class Template:
             if parts[at][0] == ("word", "end"):
                 return found, at
 
-    def _alternative(self, asked: Shell, body: list[Piece], end: list[str | list[Token]]) -> Piece:
+    def _alternative(self, asked: ShellText, body: list[Piece], end: list[str | list[Token]]) -> Piece:
         """Return a text that is there where a variable of the environment is set, as a shell writes it."""
         text = "".join(each if isinstance(each, str) else "\n" for each in body)
         if not asked.reads or not DEFAULT.match(text) or not end or end[0][0] != ("word", "end"):
             raise UntranslatableError(
                 "template", "which part of a template holds is known only when the plan runs"
             )
-        return Shell(text=f"${{{asked.reads}:+{text}}}", reads=asked.reads, given=asked.given)
+        return ShellText(text=f"${{{asked.reads}:+{text}}}", reads=asked.reads, given=asked.given)
 
     def _loop(self, parts: list[str | list[Token]], at: int, *, active: bool) -> tuple[list[Piece], int]:
         head = parts[at][1:]
@@ -274,9 +274,9 @@ class Template:
         ):
             piece = args[0].pieces[0]
             if isinstance(piece, Value):
-                return Text(pieces=(Shell(text=f"${{{{ {piece.expression} | sh }}}}", is_bare=True),))
+                return Text(pieces=(ShellText(text=f"${{{{ {piece.expression} | sh }}}}", is_bare=True),))
         if name == "env" and len(args) == 1 and isinstance(args[0], str) and re.fullmatch(r"\w+", args[0]):
-            return Text(pieces=(Shell(text=f"${{{args[0]}}}", reads=args[0]),))
+            return Text(pieces=(ShellText(text=f"${{{args[0]}}}", reads=args[0]),))
         work = FUNCTIONS.get(name)
         if work is None:
             raise UntranslatableError("template", f"the function `{name}` is known to go-task alone")
@@ -294,14 +294,16 @@ class Template:
         if not isinstance(value, Text):
             return value or other
         piece = value.pieces[0]
-        if len(value.pieces) == 1 and isinstance(piece, Shell) and piece.text == f"${{{piece.reads}}}":
+        if len(value.pieces) == 1 and isinstance(piece, ShellText) and piece.text == f"${{{piece.reads}}}":
             text = "".join(
-                each.text if isinstance(each, Shell) else each if isinstance(each, str) else "\n"
+                each.text if isinstance(each, ShellText) else each if isinstance(each, str) else "\n"
                 for each in pieces_of(other)
             )
             if DEFAULT.match(re.sub(r"\$\{[^{}]*\}", "", text)):
                 return Text(
-                    pieces=(Shell(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads, given=piece.given),)
+                    pieces=(
+                        ShellText(text=f"${{{piece.reads}:-{text}}}", reads=piece.reads, given=piece.given),
+                    )
                 )
         raise UntranslatableError("template", "the default of a value that only a run knows")
 
