@@ -162,6 +162,10 @@ class _Names:
             folder, _, base = path.rpartition("/")
             self.bases.setdefault(base, []).append(path)
             stem, ending = os.path.splitext(base)
+            if ending not in _DOCUMENTS and not base.endswith((".approval.json", ".lock.json")):
+                call = base.lower().lstrip(".").partition(".")[0]
+                for name in {call, *[call.removesuffix(end) for end in _SETTINGS]}:
+                    self._calls.setdefault(name, []).append(path)
             if ending in _CODE:
                 self._stems.setdefault(stem, []).append(path)
                 if stem in _FOLDERS:
@@ -171,15 +175,8 @@ class _Names:
             while folder:
                 self._folders.setdefault(folder, []).append(path)
                 folder = folder.rpartition("/")[0]
-        for base in self.bases:
-            if not base.endswith((".approval.json", ".lock.json", *_DOCUMENTS)):
-                call = base.lower().lstrip(".").partition(".")[0]
-                self._calls.setdefault(call, []).append(base)
-                for end in _SETTINGS:
-                    if call.endswith(end):
-                        self._calls.setdefault(call.removesuffix(end), []).append(base)
 
-    def named(self, text: str, ending: str = "", *, is_command: bool = False) -> set[str]:
+    def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
         bare, filled = text.translate(_QUOTES), text
         if any(mark in text for mark in _SPECIAL):
@@ -203,10 +200,9 @@ class _Names:
             for name in {*modules_in(text), *modules_in(bare)}:
                 self.words.add(name)
                 found.update(self._of_module(name))
-        if is_command:
+        if not ending:
             for word in words:
-                for base in self._calls.get(os.path.splitext(word.rpartition("/")[2])[0].lower(), ()):
-                    found.update(self.bases[base])
+                found.update(self._calls.get(os.path.splitext(word.rpartition("/")[2])[0].lower(), ()))
                 found.update(self._of_module(word))
         if ending in _SHELLS:
             bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
@@ -407,10 +403,7 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
     search.made.update([path for step in steps for path in step.makes if isinstance(path, str)])
     unique = sorted(set(texts))
     ran = {path: step for step, look in zip(steps, found, strict=True) for path in look.scripts()}
-    commands = {text for look in found for text in look.argv} | {
-        value for step in steps for value in step.env.values() if isinstance(value, str)
-    }
-    named = {path for text in unique for path in search.names.named(text, is_command=text in commands)}
+    named = {path for text in unique for path in search.names.named(text)}
     named |= ran.keys() & set(listing.names) if listing.is_git else ran.keys()
     search.add(named, follow=True)
     search.add({path for text in unique for path in search.names.below(text)}, follow=False)
