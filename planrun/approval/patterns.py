@@ -14,7 +14,7 @@ _FILLED = re.compile(
     r"|\{[^{}\s]*\}|\[[^\]\s]*\]"
 )
 _MODULES = re.compile(
-    r"(?:^|[\s;({\"'=])(?:import|from|require|require_relative|require_once|use|include|load|source|node|deno|bun|ruby"
+    r"(?:^|[\s;({\"'])(?:import|from|require|require_relative|require_once|use|include|load|source|node|deno|bun|ruby"
     r"|perl|tsx|ts-node|-m|--module|-r|--require|--import|--loader|-p)[\s(=\"']+([\w@./:, -]+)"
 )
 _APART = re.compile(r"[\s,]+")

@@ -51,7 +51,6 @@ _MODULES = names_in(
 )
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
-    " .el .jl .hs .psm1 .class .m .cr .rs .go .nim"
 )
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
 # Files of documents are not searched: they name everything, and run nothing.
@@ -59,61 +58,25 @@ _DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
 _READS = {
     "make gmake": "Makefile makefile GNUmakefile",
-    "npm npx yarn pnpm node bun": "package.json package-lock.json .npmrc .yarnrc.yml",
-    "pytest py.test tox nox": "conftest.py tox.ini noxfile.py pytest.ini setup.cfg pyproject.toml test_*.py *_test.py",
+    "npm npx yarn pnpm node bun": "package.json",
+    "pytest py.test tox nox": "conftest.py tox.ini noxfile.py pytest.ini",
     "python python3": "sitecustomize.py usercustomize.py",
-    "pip uv poetry hatch pdm build": "pyproject.toml setup.py setup.cfg hatch_build.py",
-    "docker docker-compose podman buildah": "Dockerfile Containerfile docker-compose*.y*ml compose*.y*ml docker-bake.*",
+    "pip uv poetry hatch pdm build": "pyproject.toml setup.py setup.cfg",
+    "docker podman buildah": "Dockerfile Containerfile docker-compose.yml compose.yml compose.yaml",
     "just": "justfile Justfile .justfile",
-    "task": "Taskfile*.y*ml",
-    "cargo": "Cargo.toml config.toml *.rs",
-    "gradle gradlew": "*.gradle *.kts *.groovy *.java *.kt gradle.properties gradle-wrapper.*",
-    "mvn mvnw": "pom.xml extensions.xml maven-wrapper.properties jvm.config maven.config *.java *.kt",
+    "task": "Taskfile.yml Taskfile.yaml",
+    "cargo": "Cargo.toml build.rs config.toml",
+    "gradle gradlew": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
+    "mvn mvnw": "pom.xml",
     "rake": "Rakefile",
     "bundle bundler": "Gemfile",
     "invoke inv fab": "tasks.py fabfile.py",
     "ant": "build.xml",
-    "cmake": "CMakeLists.txt CMakePresets.json *.cmake",
+    "cmake": "CMakeLists.txt",
     "meson ninja": "meson.build build.ninja",
     "grunt gulp": "Gruntfile.js gulpfile.js",
     "composer php": "composer.json",
-    "go": "go.mod *.go",
-    "rustc": "*.rs",
-    "java javac": "*.java *.class",
-    "terraform tofu terragrunt": "*.tf *.tfvars *.hcl",
-    "packer": "*.hcl",
-    "ansible-playbook ansible": "ansible.cfg main.yml main.yaml",
-    "jest vitest mocha": "*.test.* *.spec.*",
-    "unittest": "test*.py",
-    "rspec": "*_spec.rb",
-    "bats": "*.bats",
-    "R Rscript": ".Rprofile",
-    "mix": "mix.exs",
-    "swift": "Package.swift",
-    "sbt": "*.sbt",
-    "bazel bazelisk": "WORKSPACE MODULE.bazel BUILD BUILD.bazel *.bzl .bazelrc",
-    "scons": "SConstruct SConscript",
-    "tsc": "tsconfig*.json",
-    "flask": "app.py wsgi.py .flaskenv",
-    "kubectl kustomize": "kustomization.yaml kustomization.yml",
-    "earthly": "Earthfile",
-    "nix nix-build nix-shell": "*.nix",
-    "git": ".gitmodules .pre-commit-config.yaml lefthook.yml",
-    "ctest": "CTestTestfile.cmake",
-    "autoreconf autoconf configure": "configure.ac *.am *.in *.m4",
-    "dotnet msbuild": "*.csproj *.fsproj *.sln Directory.Build.*",
-    "pod": "Podfile",
-    "act": "*.yml *.yaml",
-    "pulumi": "Pulumi.yaml",
-    "sam": "template.yaml template.yml",
-    "asdf": ".tool-versions",
-    "husky": "pre-commit pre-push commit-msg",
-    "foreman honcho": "Procfile",
-    "zig": "build.zig",
-    "lein": "project.clj",
-    "clj clojure": "deps.edn",
-    "rebar3": "rebar.config",
-    "planrun": ".planrun.yml",
+    "go": "go.mod",
     "pre-commit": ".pre-commit-config.yaml",
     "lefthook": "lefthook.yml",
     "mise": "mise.toml .mise.toml",
@@ -121,8 +84,6 @@ _READS = {
 }
 """Files that programs read without being told, by the names of the programs."""
 _IMPLICIT = {name: found.split() for names, found in _READS.items() for name in names.split()}
-# What a program adds to its own name for the file that it reads: `.eslintrc.js`, `Tiltfile`.
-_SETTINGS = ("rc", "file", "-config", "-project")
 _COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
@@ -154,7 +115,6 @@ class _Names:
         self.bases: dict[str, list[str]] = {}
         self._stems: dict[str, list[str]] = {}
         self._folders: dict[str, list[str]] = {}
-        self._calls: dict[str, list[str]] = {}
         self._odd: list[tuple[str, str]] = []
         self.words: set[str] = set()
         self.has_patterns = False
@@ -162,10 +122,6 @@ class _Names:
             folder, _, base = path.rpartition("/")
             self.bases.setdefault(base, []).append(path)
             stem, ending = os.path.splitext(base)
-            if ending not in _DOCUMENTS and not base.endswith((".approval.json", ".lock.json")):
-                call = base.lower().lstrip(".").partition(".")[0]
-                for name in {call, *[call.removesuffix(end) for end in _SETTINGS]}:
-                    self._calls.setdefault(name, []).append(path)
             if ending in _CODE:
                 self._stems.setdefault(stem, []).append(path)
                 if stem in _FOLDERS:
@@ -184,10 +140,6 @@ class _Names:
 
             filled = filled_in(text).translate(_QUOTES)
         words = {*_words(text), *_words(bare), *_words(filled)}
-        words |= {word[2:] for word in words if word[0] == "-"} | {
-            word[1:] for word in words if word[0] == "@"
-        }
-        words.discard("")
         self.words |= words
         found = {path for word in words for path in self._of_word(word)}
         found.update(
@@ -200,15 +152,10 @@ class _Names:
             for name in {*modules_in(text), *modules_in(bare)}:
                 self.words.add(name)
                 found.update(self._of_module(name))
-        if not ending:
-            for word in words:
-                found.update(self._calls.get(os.path.splitext(word.rpartition("/")[2])[0].lower(), ()))
-                found.update(self._of_module(word))
         if ending in _SHELLS:
             bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
             self.words.update(bases)
             found.update(path for base in bases for path in self.bases.get(base, ()))
-            found.update(self._of_patterns([base for base in bases if "*" in base]))
         return found
 
     def called(self) -> set[str]:
@@ -302,8 +249,6 @@ class _Search:
         self.root, self.is_git, self._listing = root, listing.is_git, listing
         self.names = _Names(listing.names)
         own = os.path.normpath(plan.file)
-        if os.path.isabs(own):
-            own = os.path.relpath(os.path.realpath(own), root)
         folder = os.path.dirname(own)
         self.own = {
             own,

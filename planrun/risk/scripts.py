@@ -34,7 +34,6 @@ _WRAPPERS = names_in(
     "timeout nice env time command exec builtin nohup setsid stdbuf sudo doas ionice chrt xargs unbuffer"
     " uv poetry pipenv hatch pdm rye bundle npx coverage run parallel watch"
 )
-_FEEDS = names_in("xargs fd fdfind")  # which give programs the names of files
 _STARTS = names_in("-exec -execdir -ok -okdir")  # of find
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/opt/")  # whose programs are no code that the plan brings
 _QUOTES = "\"'"
@@ -159,10 +158,6 @@ def _script(words: Sequence[Arg]) -> Arg | None:
         if base in _INTERPRETERS or base.rstrip("0123456789.") in _INTERPRETERS:
             inline = _OF_SHELLS if base in _SHELLS else _INLINE
             return _operand(words[at + 1 :], inline, words[at])
-        if base in _FEEDS and any(
-            (word.value or "").rpartition("/")[2] in _INTERPRETERS for word in words[at + 1 :]
-        ):
-            return _unknown(words[at])
         if base == "find":
             starts = [place for place, word in enumerate(words) if word.value in _STARTS]
             found = [_script(words[place + 1 :]) for place in starts]

@@ -342,44 +342,6 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, ...]]] = {
     ),
 }
 
-# A command, and a file of the workspace that its program reads without a word that is the file's path.
-READ = (
-    ("node -r./x -e 1", "x.js"),
-    ("NODE_OPTIONS=--require=./x node -e 1", "x.js"),
-    ("RUBYOPT=-r./x ruby -e 1", "x.rb"),
-    ("perl -Ilib -MFoo::Bar -e 1", "lib/Foo/Bar.pm"),
-    ("emacs --batch -l x", "x.el"),
-    ("java -cp . com.acme.Main", "com/acme/Main.class"),
-    ("java @options", "options"),
-    ("gunicorn srv.app:main", "srv/app.py"),
-    ("django-admin x --settings=site.cfg", "site/cfg.py"),
-    ("npm ci", ".npmrc"),
-    ("cargo run", "src/main.rs"),
-    ("go generate ./...", "a/gen.go"),
-    ("./gradlew build", "gradle/wrapper/gradle-wrapper.jar"),
-    ("./mvnw verify", ".mvn/jvm.config"),
-    ("docker compose up", "compose.override.yaml"),
-    ("ansible-playbook site.yml", "roles/web/tasks/main.yml"),
-    ("terraform apply", "net.tf"),
-    ("pytest", "tests/test_x.py"),
-    ("eslint .", ".eslintrc.js"),
-    ("webpack", "webpack.config.js"),
-    ("tilt ci", "Tiltfile"),
-    ("mypy .", "mypy.ini"),
-    ("cmake -S . -B b", "x.cmake"),
-    ("bazel build //...", "x/BUILD.bazel"),
-    ("git commit -m x", ".pre-commit-config.yaml"),
-    ("xargs -a names.txt sh", "deploy.sh"),
-    ("fd -e sh -x sh", "deploy.sh"),
-)
-
-
-@pytest.mark.parametrize(("text", "name"), READ)
-def test_a_file_that_a_program_reads_unasked(tmp_path: Path, text: str, name: str) -> None:
-    """What programs load by options, modules, settings and sources counts too."""
-    repository(tmp_path, {name: "1\n"})
-    holds(tmp_path, {"steps": [{"id": "a", "run": text}]}, name)
-
 
 @pytest.mark.parametrize("form", FORMS)
 def test_other_forms(tmp_path: Path, form: str) -> None:
