@@ -69,7 +69,7 @@ def test_a_step_cannot_make_models_cheap(tmp_path: Path) -> None:
         ("sed -i 's/llm_auto_approve: read-only/llm_auto_approve: high/' plan.yml", "was altered"),
         ("sed -i 's/echo shipped/echo other/' plan.yml", "was altered"),
         ("rm plan.yml && mkfifo plan.yml", "it is a pipe"),
-        ("rm plan.yml && mkdir plan.yml", "it is a folder"),
+        ("rm plan.yml && mkdir plan.yml", "not a regular file"),
         ("cp plan.yml other && rm plan.yml && ln -s other plan.yml", "cannot be read"),
     ],
 )
