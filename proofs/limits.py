@@ -40,6 +40,7 @@ REFUSES_NOTHING = {
     "references:MAX_NAMED": "how many names are told",
     "quoting:MAX_EVALUATED": "how many values are looked at before a run, which refuses the others",
     "quoting:MAX_COMBINED": "how many values of one place are looked at before a run",
+    "dotenv:MAX_BYTES": "how large an env file, and what it expands to, may be",
     "foreign:MAX_BYTES": "how large a file may be to be recognised as that of another tool",
     "foreign:MAX_TEXT": "how much of it is searched",
     "problems:MAX_KEYS": "how many valid keys are listed in a line",

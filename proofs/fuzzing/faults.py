@@ -53,7 +53,7 @@ def _dates() -> None:
 
 
 def _raw_excerpts() -> None:
-    _put(printing, "visible", str)
+    _put(printing, "escaped", str)
 
 
 def _forgetful_cache() -> None:
