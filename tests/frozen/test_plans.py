@@ -123,9 +123,14 @@ def test_locks_stay(files: dict[str, Path], golden: Golden) -> None:
     chosen = [
         path for name, path in files.items() if name.startswith("frozen/") and path.parent.name == "frozen"
     ]
-    lines = [Line(str(path.parent), ("lock", path.name, "-o", f"{path.stem}.json")) for path in chosen]
+    written = chosen[0].parents[1] / "locks"  # a lock beside the plans would be covered by the next one
+    written.mkdir()
+    lines = [
+        Line(str(path.parent), ("lock", path.name, "-o", str(written / f"{path.stem}.json")))
+        for path in chosen
+    ]
     assert {each.code for each in run_all(lines)} == {0}
-    found = {path.stem: json.loads(path.with_suffix(".json").read_text("utf-8")) for path in chosen}
+    found = {path.stem: json.loads((written / f"{path.stem}.json").read_text("utf-8")) for path in chosen}
     rows = {
         f"{plan} {part}" + (f" {name}" if name else ""): value
         for plan, lock in found.items()

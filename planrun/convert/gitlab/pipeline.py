@@ -147,7 +147,8 @@ class Pipeline:
                 _CREDENTIAL.findall(f"{step.keys.get('run', '')}{step.keys.get('env', '')}")
             ):
                 self.plan.secret(secret)  # without it the run does not begin: an empty one would pass unseen
-                step.keys.setdefault("secrets", []).append(secret)
+                if secret not in step.keys.setdefault("secrets", []):
+                    step.keys["secrets"].append(secret)
             if job.environment:
                 question = literal_text(f"Run {name} in the environment {job.environment}?")
                 gate = DraftStep(self.plan.name(f"{name}.approve"), ask={"question": question})
