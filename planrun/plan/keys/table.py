@@ -1,8 +1,8 @@
 """What each key of a plan is, in one table: everything that reads, checks, compares or shows a key asks here.
 
 A row says which field of the record `Step` or `Plan` the key becomes, and in which form. The form names the functions
-that read it (`compile.compile`), make it canonical (`compile.canonical`), pack it (`compile.packed`) and show it
-(`diff.plain`, `reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
+that read it (`compile.compile`), make it canonical (`compile.canonical`) and show it (`diff.plain`,
+`reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
 
 Forms: word, seconds, number, amount, flag: plain values. words: texts that are taken as they are; names: the same,
 in any order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
