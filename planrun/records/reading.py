@@ -209,8 +209,8 @@ _INSIDE: dict[str, dict[str, Any]] = {
     "resources": {"kind": "str", "id": "str", "action": "str"},
 }
 """Types of what stands in the objects of events, by the name of the field: an object or None, in a tuple a list."""
-_NEEDED = {"files": ("path", "op", "sha256")}
-"""Keys that such objects have; any other may be missing."""
+_NEEDED = {("attempt_ended", "files"): ("path", "op", "sha256")}
+"""Keys that such objects of an event have; any other may be missing."""
 _BASIC: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 _LARGEST = 1 << 63
 _PLAIN = ("fingerprint", "risk", "log", "log_sha256", "planrun", "status", "verdict")
@@ -230,7 +230,7 @@ def _check_types(kind: Any, event: str, record: dict[str, Any]) -> None:
         inner = _INSIDE.get(name)
         if inner and "dict[str, Any]" in annotation:
             for each in value if isinstance(value, list) else [value]:
-                wrong = _wrong(inner, each, _NEEDED.get(name, ()))
+                wrong = _wrong(inner, each, _NEEDED.get((event, name), ()))
                 if wrong:
                     raise ValueError(f'"{wrong}" in "{name}" of {event} is missing or of another type')
     plan = record.get("plan")

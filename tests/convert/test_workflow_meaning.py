@@ -561,3 +561,15 @@ def test_a_job_that_was_skipped_neither_succeeded_nor_failed(
         """)
         == said
     )
+
+
+def test_a_tolerant_job_stops_others_only_where_it_was_skipped(there: Workspace) -> None:
+    """Its failure is none for those that need it; that it was skipped counts, through others too."""
+    assert there.play("""\
+        jobs:
+          fails: {runs-on: x, if: github.ref != 'never', continue-on-error: true, steps: [{run: exit 1}]}
+          after: {runs-on: x, needs: fails, steps: [{run: echo after >> said}]}
+          skipped: {runs-on: x, if: github.ref == 'never', continue-on-error: true, steps: [{run: "true"}]}
+          between: {runs-on: x, needs: skipped, if: always(), steps: [{run: "true"}]}
+          never: {runs-on: x, needs: between, continue-on-error: true, steps: [{run: echo never >> said}]}
+        """) == ["after"]

@@ -284,17 +284,21 @@ def _arrivals(job: Job, own: Condition) -> Edges:
     """Return the edges to the jobs that are needed."""
     edges: Edges = {}
     for needed in job.needs:
-        if own.asks or (needed.is_tolerant and not needed.anchor):
-            edges |= {tip.id: "done" for tip in needed.tips}
-        else:
-            edges |= _ends(needed)
+        edges |= {tip.id: "done" for tip in needed.tips} if own.asks else _met(needed)
     behind = [] if own.asks else job.behind()
     if any(other.asks or other.is_tolerant for other in behind):
         # GitHub's `success()` looks at all jobs before, and one of these may have run after a failure.
         for other in behind:
-            if not other.is_tolerant:
-                edges = _ends(other) | edges
+            edges = _met(other) | edges
     return edges
+
+
+def _met(job: Job) -> Edges:
+    """Return edges that are satisfied when GitHub takes the job for a success: a tolerant one that ran is one."""
+    if not job.is_tolerant:
+        return _ends(job)
+    edges: Edges = {tip.id: "done" for tip in job.tips}
+    return {**edges, job.anchor: "completed"} if job.anchor else edges
 
 
 def _ends(job: Job) -> Edges:
