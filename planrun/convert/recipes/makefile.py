@@ -17,11 +17,11 @@ from planrun.convert.recipes.scripts import (
     DEFAULT,
     NAME,
     TOP_FINDINGS,
-    Budget,
     Piece,
     ShellText,
     joined,
     known,
+    merged,
     script_of,
     shell_of,
     template_of,
@@ -110,7 +110,6 @@ class Makefile:
 
     def __init__(self, found: Findings) -> None:
         self.found = found
-        self.budget = Budget()
         self.values: dict[str, list[Piece] | str] = {}  # pieces, or a text that is expanded where it is read
         self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
@@ -274,7 +273,7 @@ class Makefile:
                 end = text.find(")" if match[1] == "(" else "}", at)
                 name, at = text[at:end] if end >= 0 else "", end + 1
             found += ["$"] if name is None else self._value(name, auto or {})
-        return self.budget.charge([*found, text[at:]])
+        return merged([*found, text[at:]], self.found)
 
     def _value(self, name: str, auto: Mapping[str, str]) -> list[Piece]:
         if name in auto:

@@ -10,7 +10,7 @@ from itertools import product
 
 from planrun.convert.draft import DraftStep, quoted, step_path
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import NAME, Budget, Piece, ShellText, Value, is_plain, joined, script_of
+from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, is_plain, joined, script_of
 from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -71,7 +71,6 @@ class File:
         self.top: File = outer.top if outer is not None else self
         self.unsure: str = outer.unsure if outer is not None else ""
         self.outputs: dict[int, str] = {}  # of commands, by the nodes of their variables, as expressions
-        self.budget: Budget = outer.budget if outer is not None else Budget()
         self.params: dict[str, Any] = outer.params if outer is not None else {}
 
     def members(self, name: str) -> dict[str, Node]:
@@ -118,7 +117,7 @@ class Scope:
 
     def fill(self, text: str) -> Any:
         """Return a text with its templates filled in; raises UntranslatableError."""
-        return Template(text, self.lookup, self.file.budget).value() if "{{" in text else text
+        return Template(text, self.lookup, self.file.reader.found).value() if "{{" in text else text
 
     def lookup(self, name: str) -> Any:
         """Return a variable; one that is set nowhere is a variable of the environment."""
@@ -160,7 +159,7 @@ class Scope:
             }
         if "ref" in node.value:
             return Template(
-                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.budget
+                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.reader.found
             ).reference()
         raise UntranslatableError("vars", f"the variable {name}")
 
