@@ -200,6 +200,27 @@ def data_of(node: Node) -> str | int | float | bool | None:
     return float(text) if NUMBER.match(text) else text
 
 
+def lines_at(file: str, line: int, *, is_value: bool = False) -> str:
+    """Return the lines of an entry as they stand in a file, at most 4,000 characters; "" where it cannot be read.
+
+    `line` is that of its key or its dash; with `is_value` that of its first own line, which may follow a dash.
+    """
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            lines = opened.read(2_000_000).split("\n")
+    except OSError:
+        return ""
+    start, sign = min(line, len(lines)) - 1, " -" if is_value else " "
+    indent = len(lines[start]) - len(lines[start].lstrip(sign))
+    end = start + 1
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent + (not is_value)
+    ):
+        end += 1
+    shown = [each[min(indent, len(each) - len(each.lstrip(sign))) :] for each in lines[start:end]]
+    return "\n".join(shown).rstrip()[:4000]
+
+
 class Reader:
     """Reads values of one file; what has another shape than it must have is reported, and read as nothing."""
 

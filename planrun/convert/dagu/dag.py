@@ -8,7 +8,7 @@ import shlex
 from planrun.convert.dagu.steps import StepReading
 from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
+from planrun.convert.reader import Findings, Reader, UntranslatableError, lines_at, text_of
 from planrun.convert.recipes.scripts import TOP_FINDINGS, shell_of
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.file import read_source
@@ -437,7 +437,7 @@ class Dag:
         step.make_abstract(self.found.todo(code, f"the step {step.id}: {message}", keys.node, step.id))
         for key in ("outputs", "retries", "workdir", "timeout", "on_failure"):
             step.keys.pop(key, None)
-        step.keys["description"] = _source(self.found.file, keys.node)
+        step.keys["description"] = lines_at(self.found.file, keys.node.line, is_value=True)
 
     def _plain_step(self, name: str, keys: Keys, after: list[str]) -> DraftStep:
         """Emit a step that no other one refers to."""
@@ -483,22 +483,3 @@ class Dag:
 def re_quotes(word: str) -> bool:
     """Say whether a word has quotes or signs of a shell."""
     return any(sign in word for sign in "'\"`\\")
-
-
-def _source(file: str, node: Node) -> str:
-    """Return the lines of a step as they stand in its file."""
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            lines = opened.read(2_000_000).split("\n")
-    except OSError:
-        return ""
-    start = node.line - 1
-    indent = len(lines[start]) - len(lines[start].lstrip(" -"))
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent
-    ):
-        end += 1
-    return "\n".join(
-        line[min(indent, len(line) - len(line.lstrip(" -"))) :] for line in lines[start:end]
-    ).rstrip()[:4000]

@@ -9,7 +9,7 @@ import shlex
 from itertools import product
 
 from planrun.convert.draft import DraftStep, quoted, step_path
-from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, lines_at, text_of, truth_of
 from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, is_plain, joined, script_of
 from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -308,7 +308,9 @@ class Emission:
                 key: ends for key, ends in self._pool.items() if not any(gone & set(each) for each in ends)
             }
             self._used = {key: number for key, number in self._used.items() if key in self._pool}
-            return self.leave(label, task, why, after, _source(task))
+            return self.leave(
+                label, task, why, after, lines_at(task.file.reader.found.file, task.place.line) or task.name
+            )
 
     def leave(
         self, label: str, task: Task, why: UntranslatableError, after: list[str], description: str = ""
@@ -605,20 +607,3 @@ def _expression(piece: Piece) -> str:
     if not piece.reads or piece.text != f"${{{piece.reads}}}":
         raise UntranslatableError("env", f"`{piece.text}` in a variable")
     return f"default(env.{piece.reads}, '')"
-
-
-def _source(task: Task) -> str:
-    """Return the lines of a task as they stand in its file."""
-    try:
-        with open(task.file.reader.found.file, encoding="utf-8", errors="replace") as file:
-            lines = file.read(2_000_000).split("\n")
-    except OSError:
-        return task.name
-    start = task.place.line - 1
-    indent = len(lines[start]) - len(lines[start].lstrip())
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent
-    ):
-        end += 1
-    return "\n".join(line[indent:] for line in lines[start:end]).rstrip()[:4000]
