@@ -72,9 +72,9 @@ def _heading(source: str, findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
-    """Return the plan as text that `validate` accepts; "" where something is refused and not accepted.
+    """Return the plan as text that `validate` accepts; "" where it is wrong outside of its steps.
 
-    A step that the loader rejects is a finding, and without an action when that is accepted.
+    A step that the loader rejects is a finding, and without an action.
     """
     steps = [*draft.steps, *draft.cleanup]
     given_up: set[str] = set()
@@ -93,15 +93,13 @@ def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
                 return ""
         for step, message in _of_steps(rows, wrong, steps):
             given_up.add(step.id)
-            note = found.refuse(
+            note = found.todo(
                 "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id
             )
             if step.condition:
                 step.notes.append(f"todo: its condition was: {step.condition}")
                 step.condition = ""
             step.make_abstract(note)
-        if found.is_refused:
-            return ""
 
 
 def _of_steps(
@@ -217,7 +215,7 @@ def _origins(draft: DraftPlan, found: Findings) -> frozenset[tuple[str, str]]:
 
 
 def _refusals(found: Findings) -> int:
-    return sum(1 for each in found.listed if each.kind == "refused")
+    return sum(1 for each in found.listed if each.kind == "refused" or each.code == "not-valid")
 
 
 def _text(draft: DraftPlan, found: Findings, root: Node) -> str:
