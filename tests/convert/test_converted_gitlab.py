@@ -296,3 +296,15 @@ def test_except_leaves_out_for_any_of_its_keys(there: Workspace) -> None:
     assert there.convert(text, "--from", "gitlab").code == 0
     assert piped(there, SKIP="1") == ["b"]
     assert piped(there) == ["a"]
+
+
+def test_variables_made_of_a_credential_are_set_by_the_script(there: Workspace) -> None:
+    """Neither the plan nor the environment of a step holds its value."""
+    text = """\
+        variables: {LOGIN: "me:$CI_JOB_TOKEN", ALL: "[$LOGIN]"}
+        a: {script: ['test "$ALL" = "[me:sesame-4711]"', echo ok >> said]}
+        b: {script: [echo b >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert "secrets" not in there.steps["b"]
+    assert piped(there, CI_JOB_TOKEN="sesame-4711") == ["ok", "b"]

@@ -94,22 +94,35 @@ class Scope:
         self.found, self.place, self.texts = found, place, texts
         self.given = given or {}  # what wins over the texts
         self.job: dict[str, str] = {}  # what the runner sets for this job
+        self.secret = {name for name, text in texts.items() if _CREDENTIAL.search(text)}
+        while more := {
+            name
+            for name, text in texts.items()
+            if name not in self.secret
+            and any(one in self.secret or two in self.secret for one, two in _READ.findall(text))
+        }:
+            self.secret |= more  # variables with a credential of GitLab in them
 
     def values(self) -> dict[str, str]:
         """Return all variables of the file that have no credential in them, as templates."""
         return {
             name: self.expand(text, (name,))
             for name, text in self.texts.items()
-            if NAME.match(name) and not self.is_credential(name)
+            if NAME.match(name) and name not in self.secret
         }
 
-    def is_credential(self, name: str, seen: tuple[str, ...] = ()) -> bool:
-        """Say whether a variable has a credential of GitLab in it."""
-        text = self.texts.get(name, "")
-        names = [one or two for one, two in _READ.findall(text)]
-        inner = [each for each in names if each in self.texts and each not in (*seen, name)]
-        return bool(_CREDENTIAL.search(text)) or (
-            len(seen) < MAX_NESTING and any(self.is_credential(each, (*seen, name)) for each in inner)
+    def opened(self, text: str, depth: int = 0) -> str:
+        """Return a text with those in place of variables that have a credential in them."""
+        self.found.spend(len(text) + 10, self.place)
+        if depth > MAX_NESTING:
+            raise UntranslatableError("env", "a variable with a credential is made of itself")
+        return _READ.sub(
+            lambda match: (
+                self.opened(self.texts[match[1] or match[2]], depth + 1)
+                if (match[1] or match[2]) in self.secret
+                else match[0]
+            ),
+            text,
         )
 
     def expand(self, text: str, within: tuple[str, ...] = ()) -> str:
@@ -142,7 +155,7 @@ class Scope:
 
     def expression(self, name: str) -> str:
         """Return the expression that reads a variable, for a condition; raises UntranslatableError."""
-        if name in self.given or self.is_credential(name) or _CREDENTIAL.match(f"${name}"):
+        if name in self.given or name in self.secret or _CREDENTIAL.match(f"${name}"):
             raise UntranslatableError("condition", f"a condition that reads `${name}`")
         return expression_of(self.template(name))
 
@@ -251,7 +264,9 @@ class Job:
         self.steps = [step]
 
     def _fill(self, step: DraftStep) -> None:  # noqa: C901, PLR0912
-        members, source = self.members, str(self.members)
+        members = self.members
+        if "$[[" in str(members):
+            raise UntranslatableError("inputs", "it has inputs of `spec`")
         for key in members:
             if key not in _KNOWN:
                 raise UntranslatableError(key, f"`{key}` is not converted")
@@ -268,9 +283,7 @@ class Job:
         }
         rows = self._rows()
         texts = {**self.pipeline.variables, **own}
-        given = {
-            name: f"${{{{ matrix.{name} }}}}" for row in rows[:1] for name in row if name != "CI_NODE_TOTAL"
-        }
+        given = {name: f"${{{{ matrix.{name} }}}}" for row in rows[:1] for name in row}
         self.scope = scope = Scope(self.found, self.origin, texts, given)
         scope.job = {"CI_JOB_NAME": literal_text(self.name), "CI_JOB_STAGE": literal_text(self.stage)}
         for name in texts:
@@ -284,9 +297,9 @@ class Job:
         if rows:
             step.keys["matrix"] = {"include": rows}
         script, exports = self._script(), self._unset()
-        for name in [name for name in texts if scope.is_credential(name)]:
+        for name in sorted(scope.secret):
             if re.search(rf"\$\{{?{name}\b", script):
-                value = literal_text(re.sub(r'(["\\`])', r"\\\1", texts[name]))
+                value = literal_text(re.sub(r'(["\\`])', r"\\\1", scope.opened(texts[name])))
                 exports += f'export {name}="{value}"\n'
         told = dict.fromkeys(_IN_SCRIPT.findall(script))
         for name in told:
@@ -306,13 +319,10 @@ class Job:
         if _BASH.search(script) and step.keys.get("shell") == "sh -e":
             step.keys["shell"] = "bash -eo pipefail"
         for secret in dict.fromkeys(_CREDENTIAL.findall(step.keys["run"])):
-            self.pipeline.plan.secret(
-                secret
-            )  # without it the run does not begin: an empty one would pass unseen
+            # Without it the run does not begin: an empty one would pass unseen.
+            self.pipeline.plan.secret(secret)
             step.keys.setdefault("secrets", []).append(secret)
         self._result(step)
-        if "$[[" in source:
-            raise UntranslatableError("inputs", "it has inputs of `spec`")
 
     def _commands(self, *keys: str) -> list[Node]:
         """Return the commands under some keys; lists in lists are taken apart, as YAML anchors make them."""

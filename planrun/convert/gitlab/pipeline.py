@@ -176,7 +176,7 @@ class Pipeline:
                     self.variables[key] = variable_text(value)
             elif name in ("stages", "types"):
                 self.stages = self.reader.texts(node, "`stages`")
-            elif name == "workflow" and b"variables" in str(plain(node)).encode():
+            elif name == "workflow" and "variables" in str(plain(node)):
                 message = "the variables that the rules of `workflow` set are missing: add them to `env`"
                 self.reader.found.todo("workflow", message, place)
             elif name in _TOP:
