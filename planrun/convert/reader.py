@@ -93,7 +93,7 @@ class Findings:
 
     @property
     def refusals(self) -> int:
-        """How often something was refused, in all files of the conversion, repeated ones included."""
+        """How often a step was left or something refused, in all files of the conversion, repeated ones included."""
         return self._refusals[0]
 
     def differs(self, code: str, message: str, node: Node) -> None:
@@ -102,6 +102,7 @@ class Findings:
 
     def todo(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what is left to a person; returns the text of the comment that the plan gets at that place."""
+        self._refusals[0] += bool(step)
         self._add("todo", code, message, node, step=step)
         return f"todo: {message}"
 
@@ -198,27 +199,6 @@ def data_of(node: Node) -> str | int | float | bool | None:
     if INTEGER.match(text):
         return int(text)
     return float(text) if NUMBER.match(text) else text
-
-
-def lines_at(file: str, line: int, *, is_value: bool = False) -> str:
-    """Return the lines of an entry as they stand in a file, at most 4,000 characters; "" where it cannot be read.
-
-    `line` is that of its key or its dash; with `is_value` that of its first own line, which may follow a dash.
-    """
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            lines = opened.read(2_000_000).split("\n")
-    except OSError:
-        return ""
-    start, sign = min(line, len(lines)) - 1, " -" if is_value else " "
-    indent = len(lines[start]) - len(lines[start].lstrip(sign))
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent + (not is_value)
-    ):
-        end += 1
-    shown = [each[min(indent, len(each) - len(each.lstrip(sign))) :] for each in lines[start:end]]
-    return "\n".join(shown).rstrip()[:4000]
 
 
 class Reader:

@@ -8,7 +8,7 @@ import shlex
 from planrun.convert.dagu.steps import StepReading
 from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.reader import Findings, Reader, UntranslatableError, lines_at, text_of
+from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
 from planrun.convert.recipes.scripts import TOP_FINDINGS, shell_of
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.file import read_source
@@ -434,10 +434,8 @@ class Dag:
         code, message = (
             (why.code, why.message) if isinstance(why, UntranslatableError) else ("shape", str(why))
         )
-        step.make_abstract(self.found.todo(code, f"the step {step.id}: {message}", keys.node, step.id))
-        for key in ("outputs", "retries", "workdir", "timeout", "on_failure"):
-            step.keys.pop(key, None)
-        step.keys["description"] = lines_at(self.found.file, keys.node.line, is_value=True)
+        step.leave(self.found, code, f"the step {step.id}: {message}", keys.node)
+        step.keys.pop("on_failure", None)
 
     def _plain_step(self, name: str, keys: Keys, after: list[str]) -> DraftStep:
         """Emit a step that no other one refers to."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.draft import DraftPlan, DraftStep, source_text
 from planrun.convert.gitlab.conditions import CHECK, Patterns
 from planrun.convert.gitlab.edges import Edges
 from planrun.convert.gitlab.job import OF_RUNNER, RUNNER, Job, Scope, plain, runner_step, variable_text
-from planrun.convert.reader import Reader, UntranslatableError, lines_at, text_of, truth_of
+from planrun.convert.reader import Reader, UntranslatableError, text_of, truth_of
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
@@ -150,8 +150,9 @@ class Pipeline:
         """Return a step without an action for a part of the file, with its text."""
         step = DraftStep(self.plan.name(name))
         step.node = place
-        step.keys = {"title": " ".join(name.split())[:200], "description": lines_at(found.file, place.line)}
-        step.notes.append(found.todo(code, message, place, step.id))
+        step.keys = {"title": " ".join(name.split())[:200]}
+        step.leave(found, code, message, place)
+        step.keys["description"] = source_text(found.file, place, is_key=True)
         return step
 
     def _gather(self, root: Node, chain: tuple[str, ...] = ()) -> None:  # noqa: C901
@@ -163,7 +164,9 @@ class Pipeline:
                 self._include(node, chain)
             except UntranslatableError as why:
                 step = self.leave("include", "include", f"`include` {why.message}", node, self.reader.found)
-                step.keys["description"] = lines_at(self.reader.found.file, root.key("include").line)
+                step.keys["description"] = source_text(
+                    self.reader.found.file, root.key("include"), is_key=True
+                )
                 self.left.append(step)
         for name, node in members.items():
             place = root.key(name)

@@ -8,8 +8,8 @@ import re
 import shlex
 from itertools import product
 
-from planrun.convert.draft import DraftStep, quoted, step_path
-from planrun.convert.reader import UntranslatableError, data_of, is_nothing, lines_at, text_of, truth_of
+from planrun.convert.draft import DraftStep, quoted, source_text, step_path
+from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, is_plain, joined, script_of
 from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -309,7 +309,11 @@ class Emission:
             }
             self._used = {key: number for key, number in self._used.items() if key in self._pool}
             return self.leave(
-                label, task, why, after, lines_at(task.file.reader.found.file, task.place.line) or task.name
+                label,
+                task,
+                why,
+                after,
+                source_text(task.file.reader.found.file, task.place, is_key=True) or task.name,
             )
 
     def leave(
