@@ -308,3 +308,35 @@ def test_variables_made_of_a_credential_are_set_by_the_script(there: Workspace) 
     assert there.convert(text, "--from", "gitlab").code == 0
     assert "secrets" not in there.steps["b"]
     assert piped(there, CI_JOB_TOKEN="sesame-4711") == ["ok", "b"]
+
+
+def test_a_manual_job_that_may_stay_undone_holds_what_needs_it_alone(there: Workspace) -> None:
+    """Later stages do not wait for it; a job with `needs` does, and is skipped without it."""
+    text = """\
+        stages: [one, two]
+        hand: {stage: one, when: manual, script: [echo hand >> said]}
+        mine: {stage: two, needs: [hand], script: [echo mine >> said]}
+        late: {stage: two, script: [echo late >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert there.execute().code == 5
+    assert there.said == ["late"]
+    assert piped(there, "--decide", "hand.approve=false") == ["late"]
+    assert sorted(piped(there, "--decide", "hand.approve=true")) == ["hand", "late", "mine"]
+
+
+def test_a_manual_job_of_a_rule_holds_later_stages(there: Workspace) -> None:
+    """Its question is asked only where the rule holds, and a refusal fails the run."""
+    text = """\
+        stages: [one, two]
+        hand: {stage: one, script: [echo hand >> said], rules: [{if: $AUTO}, {if: $ASK, when: manual}]}
+        late: {stage: two, script: [echo late >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert piped(there) == ["late"]
+    assert piped(there, AUTO="1") == ["hand", "late"]
+    assert piped(there, "--decide", "hand.approve=yes", ASK="1") == ["hand", "late"]
+    (there.folder / "said").unlink()
+    assert there.execute(ASK="1").code == 5
+    assert there.execute("--decide", "hand.approve=no", ASK="1").code == 3
+    assert there.said == []

@@ -115,9 +115,8 @@ class Edges:
         before = self._before(name, job, is_waiting=is_waiting)
         for step in job.steps:
             for other, is_strict in before:
-                strict = (
-                    is_strict and other in self.doubtful and "on_failure" not in self.jobs[other].step.keys
-                )
+                tolerated = "on_failure" in self.jobs[other].step.keys and other not in self.optional
+                strict = is_strict and other in self.doubtful and not tolerated
                 kind = "done" if is_waiting else "completed" if strict else "ok"
                 for each in self.jobs[other].steps if is_waiting else self.jobs[other].steps[-1:]:
                     step.wait(each.id, kind)

@@ -26,13 +26,9 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _FOLDERS = (
-    "justfile_directory",
-    "justfile_dir",
-    "invocation_directory",
-    "invocation_dir",
-    "source_directory",
+    "justfile_directory", "justfile_dir", "invocation_directory", "invocation_dir", "source_directory",
     "source_dir",
-)
+)  # fmt: skip
 _MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old,

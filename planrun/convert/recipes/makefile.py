@@ -48,45 +48,17 @@ _OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # a line that goes on
 _HARMLESS = frozenset((".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT",
                        ".NOTPARALLEL"))  # fmt: skip
 # Variables that change how make works, or that programs get from it although nothing exports them.
-_REACHING = frozenset(
-    [
-        "VPATH",
-        "GPATH",
-        ".RECIPEPREFIX",
-        ".LIBPATTERNS",
-        "MAKEFLAGS",
-        "PATH",
-        "HOME",
-        "USER",
-        "LANG",
-        "LC_ALL",
-        "TMPDIR",
-        "TERM",
-        "PWD",
-    ]
-)
+_REACHING = frozenset((
+    "VPATH", "GPATH", ".RECIPEPREFIX", ".LIBPATTERNS", "MAKEFLAGS", "PATH", "HOME", "USER", "LANG", "LC_ALL",
+    "TMPDIR", "TERM", "PWD",
+))  # fmt: skip
 _OF_MAKE = frozenset(
     ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"]
 )
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
 _SOURCES = (
-    ".o",
-    ".c",
-    ".cc",
-    ".C",
-    ".cpp",
-    ".p",
-    ".f",
-    ".F",
-    ".m",
-    ".r",
-    ".s",
-    ".S",
-    ".mod",
-    ".sh",
-    ".y",
-    ".l",
-)
+    ".o", ".c", ".cc", ".C", ".cpp", ".p", ".f", ".F", ".m", ".r", ".s", ".S", ".mod", ".sh", ".y", ".l",
+)  # fmt: skip
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
 _NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_NESTING = 40

@@ -36,26 +36,10 @@ _COMMAND = frozenset(
     ("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive")
 )
 _OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
-_OF_TASK = frozenset(
-    [
-        "CHECKSUM",
-        "TIMESTAMP",
-        "EXIT_CODE",
-        "CLI_FORCE",
-        "CLI_SILENT",
-        "CLI_VERBOSE",
-        "CLI_ARGS_LIST",
-        "TASK_VERSION",
-        "TASK_EXE",
-        "TASK",
-        "ALIAS",
-        "MATCH",
-        "ITEM",
-        "KEY",
-        "TASKFILE",
-        "ROOT_TASKFILE",
-    ]
-)
+_OF_TASK = frozenset((
+    "CHECKSUM", "TIMESTAMP", "EXIT_CODE", "CLI_FORCE", "CLI_SILENT", "CLI_VERBOSE", "CLI_ARGS_LIST",
+    "TASK_VERSION", "TASK_EXE", "TASK", "ALIAS", "MATCH", "ITEM", "KEY", "TASKFILE", "ROOT_TASKFILE",
+))  # fmt: skip
 _SIMPLE = re.compile(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*")
 
 
