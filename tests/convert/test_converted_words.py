@@ -1,6 +1,6 @@
 """What files of other tools hand on from step to step."""
 
-# ruff: noqa: E501 - one line for each case, and files of other tools as they are
+
 from __future__ import annotations
 
 import subprocess
