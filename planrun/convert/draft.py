@@ -167,23 +167,22 @@ class DraftPlan:
             self.secrets.append(name)
 
 
-def source_text(file: str, node: Node) -> str:
-    """Return the lines of a value as they stand in its file, at most 4,000 characters."""
+def source_text(file: str, node: Node, *, is_key: bool = False) -> str:
+    """Return the lines of a value, or of a key with its value, as they stand in a file, at most 4,000 characters."""
     try:
         with open(file, encoding="utf-8", errors="replace") as opened:
             lines = opened.read(2_000_000).split("\n")
     except OSError:
         return ""
-    start = min(node.line, len(lines)) - 1
-    indent = len(lines[start]) - len(lines[start].lstrip(" -"))
+    start, sign = min(node.line, len(lines)) - 1, " " if is_key else " -"
+    indent = len(lines[start]) - len(lines[start].lstrip(sign))
     end = start + 1
     while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent + is_key
     ):
         end += 1
-    return "\n".join(
-        line[min(indent, len(line) - len(line.lstrip(" -"))) :] for line in lines[start:end]
-    ).rstrip()[:4000]
+    shown = [line[min(indent, len(line) - len(line.lstrip(sign))) :] for line in lines[start:end]]
+    return "\n".join(shown).rstrip()[:4000]
 
 
 def slug(text: str, most: int = 40) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Kind = Literal["differs", "todo", "refused"]
 
 MAX_FINDINGS = 1000  # of one file; more are counted with the last
-MAX_EXPANDED = 1 << 20  # characters and values that all expansions of one conversion may make
+MAX_EXPANDED = 1 << 22  # characters and values that all expansions of one conversion may make
 EVERYTHING = ("all", "*")
 NEVER = frozenset(("shape", "too-large"))  # findings that cannot be accepted: there is nothing to convert
 

@@ -44,6 +44,28 @@ BOMBS = {
         + "job:\n  script:\n    - !reference [.r29, s]\n",
         "",
     ),
+    "make-variables": (
+        "make",
+        _doubled("A{0} := " + "$(A{1})" * 8 + "\n", "A0 := xxxxxxxxxx\n") + "job:\n\techo $(A29)\n",
+        "file.yml: its variables or lists expand to too much",
+    ),
+    "just-variables": (
+        "just",
+        _doubled("a{0} := " + " + ".join(["a{1}"] * 8) + "\n", "a0 := 'xxxxxxxxxx'\n")
+        + "job:\n    echo {{a29}}\n",
+        "file.yml: its variables or lists expand to too much",
+    ),
+    "taskfile-variables": (
+        "taskfile",
+        _doubled("  A{0}: '" + "{{{{.A{1}}}}}" * 8 + "'\n", "version: 3\nvars:\n  A0: xxxxxxxxxx\n")
+        + "tasks:\n  default: echo {{.A29}}\n",
+        "file.yml: its variables or lists expand to too much",
+    ),
+    "taskfile-repeat": (
+        "taskfile",
+        'version: 3\ntasks:\n  default: echo {{repeat 99999999 "x"}}\n',
+        "file.yml: its variables or lists expand to too much",
+    ),
     "github-matrix": (
         "github",
         "on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{run: echo}]\n"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-
-from planrun.convert.convert import Order, convert
+import yaml
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from planrun.convert.convert import Converted
     from tests.convert.conftest import Workspace
 
 PIPELINE = """\
@@ -49,19 +50,22 @@ def piped(there: Workspace, *words: str, **env: str) -> list[str]:
 
 
 def test_a_pipeline_runs_by_stages_rules_and_matrices(there: Workspace) -> None:
-    """Stages wait for each other, rules read the runner's variables, manual jobs wait for a parameter."""
+    """Stages wait for each other, rules read the runner's variables, manual jobs wait for an answer."""
     (there.folder / "shared.yml").write_text(SHARED)
     ended = there.convert(PIPELINE, "--from", "gitlab")
     assert ended.code == 0, ended.err
     always = ["before", "out-app 2app", "unit a", "after", "out-app 2app", "unit b", "after"]
-    assert piped(there) == always
-    assert piped(there, CI_COMMIT_REF_NAME="rel-1", CI_COMMIT_TAG="v12") == [
+    assert there.execute().code == 5
+    assert there.said == always
+    no = ("--decide", "manual.approve=false")
+    assert piped(there, *no) == always
+    assert piped(there, *no, CI_COMMIT_REF_NAME="rel-1", CI_COMMIT_TAG="v12") == [
         *always,
         "tagged",
         "words",
         "deploy",
     ]
-    assert piped(there, "--param", "run_manual=true", CI_COMMIT_TAG="v1x") == [*always, "manual"]
+    assert piped(there, "--decide", "manual.approve=true", CI_COMMIT_TAG="v1x") == [*always, "manual"]
 
 
 def test_a_failure_blocks_later_stages_and_starts_what_waits_for_one(there: Workspace) -> None:
@@ -72,42 +76,72 @@ def test_a_failure_blocks_later_stages_and_starts_what_waits_for_one(there: Work
     assert there.said == ["before", "notify"]
 
 
-@pytest.mark.parametrize(
-    ("line", "finding"),
-    [
-        (
-            "a: {trigger: {include: b.yml}}",
-            "x.yml:1:4: refused[trigger]: a job that starts a pipeline, with `include`",
-        ),
-        (
-            "a: {script: x, needs: [b]}",
-            "x.yml:1:24: refused[needs]: a needs `b`, which is no job of this file",
-        ),
-        (
-            "a: {script: x, rules: [{if: '$A =~ /(?=x)/'}]}",
-            "refused[condition]: the pattern `/(?=x)/` has no",
-        ),
-        (
-            "include: {remote: 'https://x/y.yml'}\na: {script: x}",
-            "refused[include]: `include` of what is elsewhere",
-        ),
-        ("a: {script: x, id_tokens: {T: {aud: x}}}", "refused[id_tokens]: GitLab's identity tokens"),
-        (
-            "a: {script: [!reference [.b, script]]}",
-            "refused[reference]: `!reference [.b, script]` names nothing",
-        ),
-    ],
-)
-def test_what_has_no_equivalent_is_refused_by_name(tmp_path: Path, line: str, finding: str) -> None:
-    """With the place in the file."""
-    path = tmp_path / "x.yml"
-    path.write_text(f"{line}\n")
-    found = convert(Order(file=str(path), source="gitlab"))
-    texts = [
-        f"x.yml:{each.line}:{each.col}: {each.text}" for each in found.findings if each.kind == "refused"
-    ]
-    assert found.is_refused
-    assert any(finding in text for text in texts), texts
+CHAIN = "".join(f".e{n}: {{extends: .e{n + 1}}}\n" for n in range(14)) + ".e14: {script: [x]}\n"
+NESTED = "".join(f".r{n}: {{s: [!reference [.r{n + 1}, s]]}}\n" for n in range(14)) + ".r14: {s: [x]}\n"
+LEFT = {  # the job `a`, with other parts of the file, and the finding with its place
+    "a: {trigger: {include: b.yml}}": "1:1: todo[trigger]: `trigger` is not converted (job a)",
+    "a: {script: x, release: {tag_name: v1}}": "1:1: todo[release]: `release` is not converted (job a)",
+    "a: {script: x, secrets: {A: {vault: b}}}": "1:1: todo[secrets]: `secrets` is not converted (job a)",
+    "a: {run: [{name: x, step: y}]}": "1:1: todo[run]: `run` is not converted (job a)",
+    "a: {script: x, id_tokens: {T: {aud: x}}}": "1:1: todo[id_tokens]: `id_tokens` is not converted (job a)",
+    "a: {script: x, tags: [saas-windows-medium]}": "1:1: todo[tags]: a job for another system: saas-windows-medium",
+    "a: {script: x, needs: [b]}": "1:1: todo[needs]: it needs `b`, which is no job of this file (job a)",
+    "a: {script: x, stage: b}": '1:1: todo[stage]: there is no stage "b" (job a)',
+    "a: {script: x, rules: [{if: '$A =~ /(?=x)/'}]}": "1:1: todo[condition]: the pattern `/(?=x)/` has no",
+    "a: {script: x, rules: [{when: always}, {when: on_success}]}": "",
+    "a: {script: x, rules: [{if: $A, when: always}, {if: $B}]}": "1:1: todo[rules]: rules with `when` of different",
+    "a: {script: x, rules: [{exists: [$A/x]}]}": "1:1: todo[exists]: `exists` of",
+    "a: {script: x, when: delayed, start_in: 1h}": "1:1: todo[when]: `when: delayed` (job a)",
+    "a: {script: [!reference [.b, script]]}": "1:1: todo[reference]: `!reference [.b, script]` names nothing here",
+    "a: {extends: .b, script: x}": "1:1: todo[extends]: a extends `.b`, which is not there (job a)",
+    ".b: {extends: .c}\n.c: {extends: .b}\na: {extends: .b, script: x}": "3:1: todo[extends]: .b extends itself",
+    f"{CHAIN}a: {{extends: .e0, script: x}}": "16:1: todo[extends]: a extends `.e11` by more than 11 levels (job a)",
+    f"{NESTED}a: {{script: [!reference [.r0, s]]}}": "16:1: todo[reference]: `!reference [.r10, s]` stands more than",
+    "a: {script: 'echo $[[ inputs.x ]]'}": "1:1: todo[inputs]: it has inputs of `spec` (job a)",
+    "a: {parallel: {matrix: [{V: [x]}]}, script: x, rules: [{if: $V}]}": "1:1: todo[condition]: a condition that reads",
+    "a: {parallel: {matrix: [{V: [$B]}]}, script: x}": "1:1: todo[parallel]: a matrix with variables",
+}
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_a_job_that_is_not_certain_is_left_with_its_text(made: Callable[..., Converted], text: str) -> None:
+    """The plan has a step without an action, with the text of the job, and nothing is refused."""
+    found = made(f"{text}\n", source="gitlab")
+    assert found.text
+    step = yaml.safe_load(found.text)["steps"][-1]
+    told = [f"{each.line}:{each.col}: {each.text}" for each in found.findings if each.kind != "differs"]
+    if not LEFT[text]:
+        assert not told
+        return
+    assert "run" not in step
+    assert step["description"] == text.splitlines()[-1]
+    assert any(each.startswith(LEFT[text]) for each in told), told
+
+
+INCLUDES = {
+    "{remote: 'https://x/y.yml'}": "of what is elsewhere",
+    "{project: a/b, file: c.yml}": "of what is elsewhere",
+    "{component: a/b@1}": "of what is elsewhere",
+    "{local: loop.yml}": "which includes itself",
+    "{local: gone.yml}": "which cannot be read",
+    "{local: deep0.yml}": "which stands more than 12 levels deep",
+    "{local: shared.yml, rules: [{if: $A}]}": "only sometimes",
+}
+
+
+@pytest.mark.parametrize("include", INCLUDES)
+def test_an_include_that_is_not_here_is_a_step_that_all_others_wait_for(
+    there: Workspace, include: str
+) -> None:
+    """Its text is the description, and what it says of the reason is true."""
+    (there.folder / "loop.yml").write_text("include: loop.yml\n")
+    for level in range(15):
+        (there.folder / f"deep{level}.yml").write_text(f"include: deep{level + 1}.yml\n")
+    ended = there.convert(f"include: {include}\na: {{script: [echo a]}}\n", "--from", "gitlab")
+    assert ended.code == 0
+    assert INCLUDES[include] in ended.err
+    assert there.steps["a"]["depends_on"] == ["include"]
+    assert "include: " in there.steps["include"]["description"]
 
 
 def test_a_stage_waits_for_all_before_it(there: Workspace) -> None:
@@ -142,3 +176,167 @@ def test_environments_ask_and_credentials_are_needed(there: Workspace) -> None:
     assert there.said == []
     assert there.execute("--decide", "deploy.approve=yes", CI_JOB_TOKEN="sesame-4711").code == 0
     assert there.said == ["[sesame-4711]", "after"]
+
+
+CONDITIONS = [  # a rule, the variables of the run, whether the job runs
+    ("if: $A =~ /^1\\$/", {"A": "1$"}, True),
+    ("if: $A =~ /^1\\$/", {"A": "1$2"}, True),
+    ("if: $A =~ /^1\\$/", {"A": "1"}, False),
+    ("if: $A =~ /^v1$/", {"A": "v1"}, True),
+    ("if: $A =~ /^v1$/", {"A": "v12"}, False),
+    ("exists: [gone, there]", {}, True),
+    ("exists: ['{gone,there}']", {}, True),
+    ("exists: [gone, lost]", {}, False),
+    ("if: $A == 'Main'", {"A": "main"}, False),
+    ("if: ($A || $B) && !($C)", {"B": "x"}, True),
+    ("if: ($A || $B) && !($C)", {"B": "x", "C": "y"}, False),
+    ("if: $NAME == 'app-x' && $CI_JOB_NAME == 'job'", {}, True),
+]
+
+
+@pytest.mark.parametrize(("rule", "env", "runs"), CONDITIONS)
+def test_a_rule_decides_as_in_gitlab(there: Workspace, rule: str, env: dict[str, str], *, runs: bool) -> None:
+    """Texts, patterns, files and variables of the file."""
+    (there.folder / "there").touch()
+    text = f"variables: {{X: x, NAME: app-$X}}\njob: {{script: [echo job >> said], rules: [{{{rule}}}]}}\n"
+    text += "last: {needs: [], script: ['true']}\n"
+    ended = there.convert(text, "--from", "gitlab")
+    assert ended.code == 0, ended.err
+    assert (piped(there, **env) == ["job"]) is runs
+
+
+def test_what_the_runner_sets_comes_from_git_and_the_job(there: Workspace) -> None:
+    """The commit, its branch, the folder, the job and its stage; what is not known is named with its line."""
+    for words in (["init", "-qb", "rel/One"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run(
+            ["git", "-c", "user.name=x", "-c", "user.email=x@y", *words], cwd=there.folder, check=True
+        )
+    sha = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=there.folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    text = """\
+        variables: {DIR: $CI_PROJECT_DIR/out, OF: for-$CI_JOB_NAME}
+        a:
+          stage: build
+          script:
+            - echo $CI_COMMIT_SHA $CI_COMMIT_SHORT_SHA $CI_COMMIT_BRANCH $CI_COMMIT_REF_SLUG >> said
+            - echo $DIR $OF $CI_JOB_STAGE $CI $GITLAB_CI [$CI_COMMIT_TAG] >> said
+            - echo $CI_PIPELINE_IID >> said
+          only: [branches]
+        """
+    ended = there.convert(text, "--from", "gitlab")
+    assert "ci.yml:7:7: differs[variable]: `$CI_PIPELINE_IID` is known to GitLab's runner alone" in ended.err
+    assert piped(there, CI_PIPELINE_IID="7") == [
+        f"{sha} {sha[:8]} rel/One rel-one",
+        f"{there.folder}/out for-a build true true []",
+        "7",
+    ]
+
+
+def test_the_question_of_an_environment_names_its_instances(there: Workspace) -> None:
+    """Variables of the matrix and of the file have their values; so has the image."""
+    text = """\
+        variables: {NAME: app}
+        a:
+          parallel: {matrix: [{V: [eu, us]}]}
+          environment: {name: $NAME/$V}
+          image: python:$V
+          script: [x]
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    question = there.steps["a.approve"]["ask"]["question"]
+    assert question == "Run a in the environments app/eu, app/us?"
+    assert there.steps["a"]["container"]["image"] == "python:${{ matrix.V }}"
+
+
+STAGES = [  # jobs after `bad: {stage: one, script: [exit 1]}`, and those of them that run
+    ("x: {stage: two, when: always, script: S}\ny: {stage: three, script: S}", ["x"]),
+    ("x: {stage: two, rules: [{when: on_failure}], script: S}\ny: {stage: three, script: S}", ["x"]),
+    ("x: {stage: two, rules: [{if: $NO}], script: S}\ny: {stage: three, script: S}", []),
+    ("x: {stage: two, needs: [], script: S}\ny: {stage: three, needs: [x], script: S}", ["x", "y"]),
+    ("x: {stage: one, script: S, rules: [{if: $NO}]}\ny: {stage: two, needs: [x], script: S}", []),
+    (
+        "x: {stage: one, script: S, rules: [{if: $NO}]}\ny: {stage: two, needs: [{job: x, optional: true}], script: S}",
+        ["y"],
+    ),
+    ("x: {stage: one, needs: [], script: S, allow_failure: true}\ny: {stage: two, script: S}", ["x"]),
+    ("x: {stage: .post, script: S}\ny: {stage: .pre, script: S}", ["y"]),
+    ("x: {stage: two, script: S, allow_failure: true}\ny: {stage: three, script: S}", []),
+]
+
+
+@pytest.mark.parametrize(("jobs", "ran"), STAGES)
+def test_stages_beside_needs_after_a_failure(there: Workspace, jobs: str, ran: list[str]) -> None:
+    """What GitLab would run although a job of the first stage fails, and nothing else."""
+    jobs = jobs.replace("script: S", "script: [echo $CI_JOB_NAME >> said]")
+    text = f"stages: [one, two, three]\nbad: {{stage: one, script: [exit 1]}}\n{jobs}\n"
+    ended = there.convert(text, "--from", "gitlab")
+    assert ended.code == 0, ended.err
+    assert there.execute().code == 1
+    assert sorted(there.said) == ran
+
+
+def test_values_of_a_dotenv_report_reach_later_jobs_whole(there: Workspace) -> None:
+    """A value may end with `=`, and the last line may lack its end."""
+    text = """\
+        stages: [one, two]
+        a: {stage: one, script: ["printf 'A=eA=\\nB=b c' > x.env"], artifacts: {reports: {dotenv: x.env}}}
+        b: {stage: two, script: ['echo "$A|$B" >> said']}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert piped(there) == ["eA=|b c"]
+
+
+def test_except_leaves_out_for_any_of_its_keys(there: Workspace) -> None:
+    """`only` asks for all of its keys, `except` for one."""
+    text = """\
+        a: {script: [echo a >> said], except: {refs: [tags], variables: [$SKIP]}}
+        b: {script: [echo b >> said], only: {refs: [branches], variables: [$SKIP]}}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert piped(there, SKIP="1") == ["b"]
+    assert piped(there) == ["a"]
+
+
+def test_variables_made_of_a_credential_are_set_by_the_script(there: Workspace) -> None:
+    """Neither the plan nor the environment of a step holds its value."""
+    text = """\
+        variables: {LOGIN: "me:$CI_JOB_TOKEN", ALL: "[$LOGIN]"}
+        a: {script: ['test "$ALL" = "[me:sesame-4711]"', echo ok >> said]}
+        b: {script: [echo b >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert "secrets" not in there.steps["b"]
+    assert piped(there, CI_JOB_TOKEN="sesame-4711") == ["ok", "b"]
+
+
+def test_a_manual_job_that_may_stay_undone_holds_what_needs_it_alone(there: Workspace) -> None:
+    """Later stages do not wait for it; a job with `needs` does, and is skipped without it."""
+    text = """\
+        stages: [one, two]
+        hand: {stage: one, when: manual, script: [echo hand >> said]}
+        mine: {stage: two, needs: [hand], script: [echo mine >> said]}
+        late: {stage: two, script: [echo late >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert there.execute().code == 5
+    assert there.said == ["late"]
+    assert piped(there, "--decide", "hand.approve=false") == ["late"]
+    assert sorted(piped(there, "--decide", "hand.approve=true")) == ["hand", "late", "mine"]
+
+
+def test_a_manual_job_of_a_rule_holds_later_stages(there: Workspace) -> None:
+    """Its question is asked only where the rule holds, and a refusal fails the run."""
+    text = """\
+        stages: [one, two]
+        hand: {stage: one, script: [echo hand >> said], rules: [{if: $AUTO}, {if: $ASK, when: manual}]}
+        late: {stage: two, script: [echo late >> said]}
+        """
+    assert there.convert(text, "--from", "gitlab").code == 0
+    assert piped(there) == ["late"]
+    assert piped(there, AUTO="1") == ["hand", "late"]
+    assert piped(there, "--decide", "hand.approve=yes", ASK="1") == ["hand", "late"]
+    (there.folder / "said").unlink()
+    assert there.execute(ASK="1").code == 5
+    assert there.execute("--decide", "hand.approve=no", ASK="1").code == 3
+    assert there.said == []

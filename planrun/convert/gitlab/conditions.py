@@ -9,29 +9,15 @@ from planrun.convert.reader import UntranslatableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
+
+    Lookup = Callable[[str], str]  # the expression that reads a variable
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<op>&&|\|\||==|!=|=~|!~|\(|\)|!)|\$\{?(?P<name>[A-Za-z_]\w*)\}?|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
     r"""|(?P<null>null)\b|/(?P<regex>(?:[^/\\]|\\.)+)/(?P<flags>[a-z]*))"""
 )
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_ :@,#%-]|\\[./+*?()\[\]{}|^$-])*")
-# What planrun knows itself; all else is a variable of the environment, which GitLab's runner sets.
-_OWN = {
-    "CI_COMMIT_SHA": "run.sha",
-    "CI_COMMIT_REF_NAME": "run.ref",
-    "CI_PIPELINE_SOURCE": "run.event",
-}
-
-
-def value_of(name: str, known: Mapping[str, str]) -> str:
-    """Return the expression that reads a variable; `known` are those that the file sets."""
-    if name in known:
-        return f"env.{name}"
-    otherwise = _OWN.get(name, "''")
-    return f"default(env.{name}, {otherwise})"
-
-
 _CLASSES = (
     ("\\d", "[0-9]"),
     ("\\w", "[A-Za-z0-9_]"),
@@ -64,10 +50,10 @@ def _unfolded(path: str) -> list[str]:
 
 
 def exists(paths: list[str]) -> str:
-    """Return the expression that says whether one of some files is there; "" where a plan cannot say."""
+    """Return the expression that says whether one of some files is there; raises UntranslatableError."""
     found = [each.removeprefix("/") for path in paths for each in _unfolded(path)]
     if not found or any(not path or re.search(r"[\[\]{}$\\]", path) for path in found):
-        return ""
+        raise UntranslatableError("exists", f"`exists` of {', '.join(paths)}")
     tests = [f"default(hash_files({quoted(path)}), '') != ''" for path in found]
     return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
 
@@ -93,10 +79,10 @@ class Patterns:
         return f"steps.{CHECK}.outputs.{name}"
 
     def changed(self, paths: list[str]) -> str:
-        """Return the expression that says whether files have changed; "" for paths that git cannot read."""
+        """Return the expression that says whether files have changed; raises UntranslatableError."""
         found = tuple(each for path in paths for each in _unfolded(path))
         if not found or any(not path or re.search(r"[\"'$`\\{}]", path) for path in found):
-            return ""
+            raise UntranslatableError("changes", f"`changes` of {', '.join(paths)}")
         return f"steps.{CHECK}.outputs.{self.changes.setdefault(found, f'changed{len(self.changes) + 1}')}"
 
     @property
@@ -126,10 +112,10 @@ class Patterns:
 class _Parser:
     """Reads one condition."""
 
-    def __init__(self, text: str, known: Mapping[str, str], patterns: Patterns) -> None:
+    def __init__(self, text: str, lookup: Lookup, patterns: Patterns) -> None:
         self.patterns = patterns
         self.text = text
-        self.known = known
+        self.lookup = lookup
         self.tokens: list[re.Match[str]] = []
         at = 0
         while text[at:].strip():
@@ -194,7 +180,7 @@ class _Parser:
 
     def operand(self, token: re.Match[str]) -> str:
         if token["name"]:
-            return value_of(token["name"], self.known)
+            return self.lookup(token["name"])
         if token["null"]:
             return "''"
         text = token["double"] if token["double"] is not None else token["single"]
@@ -234,33 +220,30 @@ class _Parser:
         return f"contains({value}, {text})"
 
 
-def condition_of(text: str, known: Mapping[str, str], patterns: Patterns) -> str:
+def condition_of(text: str, lookup: Lookup, patterns: Patterns) -> str:
     """Return a condition as an expression; raises UntranslatableError for one that has no equivalent."""
-    parser = _Parser(text, known, patterns)
+    parser = _Parser(text, lookup, patterns)
     found = parser.either()
     if parser.at < len(parser.tokens):
         raise parser.wrong()
     return found
 
 
-_REFS = {
-    "branches": "default(env.CI_COMMIT_TAG, '') == ''",
-    "tags": "default(env.CI_COMMIT_TAG, '') != ''",
-    "merge_requests": "default(env.CI_PIPELINE_SOURCE, run.event) == 'merge_request_event'",
-    "schedules": "default(env.CI_PIPELINE_SOURCE, run.event) == 'schedule'",
-    "web": "default(env.CI_PIPELINE_SOURCE, run.event) == 'web'",
-    "pushes": "default(env.CI_PIPELINE_SOURCE, run.event) == 'push'",
-    "triggers": "default(env.CI_PIPELINE_SOURCE, run.event) == 'trigger'",
-    "api": "default(env.CI_PIPELINE_SOURCE, run.event) == 'api'",
-}
+_SOURCES = {
+    "merge_requests": "merge_request_event", "schedules": "schedule", "pushes": "push", "triggers": "trigger",
+    "external": "external", "pipelines": "pipeline", "chat": "chat", "web": "web", "api": "api",
+    "external_pull_requests": "external_pull_request_event",
+}  # fmt: skip
 
 
-def ref_of(text: str, known: Mapping[str, str], patterns: Patterns) -> str:
-    """Return whether an entry of `only` or `except` fits."""
-    if text in _REFS:
-        return _REFS[text]
+def ref_of(text: str, lookup: Lookup, patterns: Patterns) -> str:
+    """Return whether an entry of `only` or `except` fits; raises UntranslatableError."""
+    if text in ("branches", "tags"):
+        return f"{lookup('CI_COMMIT_TAG')} {'==' if text == 'branches' else '!='} ''"
+    if text in _SOURCES:
+        return f"{lookup('CI_PIPELINE_SOURCE')} == '{_SOURCES[text]}'"
     if text.startswith("/"):
-        return condition_of(f"$CI_COMMIT_REF_NAME =~ {text}", known, patterns)
-    if "@" in text:
-        raise UntranslatableError("only", f"`{text}` names a project")
-    return f"{value_of('CI_COMMIT_REF_NAME', known)} == {quoted(text)}"
+        return condition_of(f"$CI_COMMIT_REF_NAME =~ {text}", lookup, patterns)
+    if "@" in text or "$" in text:
+        raise UntranslatableError("only", f"`only` or `except` with `{text}`")
+    return f"{lookup('CI_COMMIT_REF_NAME')} == {quoted(text)}"

@@ -7,11 +7,13 @@ import re
 from textwrap import dedent
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import DEFAULT, NAME, Budget, Piece, ShellText, Value, known, script_of
+from planrun.convert.recipes.scripts import DEFAULT, NAME, Piece, ShellText, Value, known, merged, script_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from planrun.convert.reader import Findings
 
     Token = tuple[str, str]
     Given = Mapping[str, list[Piece]]
@@ -24,13 +26,9 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _FOLDERS = (
-    "justfile_directory",
-    "justfile_dir",
-    "invocation_directory",
-    "invocation_dir",
-    "source_directory",
+    "justfile_directory", "justfile_dir", "invocation_directory", "invocation_dir", "source_directory",
     "source_dir",
-)
+)  # fmt: skip
 _MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old,
@@ -78,11 +76,10 @@ def _string(text: str) -> str:
 class Evaluator:
     """Works out expressions of one file: `texts` are its variables, `outputs` the commands that some of them run."""
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, found: Findings, tell: Callable[[str, str], None]) -> None:
         self.texts: dict[str, list[Token]] = {}
-        self.tell = tell
+        self.found, self.tell = found, tell
         self.outputs: dict[str, str] = {}
-        self.budget = Budget()
         self._open: list[str] = []
 
     def value(self, tokens: list[Token], given: Given) -> list[Piece]:
@@ -120,7 +117,7 @@ class Evaluator:
                 depth += (sign == "{") - (sign == "}")
             found += self.value(tokens_of(text[start + 2 : end - 1]), given)
             at = end + 1
-        return self.budget.charge([*found, text[at:]])
+        return merged([*found, text[at:]], self.found)
 
     def name(self, name: str) -> list[Piece]:
         """Return a variable of the file; raises UntranslatableError."""
@@ -193,7 +190,7 @@ class _Parser:
         found: list[Piece] = [] if self.look() == ("sign", "/") else self._one()
         while self.look() in (("sign", "+"), ("sign", "/")):
             slash = ["/"] if self.take()[1] == "/" else []
-            found = self.own.budget.charge([*found, *slash, *self._one()])
+            found = merged([*found, *slash, *self._one()], self.own.found)
         self.depth -= 1
         return found
 

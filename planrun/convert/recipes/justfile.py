@@ -20,6 +20,7 @@ from planrun.convert.recipes.scripts import (
     Value,
     joined,
     known,
+    merged,
     script_of,
     shell_of,
     template_of,
@@ -101,7 +102,7 @@ class Justfile:
         self.found = self.here = found  # `here`: of the file that is read
         self.plan = DraftPlan()
         self.place = TOP
-        self.evaluator = Evaluator(lambda code, message: self.here.differs(code, message, self.place))
+        self.evaluator = Evaluator(found, lambda code, message: self.here.differs(code, message, self.place))
         self.recipes: dict[str, Entry] = {}
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
@@ -352,7 +353,7 @@ class Justfile:
             else:
                 values = self._from_run(entry, param, given, is_top=args is None)
             pieces = [piece for value in values for piece in (" ", *value)][1:]
-            given[param.name] = self.evaluator.budget.charge(pieces)
+            given[param.name] = merged(pieces, self.found)
             words[param.name] = values
         if rest:
             raise UntranslatableError("just", f"{entry.name} takes {len(entry.params)} arguments")

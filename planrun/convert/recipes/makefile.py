@@ -17,11 +17,11 @@ from planrun.convert.recipes.scripts import (
     DEFAULT,
     NAME,
     TOP_FINDINGS,
-    Budget,
     Piece,
     ShellText,
     joined,
     known,
+    merged,
     script_of,
     shell_of,
     template_of,
@@ -48,45 +48,17 @@ _OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")  # a line that goes on
 _HARMLESS = frozenset((".PHONY", ".SUFFIXES", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".DELETE_ON_ERROR", ".SILENT",
                        ".NOTPARALLEL"))  # fmt: skip
 # Variables that change how make works, or that programs get from it although nothing exports them.
-_REACHING = frozenset(
-    [
-        "VPATH",
-        "GPATH",
-        ".RECIPEPREFIX",
-        ".LIBPATTERNS",
-        "MAKEFLAGS",
-        "PATH",
-        "HOME",
-        "USER",
-        "LANG",
-        "LC_ALL",
-        "TMPDIR",
-        "TERM",
-        "PWD",
-    ]
-)
+_REACHING = frozenset((
+    "VPATH", "GPATH", ".RECIPEPREFIX", ".LIBPATTERNS", "MAKEFLAGS", "PATH", "HOME", "USER", "LANG", "LC_ALL",
+    "TMPDIR", "TERM", "PWD",
+))  # fmt: skip
 _OF_MAKE = frozenset(
     ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"]
 )
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
 _SOURCES = (
-    ".o",
-    ".c",
-    ".cc",
-    ".C",
-    ".cpp",
-    ".p",
-    ".f",
-    ".F",
-    ".m",
-    ".r",
-    ".s",
-    ".S",
-    ".mod",
-    ".sh",
-    ".y",
-    ".l",
-)
+    ".o", ".c", ".cc", ".C", ".cpp", ".p", ".f", ".F", ".m", ".r", ".s", ".S", ".mod", ".sh", ".y", ".l",
+)  # fmt: skip
 _HELP = re.compile(r"help|usage|list|list-targets|targets")
 _NAMES = ("Makefile", "makefile", "GNUmakefile")
 MAX_NESTING = 40
@@ -110,7 +82,6 @@ class Makefile:
 
     def __init__(self, found: Findings) -> None:
         self.found = found
-        self.budget = Budget()
         self.values: dict[str, list[Piece] | str] = {}  # pieces, or a text that is expanded where it is read
         self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
@@ -274,7 +245,7 @@ class Makefile:
                 end = text.find(")" if match[1] == "(" else "}", at)
                 name, at = text[at:end] if end >= 0 else "", end + 1
             found += ["$"] if name is None else self._value(name, auto or {})
-        return self.budget.charge([*found, text[at:]])
+        return merged([*found, text[at:]], self.found)
 
     def _value(self, name: str, auto: Mapping[str, str]) -> list[Piece]:
         if name in auto:

@@ -17,11 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planrun.convert.reader import Findings
+
 SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]+\Z")  # what `run` accepts as a value
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")  # what can stand in `${NAME-…}`
-MAX_TEXT = 100_000  # characters of one expanded text
-MAX_WORK = 50_000  # texts that are expanded for one file
 TOP_FINDINGS = (
     ("timeout", "a step has 24 hours; {} lets a command run as long as it takes"),
     ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
@@ -33,72 +33,13 @@ _OUTSIDE = ("command", "double", "brace", "member", "back")
 # A simple command whose effect on later ones is that of its process: no list, no substitution, no built-in that changes
 # the shell. An ampersand only in `>&`.
 _PLAIN = re.compile(r"(?!\w+\+?=)(?:[^;&|()`\n$#\\!<]|\$(?![('\"])|(?<=\S)[#!]|>&|\\[^\n])+\Z")
-_OWN = frozenset(
-    [
-        "!",
-        ".",
-        "[[",
-        "alias",
-        "bg",
-        "break",
-        "builtin",
-        "case",
-        "cd",
-        "command",
-        "continue",
-        "coproc",
-        "declare",
-        "dirs",
-        "do",
-        "done",
-        "elif",
-        "else",
-        "enable",
-        "esac",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "fc",
-        "fg",
-        "fi",
-        "for",
-        "function",
-        "getopts",
-        "hash",
-        "if",
-        "in",
-        "jobs",
-        "let",
-        "local",
-        "mapfile",
-        "popd",
-        "pushd",
-        "read",
-        "readonly",
-        "return",
-        "select",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "then",
-        "time",
-        "times",
-        "trap",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "until",
-        "wait",
-        "while",
-        "{",
-        "}",
-    ]
-)
+_OWN = frozenset((
+    "!", ".", "[[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "coproc", "declare",
+    "dirs", "do", "done", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export", "fc", "fg", "fi",
+    "for", "function", "getopts", "hash", "if", "in", "jobs", "let", "local", "mapfile", "popd", "pushd", "read",
+    "readonly", "return", "select", "set", "shift", "shopt", "source", "suspend", "then", "time", "times", "trap",
+    "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "{", "}",
+))  # fmt: skip
 
 
 class Value(Record):
@@ -127,25 +68,16 @@ class ShellText(Record):
 Piece = str | Value | ShellText
 
 
-class Budget:
-    """Counts what the expansions of one file cost."""
-
-    def __init__(self) -> None:
-        self.left = MAX_WORK
-
-    def charge(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Return pieces with texts side by side joined; raises UntranslatableError where they cost too much."""
-        found: list[Piece] = []
-        for piece in pieces:
-            if isinstance(piece, str) and found and isinstance(found[-1], str):
-                found[-1] += piece
-            elif piece != "":
-                found.append(piece)
-        size = sum(len(piece) if isinstance(piece, str) else 100 for piece in found)
-        self.left -= 1 + size // 100
-        if self.left < 0 or size > MAX_TEXT:
-            raise UntranslatableError("too-large", "the expansions of the file cost too much")
-        return found or [""]
+def merged(pieces: Sequence[Piece], found: Findings) -> list[Piece]:
+    """Return pieces with texts side by side joined; raises InvalidInput when all expansions make too much."""
+    kept: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and kept and isinstance(kept[-1], str):
+            kept[-1] += piece
+        elif piece != "":
+            kept.append(piece)
+    found.spend(50 + sum(len(piece) if isinstance(piece, str) else 100 for piece in kept))
+    return kept or [""]
 
 
 def known(pieces: Sequence[Piece], what: str) -> str:

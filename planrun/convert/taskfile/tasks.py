@@ -8,9 +8,9 @@ import re
 import shlex
 from itertools import product
 
-from planrun.convert.draft import DraftStep, quoted, step_path
+from planrun.convert.draft import DraftStep, quoted, source_text, step_path
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import NAME, Budget, Piece, ShellText, Value, is_plain, joined, script_of
+from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, is_plain, joined, script_of
 from planrun.convert.taskfile.templates import Template, Text, fixed, pieces_of, shown
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -36,26 +36,10 @@ _COMMAND = frozenset(
     ("cmd", "task", "vars", "silent", "ignore_error", "for", "defer", "platforms", "if", "interactive")
 )
 _OPTIONS = {"e": "errexit", "u": "nounset", "f": "noglob", "x": "xtrace", "a": "allexport", "n": "noexec"}
-_OF_TASK = frozenset(
-    [
-        "CHECKSUM",
-        "TIMESTAMP",
-        "EXIT_CODE",
-        "CLI_FORCE",
-        "CLI_SILENT",
-        "CLI_VERBOSE",
-        "CLI_ARGS_LIST",
-        "TASK_VERSION",
-        "TASK_EXE",
-        "TASK",
-        "ALIAS",
-        "MATCH",
-        "ITEM",
-        "KEY",
-        "TASKFILE",
-        "ROOT_TASKFILE",
-    ]
-)
+_OF_TASK = frozenset((
+    "CHECKSUM", "TIMESTAMP", "EXIT_CODE", "CLI_FORCE", "CLI_SILENT", "CLI_VERBOSE", "CLI_ARGS_LIST",
+    "TASK_VERSION", "TASK_EXE", "TASK", "ALIAS", "MATCH", "ITEM", "KEY", "TASKFILE", "ROOT_TASKFILE",
+))  # fmt: skip
 _SIMPLE = re.compile(r"\[\[ [^;&|\n]+ \]\]|\[ [^;&|\n]+ \]|! [\w-][^;&|$`()\n]*")
 
 
@@ -71,7 +55,6 @@ class File:
         self.top: File = outer.top if outer is not None else self
         self.unsure: str = outer.unsure if outer is not None else ""
         self.outputs: dict[int, str] = {}  # of commands, by the nodes of their variables, as expressions
-        self.budget: Budget = outer.budget if outer is not None else Budget()
         self.params: dict[str, Any] = outer.params if outer is not None else {}
 
     def members(self, name: str) -> dict[str, Node]:
@@ -118,7 +101,7 @@ class Scope:
 
     def fill(self, text: str) -> Any:
         """Return a text with its templates filled in; raises UntranslatableError."""
-        return Template(text, self.lookup, self.file.budget).value() if "{{" in text else text
+        return Template(text, self.lookup, self.file.reader.found).value() if "{{" in text else text
 
     def lookup(self, name: str) -> Any:
         """Return a variable; one that is set nowhere is a variable of the environment."""
@@ -160,7 +143,7 @@ class Scope:
             }
         if "ref" in node.value:
             return Template(
-                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.budget
+                f"{{{{{text_of(node.value['ref'])}}}}}", self.lookup, self.file.reader.found
             ).reference()
         raise UntranslatableError("vars", f"the variable {name}")
 
@@ -309,7 +292,13 @@ class Emission:
                 key: ends for key, ends in self._pool.items() if not any(gone & set(each) for each in ends)
             }
             self._used = {key: number for key, number in self._used.items() if key in self._pool}
-            return self.leave(label, task, why, after, _source(task))
+            return self.leave(
+                label,
+                task,
+                why,
+                after,
+                source_text(task.file.reader.found.file, task.place, is_key=True) or task.name,
+            )
 
     def leave(
         self, label: str, task: Task, why: UntranslatableError, after: list[str], description: str = ""
@@ -606,20 +595,3 @@ def _expression(piece: Piece) -> str:
     if not piece.reads or piece.text != f"${{{piece.reads}}}":
         raise UntranslatableError("env", f"`{piece.text}` in a variable")
     return f"default(env.{piece.reads}, '')"
-
-
-def _source(task: Task) -> str:
-    """Return the lines of a task as they stand in its file."""
-    try:
-        with open(task.file.reader.found.file, encoding="utf-8", errors="replace") as file:
-            lines = file.read(2_000_000).split("\n")
-    except OSError:
-        return task.name
-    start = task.place.line - 1
-    indent = len(lines[start]) - len(lines[start].lstrip())
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > indent
-    ):
-        end += 1
-    return "\n".join(line[indent:] for line in lines[start:end]).rstrip()[:4000]

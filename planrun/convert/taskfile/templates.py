@@ -10,13 +10,15 @@ import re
 import shlex
 
 from planrun.convert.reader import UntranslatableError
-from planrun.convert.recipes.scripts import DEFAULT, MAX_TEXT, Budget, Piece, ShellText, Value
+from planrun.convert.recipes.scripts import DEFAULT, Piece, ShellText, Value, merged
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+    from planrun.convert.reader import Findings
 
     Token = tuple[str, str]
     Lookup = Callable[[str], Any]
@@ -68,8 +70,8 @@ def pieces_of(value: Any) -> list[Piece]:
 class Template:
     """Fills one text in; `lookup` returns the value of a variable."""
 
-    def __init__(self, text: str, lookup: Lookup, budget: Budget) -> None:
-        self.text, self.lookup, self.budget = text, lookup, budget
+    def __init__(self, text: str, lookup: Lookup, found: Findings) -> None:
+        self.text, self.lookup, self.found = text, lookup, found
         self.local: dict[str, Any] = {}
         self.depth = 0
 
@@ -79,7 +81,7 @@ class Template:
         found, end = self._until(parts, 0, active=True)
         if end < len(parts):
             raise UntranslatableError("template", "an `end` or `else` without its beginning")
-        found = self.budget.charge(found)
+        found = merged(found, self.found)
         return found[0] if isinstance(found[0], str) and len(found) == 1 else Text(pieces=tuple(found))
 
     def reference(self) -> Any:
@@ -183,7 +185,7 @@ class Template:
         for index, item in pairs:
             self.local |= {".": item} | dict(zip(names[-2:] if len(names) > 1 else names,
                                                 [index, item] if len(names) > 1 else [item], strict=False))  # fmt: skip
-            self.budget.charge(found)
+            merged(found, self.found)
             body, end = self._until(parts, at + 1, active=True)
             found += body
         self.local = before if dot is None else {**before, ".": dot}
@@ -282,9 +284,9 @@ class Template:
             raise UntranslatableError("template", f"the function `{name}` is known to go-task alone")
         values = [fixed(each) for each in args]
         try:
-            self.budget.charge([each for each in values if isinstance(each, str)])
-            if name == "repeat" and int(values[0]) * len(str(values[1])) > MAX_TEXT:
-                raise UntranslatableError("too-large", "`repeat` makes too long a text")
+            merged([each for each in values if isinstance(each, str)], self.found)
+            if name == "repeat":
+                self.found.spend(max(0, int(values[0])) * len(str(values[1])))
             return work(*values)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, ZeroDivisionError):
             raise UntranslatableError("template", f"the function `{name}` with these arguments") from None
