@@ -25,10 +25,11 @@ from planrun.model.planning import Llm
 from planrun.plan.project import project
 from planrun.plan.schema.forms import as_duration
 from planrun.planner.compose import compose
-from planrun.planner.generate import Order, money, request_text, total
+from planrun.planner.generate import Order, asks_for, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
 from planrun.planner.repository import project_memory, read_repository
+from planrun.planner.sources import usable_plans
 from planrun.settings import Settings, current_folder, settings_of
 from planrun.show.cli import overview
 
@@ -276,6 +277,7 @@ def _order(operands: list[str], own: dict[str, Any], settings: Settings, target:
         project=None if own["offline"] else project_memory(str),
         remembers=found.remembers_plans,
         offline=bool(own["offline"]),
+        plans={} if own["offline"] or own["search"] else usable_plans(target),
         threshold=level if classifies else None,
     )
 
@@ -354,6 +356,7 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
+    yield from [f"{printable(step.id)} {printable(asks_for(step))}" for step in plan.steps if step.secrets]
     if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
         yield f"Model: {printable(', '.join(model_words(generated)))}{source}"

@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 from shutil import which
 
-from planrun.errors import InvalidPlan
+from planrun.errors import InvalidPlan, PlanrunError
 from planrun.llm.plantext import entry_text, plan_text
-from planrun.llm.repository import commands
+from planrun.llm.repository import commands, is_private
 from planrun.model.record import Record
 from planrun.model.tools import CATALOGUE
 from planrun.plan.keys.outline import Outline
@@ -22,6 +22,7 @@ from planrun.planner.facts import Estimates, action_of
 from planrun.planner.repository import read_repository
 from planrun.records.history import path_of, read
 from planrun.records.rundir import HOME
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,22 @@ def parts_of_project(target: str, files: Sequence[str]) -> dict[str, Part]:
             if name not in parts:
                 parts[name] = part
     return parts
+
+
+def usable_plans(target: str) -> dict[str, str]:
+    """Return the plans of this project that a step can use: their paths, and what each is for and takes."""
+    found = {}
+    for path in _plans_in_project(target):
+        if is_private(path):
+            continue
+        try:
+            plan = load_bytes(read_source(path), path, cache=False)
+        except PlanrunError:
+            continue
+        params = [f"{param.name}: {param.schema.get('type', 'string')}" for param in plan.params]
+        about = plan.description or plan.goal or plan.title or plan.name
+        found[f"./{path}"] = f"{line(about, 200)}; parameters: {', '.join(params) or 'none'}"
+    return found
 
 
 def _plans_in_project(target: str) -> Iterator[str]:

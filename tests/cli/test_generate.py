@@ -177,15 +177,32 @@ def test_infeasible_is_an_answer(ask: Callable[..., Said], repository: Path) -> 
 
 
 def test_what_a_ceiling_denies_is_not_written(ask: Callable[..., Said], repository: Path) -> None:
-    """A step above the ceiling's level for models ends it with exit code 3: not repaired, and nothing falls back."""
+    """A step that a ceiling still denies after two repairs ends it with exit code 3; nothing falls back."""
     (repository / "policy.yml").write_text("llm_auto_approve: low\n")
-    with FakeMessages([GOOD]) as api:
+    with FakeMessages([GOOD] * 3) as api:
         said = ask(api, "ship", "--policy", "policy.yml", "--fallback", "template")
-        assert len(api.journal.entries) == 1
+        assert len(api.journal.entries) == 3
     assert said.code == 3
     assert "  wipe: its risk is high" in said.err
     assert "[ceiling:llm_auto_approve]" in said.err
     assert not (repository / "plan.yml").exists()
+
+
+def test_the_model_is_told_the_policy_and_may_keep_to_it(ask: Callable[..., Said], repository: Path) -> None:
+    """Levels and rules of the ceiling are in the question; what they deny comes back as a finding, and is repaired."""
+    rules = "rules: [{deny: {command: [terraform *], event: pull_request}}]\n"
+    (repository / "policy.yml").write_text(f"llm_auto_approve: low\n{rules}")
+    kept = draft([step("build", "mkdir -p out")])
+    with FakeMessages([GOOD, kept]) as api:
+        said = ask(api, "ship", "--policy", "policy.yml", "--json")
+        first, second = api.journal.entries
+    assert json.loads(said.out)["rounds"] == 1
+    asked = str(_plain(first.body["messages"][0]["content"]))
+    assert "at most high, model-written low" in asked
+    assert '- deny {"command": ["terraform *"], "event": ["pull_request"]}' in asked
+    (found,) = json.loads(str(_plain(second.body["messages"][2]["content"])).partition(":\n")[2])
+    assert (found["path"], found["rule"]) == ("step wipe", "ceiling:llm_auto_approve")
+    assert "its risk is high" in found["message"]
 
 
 def test_no_credential_of_the_environment_is_sent(
