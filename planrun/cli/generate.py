@@ -25,7 +25,7 @@ from planrun.model.planning import Llm
 from planrun.plan.project import project
 from planrun.plan.schema.forms import as_duration
 from planrun.planner.compose import compose
-from planrun.planner.generate import Order, asks_for, money, request_text, total
+from planrun.planner.generate import Order, grants, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
 from planrun.planner.repository import project_memory, read_repository
@@ -356,7 +356,7 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
-    yield from [f"{printable(step.id)} {printable(asks_for(step))}" for step in plan.steps if step.secrets]
+    yield from map(printable, grants(plan))
     if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
         yield f"Model: {printable(', '.join(model_words(generated)))}{source}"

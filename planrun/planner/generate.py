@@ -197,9 +197,13 @@ def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator
         yield "above llm_auto_approve: it would need an approval if a model had written it during a run"
 
 
-def asks_for(step: Step) -> str:
-    """Return what a step asks for that only a person grants."""
-    return f"asks for {', '.join(step.secrets)}: an approval grants it, or removing its rule under `policy.rules`"
+def grants(plan: Plan) -> list[str]:
+    """Return what steps ask for that only a person grants, a line for each of them."""
+    asking = {step.group or step.id: ", ".join(step.secrets) for step in plan.steps if step.secrets}
+    return [
+        f"{name} asks for {secrets}: an approval grants it, or removing its rule under `policy.rules`"
+        for name, secrets in asking.items()
+    ]
 
 
 def _first_looks(plan: Plan) -> Iterator[str]:
@@ -209,7 +213,7 @@ def _first_looks(plan: Plan) -> Iterator[str]:
         if found:
             names = [f"{step.id} ({', '.join(step.effects)})" if step.effects else step.id for step in found]
             yield f"look at: risk {level}: {', '.join(names)}"
-    yield from [f"{step.id} {asks_for(step)}" for step in plan.steps if step.secrets]
+    yield from grants(plan)
     todo = [step.id for step in plan.steps if step.kind == "abstract"]
     if todo:
         yield f"written without a script: {', '.join(todo)}"

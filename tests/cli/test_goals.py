@@ -83,7 +83,8 @@ GOALS: dict[str, dict[str, Any]] = {
             step("backup", "mkdir -p backups\ntar -czf backups/data.tgz data", produces=["backups/data.tgz"]),
             step(
                 "restore",
-                "mkdir -p restored\ntar -xzf backups/data.tgz -C restored\ndiff -r data restored/data\ntouch restore-ok",
+                "mkdir -p restored\ntar -xzf backups/data.tgz -C restored\n"
+                "diff -r data restored/data\ntouch restore-ok",
                 depends_on=["backup"],
                 timeout="30m",
             ),
