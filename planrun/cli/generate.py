@@ -319,7 +319,10 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
     if result is not None and result.lost:
         raise result.lost
     if generated.outcome != "accepted":
-        return report_failure(generated, searched=generated.source == "search")
+        code = report_failure(generated, searched=generated.source == "search")
+        if generated.calls:
+            written.tell(f"asked {_model(generated)}")
+        return code
     return result.exit_code if result is not None else EXIT_OK
 
 
@@ -359,7 +362,7 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     yield from map(printable, grants(plan))
     if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
-        yield f"Model: {printable(', '.join(model_words(generated)))}{source}"
+        yield f"Model: {printable(_model(generated))}{source}"
     if generated.estimate:
         tokens = sum(step.estimated_tokens for step in plan.steps)
         yield f"Cost estimate: ~{tokens} tokens{money(generated)}"
@@ -368,6 +371,10 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     if target != STANDARD_OUTPUT:
         verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
         yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
+
+
+def _model(generated: Generated) -> str:
+    return model_words(generated.calls, generated.rounds, generated.prices)
 
 
 def _advice(generated: Generated, order: Order) -> str:

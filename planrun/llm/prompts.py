@@ -79,12 +79,12 @@ def generate_prompt(
     ]
 
 
-def described(repository: Repository, mask: Callable[[str], str]) -> list[Piece]:
-    """Return the pieces about a project; those that come last matter least."""
+def described(repository: Repository, mask: Callable[[str], str], *, tree: bool = True) -> list[Piece]:
+    """Return the pieces about a project; those that come last matter least. `tree`: with the names of its files."""
     found = [Piece(text="The project:")]
     for rank, (name, text, limit) in enumerate(parts(repository), 1):
-        # Characters have up to four bytes.
-        found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
+        if name != "tree" or tree:  # characters have up to four bytes
+            found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
     return found
 
 
@@ -246,6 +246,7 @@ class Situation(Record):
     numbers: int = 0
     log_bytes: int = LOG_BYTES  # of the end of each failed step's log
     project: ProjectFile | None = None  # what models should know of the project
+    about: Sequence[Piece] = ()  # the project
 
 
 def question(found: Situation) -> list[Piece]:
@@ -255,6 +256,7 @@ def question(found: Situation) -> list[Piece]:
         Piece(text=_goal(found.goal)),
         Piece(text="\n".join(found.policy)),
         Piece(text="What is left: " + "; ".join(found.budget)),
+        *found.about,
         *project_memory(found.project),
         Piece(
             text="Steps of the plan, one JSON object a line:",

@@ -474,7 +474,7 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
     """Yield the comments above a plan: its author, its goal, and the estimates."""
     yield "Written by `planrun generate`, for review: read every command before this runs."
     if generated.source == "model":
-        yield f"model: {', '.join(told(generated))}"
+        yield f"model: {told(generated.calls, generated.rounds, generated.prices)}"
     else:
         yield "model: none; a built-in pattern"
     if generated.cut:
@@ -489,19 +489,18 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
         yield f"estimate: ~{tokens} tokens for the steps that a model has to do{money(generated)}"
 
 
-def told(generated: Generated) -> Iterator[str]:
-    """Yield lines about the model and its usage."""
-    usage = total(generated.calls)
-    last = generated.calls[-1] if generated.calls else None
-    yield last.model if last and last.model else "unknown"
-    if last and last.request_id:
-        yield f"request {last.request_id}"
-    yield f"{len(generated.calls)} call{'' if len(generated.calls) == 1 else 's'}"
-    if generated.rounds:
-        yield f"{generated.rounds} repair{'' if generated.rounds == 1 else 's'}"
-    yield f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written"
-    if generated.cost is not None:
-        yield f"${generated.cost:.4f} by the prices of {generated.prices}"
+def told(calls: Sequence[ev.ModelAnswered], rounds: int, prices: str) -> str:
+    """Return one line about the model, its request and its usage; `prices`: their date."""
+    usage, cost, last = total(calls), cost_of(calls), calls[-1]
+    parts = [
+        last.model or "unknown",
+        f"request {last.request_id}" if last.request_id else "",
+        f"{len(calls)} call{'' if len(calls) == 1 else 's'}",
+        f"{rounds} repair{'' if rounds == 1 else 's'}" if rounds else "",
+        f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written",
+        f"${cost:.4f} by the prices of {prices}" if cost is not None and prices else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def money(generated: Generated) -> str:
@@ -512,12 +511,12 @@ def money(generated: Generated) -> str:
     return f", ${least:.2f} to ${most:.2f} by the prices of {generated.prices}"
 
 
-def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:
+def total(calls: Sequence[ev.ModelAnswered]) -> Usage:
     """Return the tokens of all calls."""
     return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in TOKENS})
 
 
-def cost_of(calls: list[ev.ModelAnswered]) -> float | None:
+def cost_of(calls: Sequence[ev.ModelAnswered]) -> float | None:
     """Return what calls cost in US dollars; None where that is not known."""
     known = [call.usage["usd"] for call in calls if "usd" in call.usage]
     return sum(known) if known and len(known) == len([call for call in calls if call.usage]) else None

@@ -28,6 +28,7 @@ from planrun.plan.load import load_bytes
 from planrun.plan.readers import copies
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused
 from planrun.planner.inspect import Bounds, inspect, told_limits
+from planrun.planner.repository import read_repository
 from planrun.records import inputs
 from planrun.records.ledger import sync_path
 from planrun.reports.escape import line, tail
@@ -361,6 +362,7 @@ class ReplanContext:
         self.clock = clock
         self.context: Mapping[str, Any] = {}
         self.project: ProjectFile | None = None  # what models should know of the project
+        self.mask: Callable[[str], str] = str  # hides secrets in what is told of the project
 
 
 class Replanner:
@@ -521,6 +523,7 @@ class Replanner:
             numbers=revision.first,
             log_bytes=_log_bytes(state),
             project=self._context.project,
+            about=prompts.described(read_repository(self._place.workspace), self._context.mask, tree=False),
         )
 
 

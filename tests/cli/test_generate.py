@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -200,9 +201,24 @@ def test_the_model_is_told_the_policy_and_may_keep_to_it(ask: Callable[..., Said
     asked = str(_plain(first.body["messages"][0]["content"]))
     assert "at most high, model-written low" in asked
     assert '- deny {"command": ["terraform *"], "event": ["pull_request"]}' in asked
-    (found,) = json.loads(str(_plain(second.body["messages"][2]["content"])).partition(":\n")[2])
-    assert (found["path"], found["rule"]) == ("step wipe", "ceiling:llm_auto_approve")
+    findings = json.loads(str(_plain(second.body["messages"][2]["content"])).partition(":\n")[2])
+    (found,) = [each for each in findings if each["path"] == "step wipe"]
+    assert found["rule"] == "ceiling:llm_auto_approve"
     assert "its risk is high" in found["message"]
+
+
+@pytest.mark.parametrize("how", ["invalid", "infeasible"])
+def test_a_failure_says_what_was_paid_and_which_request_it_was(ask: Callable[..., Said], how: str) -> None:
+    """Costs, tokens and the id of the request are shown where no plan is."""
+    answers = [BAD] * 3 if how == "invalid" else [draft([], infeasible="There is no shop.")]
+    with FakeMessages(answers) as api:
+        said = ask(api, "ship")
+    assert said.code == 1
+    calls = "3 calls, 2 repairs" if how == "invalid" else "1 call"
+    (line,) = [line for line in said.err.splitlines() if line.startswith("planrun: asked ")]
+    assert f"{MODEL}, request req_" in line
+    assert f", {calls}, " in line
+    assert re.search(r", \d+ tokens read, \d+ written, \$0\.\d{4} by the prices of ", line)
 
 
 def test_no_credential_of_the_environment_is_sent(

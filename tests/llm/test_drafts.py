@@ -179,4 +179,4 @@ def test_schema_prompt_and_check_have_the_same_keys(form: Form) -> None:
 
 def test_a_step_has_a_field_for_each_key() -> None:
     """No key is read and then lost."""
-    assert {key.name for key in KEYS} == set(vars(DraftStep(id="a")))
+    assert {key.name for key in KEYS} == set(DraftStep.__annotations__)

@@ -376,6 +376,9 @@ class References:
             hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
             yield "E211", f"steps.{name} {field}", hint or f"valid fields: {', '.join(fields)}"
             return
+        if path[2] == "outputs" and len(path) > 3 and "replaces" in self.outline.keys:
+            raw = self._in_place_of(raw, str(path[3]))
+            name, path = raw.id, (*path[:1], raw.id, *path[2:])
         found = self._unreachable(raw, str(path[2]), formula, available)
         if found:
             yield found
@@ -389,6 +392,19 @@ class References:
             found = self._absent(raw, reference, formula, available)
             if found:
                 yield found
+
+    def _in_place_of(self, raw: RawStep, output: str) -> RawStep:
+        """Return the step whose output is read where that of a replaced one is named: one that declares it, if any."""
+        seen = [raw.id]
+        while others := [
+            each
+            for each in self.outline.steps
+            if each.id not in seen and any(link.on == raw.id for link in each.replaces)
+        ]:
+            declares = [each for each in others if output in self._outputs.get(each.id, {})]
+            raw = (declares or others)[0]
+            seen.append(raw.id)
+        return raw
 
     def _wrong_group(
         self, raw: RawStep, reference: Reference, formula: Formula, available: Availability
