@@ -29,7 +29,7 @@ from planrun.planner.generate import Order, grants, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
 from planrun.planner.repository import project_memory, read_repository
-from planrun.planner.sources import usable_plans
+from planrun.planner.sources import fitting_templates, usable_plans
 from planrun.settings import Settings, current_folder, settings_of
 from planrun.show.cli import overview
 
@@ -360,6 +360,8 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
     yield from map(printable, grants(plan))
+    if generated.source == "template":
+        yield from [f"A template fits: {printable(text)}" for text in fitting_templates(order.goal)]
     if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
         yield f"Model: {printable(_model(generated))}{source}"

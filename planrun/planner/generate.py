@@ -32,6 +32,7 @@ from planrun.planner.conversation import Accepted, Conversation, Question, Refus
 from planrun.planner.inspect import told_limits
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
+from planrun.planner.sources import fitting_templates
 from planrun.records.planmemory import MAX_TEXT, alike, kept
 from planrun.reports.escape import line
 from planrun.reports.models import crossing_line, repeat_line
@@ -477,6 +478,7 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
         yield f"model: {told(generated.calls, generated.rounds, generated.prices)}"
     else:
         yield "model: none; a built-in pattern"
+        yield from [f"a template fits: {text}" for text in fitting_templates(order.goal)]
     if generated.cut:
         yield f"cut from what the model was told, to fit into the context: {cuts(generated.cut)}"
     if order.threshold:

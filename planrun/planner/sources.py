@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from shutil import which
 
 from planrun.errors import InvalidPlan, PlanrunError
+from planrun.llm.offline import searched
 from planrun.llm.plantext import entry_text, plan_text
 from planrun.llm.repository import commands, is_private
 from planrun.model.record import Record
@@ -84,6 +86,27 @@ def usable_plans(target: str) -> dict[str, str]:
         about = plan.description or plan.goal or plan.title or plan.name
         found[f"./{path}"] = f"{line(about, 200)}; parameters: {', '.join(params) or 'none'}"
     return found
+
+
+def fitting_templates(goal: str) -> list[str]:
+    """Return the templates that fit a goal or the files that are there, each with the command that makes a plan of it.
+
+    One that lacks files fits nothing; the one that shares most words with the goal comes first.
+    """
+    words = {word.lower() for word in searched(goal)}
+    found = []
+    for file in known().values():
+        try:
+            template = opened(file)
+        except (InvalidPlan, OSError):
+            continue
+        about = set(re.findall(r"[a-z]+", f"{file.name} {template.description}".lower()))
+        if all(map(os.path.isfile, template.prerequisites)) and (template.prerequisites or words & about):
+            needed = [name for name, fragment in template.vars.items() if fragment.get("required")]
+            given = "".join([f" --var {name}=…" for name in needed])
+            text = f"{file.name} ({line(template.description, 200)}): planrun templates render {file.name}{given}"
+            found.append((-len(words & about), text))
+    return [text for _, text in sorted(found)]
 
 
 def _plans_in_project(target: str) -> Iterator[str]:

@@ -221,6 +221,28 @@ def test_a_failure_says_what_was_paid_and_which_request_it_was(ask: Callable[...
     assert re.search(r", \d+ tokens read, \d+ written, \$0\.\d{4} by the prices of ", line)
 
 
+def test_templates_that_fit_are_offered_without_a_model(
+    unanswered: FakeMessages, say: Callable[..., Said], repository: Path
+) -> None:
+    """By the files that are there and by words of the goal; one whose files are missing fits nothing."""
+    assert unanswered.journal.entries == []
+    own = repository / "plans/templates"
+    own.mkdir(parents=True)
+    steps = "steps: [{id: a, run: 'echo ${{ vars.shop }}'}]\n"
+    head = "template: {description: Open a shop., vars: {shop: {type: string, required: true}}}\n"
+    (own / "opening.yml").write_text(f"version: 1\n{head}{steps}")
+    (own / "broken.yml").write_text("version: 1\ntemplate: {vars: []}\nsteps: []\n")
+    said = say("generate", "--offline", "open another shop")
+    assert said.code == 0
+    lines = [line for line in said.out.splitlines() if line.startswith("A template fits: ")]
+    assert lines[0] == (
+        "A template fits: opening (Open a shop.): planrun templates render opening --var shop=…"
+    )
+    assert [line.split()[3] for line in lines] == ["opening", "python-package"]
+    assert "# a template fits: opening (Open a shop.)" in (repository / "plan.yml").read_text()
+    assert say("templates", "render", "opening", "--var", "shop=tea", "-o", "-").code == 0
+
+
 def test_no_credential_of_the_environment_is_sent(
     ask: Callable[..., Said], repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,3 +292,149 @@ def test_a_goal_becomes_a_plan_that_validates_previews_and_runs(
         assert "./plans/one.yml: Test one package.; parameters: name: string, rounds: integer" in json.dumps(
             asked.body
         )
+
+
+PLAN = """\
+version: 1
+secrets: [DEPLOY_KEY]
+policy: {auto_approve: high, llm_auto_approve: high}
+llm: {model: claude-haiku-4-5, replan_on_failure: any}
+steps:
+  - {id: build, run: exit 3, outputs: {sha: string}}
+"""
+READER = "  - {id: ship, depends_on: [build], run: 'echo ${{ steps.build.outputs.sha }} > shipped'}\n"
+OUTPUT = 'echo sha=abc >> "$PLANRUN_OUTPUT"'
+REPLANS: dict[str, dict[str, Any]] = {
+    "an output of a replaced step is read from what replaces it": {
+        "plan": PLAN + READER,
+        "answers": [draft([step("again", OUTPUT, replaces=["build"], outputs=["sha"])], keep=["ship"])],
+        "code": 0,
+        "left": {"shipped": "abc\n"},
+    },
+    "an output that nothing writes any more is a fault of the new step": {
+        "plan": PLAN + READER,
+        "answers": [
+            draft([step("again", "true", replaces=["build"])], keep=["ship"]),
+            draft([step("again", OUTPUT, replaces=["build"], outputs=["sha"])], keep=["ship"]),
+        ],
+        "code": 0,
+        "found": {"path": "steps[0]", "rule": "E214"},
+        "left": {"shipped": "abc\n"},
+    },
+    "what a model puts in the place of a failure is not green by itself": {
+        "plan": PLAN,
+        "answers": [draft([step("again", "touch deployed && test -f deployed", replaces=["build"])])],
+        "code": 1,
+        "said": "no reviewed step checked what a model put in the place of build",
+        "left": {"deployed": ""},
+    },
+    "a reviewed step after it is a check": {
+        "plan": PLAN + "  - {id: check, depends_on: [build], run: test -f deployed}\n",
+        "answers": [draft([step("again", "touch deployed", replaces=["build"])], keep=["check"])],
+        "code": 0,
+        "left": {"deployed": ""},
+    },
+    "a reviewed step beside it is none": {
+        "plan": PLAN + "  - {id: other, run: touch other}\n",
+        "answers": [draft([step("again", "touch deployed", replaces=["build"])])],
+        "code": 1,
+        "left": {"deployed": "", "other": ""},
+    },
+    "a new step has what the language of models has": {
+        "plan": PLAN + READER,
+        "answers": [
+            draft(
+                [
+                    step(
+                        "parts",
+                        "touch part-${{ matrix.n }}",
+                        matrix=["n=1,2"],
+                        timeout="1m",
+                        replaces=["build"],
+                    ),
+                    step(
+                        "again",
+                        OUTPUT,
+                        retries=2,
+                        depends_on=["parts"],
+                        outputs=["sha"],
+                        replaces=["build"],
+                        produces=["part-*"],
+                    ),
+                ],
+                keep=["ship"],
+            )
+        ],
+        "code": 0,
+        "left": {"part-1": "", "part-2": "", "shipped": "abc\n"},
+    },
+    "a secret waits for an approval, whatever the level": {
+        "plan": PLAN + READER,
+        "answers": [
+            draft(
+                [
+                    step(
+                        "again",
+                        f'{OUTPUT}\ntest -n "$DEPLOY_KEY"',
+                        replaces=["build"],
+                        outputs=["sha"],
+                        secrets=["DEPLOY_KEY"],
+                    )
+                ],
+                keep=["ship"],
+            )
+        ],
+        "code": 5,
+        "said": "it gets DEPLOY_KEY (plan:secrets)",
+        "approved": 0,
+        "left": {"shipped": "abc\n"},
+    },
+    "a secret that the plan does not declare is a fault": {
+        "plan": PLAN + READER,
+        "answers": [
+            draft(
+                [step("again", OUTPUT, replaces=["build"], outputs=["sha"], secrets=["OTHER"])], keep=["ship"]
+            ),
+            draft([], infeasible="There is no other way."),
+        ],
+        "code": 1,
+        "found": {"path": "steps[0]", "rule": "E2"},
+        "left": {},
+    },
+}
+
+
+@pytest.mark.parametrize("case", REPLANS)
+def test_a_failure_is_replanned_with_what_plans_have(tmp_path: Path, env: dict[str, str], case: str) -> None:
+    """By the real command; what the model is told has the language, and what is known of the project."""
+    wanted = REPLANS[case]
+    (tmp_path / "plan.yml").write_text(wanted["plan"])
+    (tmp_path / "Makefile").write_text("test:\n\ttrue\n")
+    env["DEPLOY_KEY"] = "the-value-of-the-key"
+    with FakeMessages(wanted["answers"]) as api:
+        ran = planrun(tmp_path, {**env, **api.env}, "execute", "plan.yml")
+        asked = api.journal.entries
+        assert len(asked) == len(wanted["answers"])
+        assert api.journal.verdicts() == []
+    body = json.dumps(asked[0].body)
+    for told in (
+        "steps.ID.outputs.NAME",
+        "- condition: ",
+        "- secrets: ",
+        "test command named by Makefile: make test",
+    ):
+        assert told in body
+    assert ran.returncode == wanted["code"], ran.stdout + ran.stderr
+    assert wanted.get("said", "") in ran.stdout + ran.stderr
+    if found := wanted.get("found"):
+        repair = json.dumps(asked[1].body)
+        assert f'\\"path\\": \\"{found["path"]}' in repair
+        assert f'\\"rule\\": \\"{found["rule"]}' in repair
+    if "approved" in wanted:
+        assert not (tmp_path / "shipped").exists()
+        resumed = planrun(tmp_path, env, "approve", "last", "again", "ship", "--resume")
+        if resumed.returncode == 2:
+            resumed = planrun(tmp_path, env, "approve", "last", "again", "--resume")
+        assert resumed.returncode == wanted["approved"], resumed.stdout + resumed.stderr
+    for name, text in wanted["left"].items():
+        assert (tmp_path / name).read_text() == text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.expressions.check import check_condition, check_list, infer
 from planrun.expressions.tree import NUMBERS, ExpressionError, spelled, type_of
-from planrun.plan.check.edges import succeeded
+from planrun.plan.check.edges import replacers, succeeded
 from planrun.plan.keys.formulas import CONDITIONS
 from planrun.plan.problems import did_you_mean
 
@@ -395,15 +395,11 @@ class References:
 
     def _in_place_of(self, raw: RawStep, output: str) -> RawStep:
         """Return the step whose output is read where that of a replaced one is named: one that declares it, if any."""
-        seen = [raw.id]
-        while others := [
-            each
-            for each in self.outline.steps
-            if each.id not in seen and any(link.on == raw.id for link in each.replaces)
-        ]:
+        places, seen = replacers(self.outline), {raw.id}
+        while others := [self.outline.by_id[each] for each in places.get(raw.id, ()) if each not in seen]:
             declares = [each for each in others if output in self._outputs.get(each.id, {})]
             raw = (declares or others)[0]
-            seen.append(raw.id)
+            seen.add(raw.id)
         return raw
 
     def _wrong_group(
