@@ -79,13 +79,13 @@ def generate_prompt(
     ]
 
 
-def described(repository: Repository, mask: Callable[[str], str], *, tree: bool = True) -> list[Piece]:
-    """Return the pieces about a project; those that come last matter least. `tree`: with the names of its files."""
+def described(repository: Repository, mask: Callable[[str], str], *, listed: bool = True) -> list[Piece]:
+    """Return the pieces about a project; those that come last matter least. `listed`: with all files."""
     found = [Piece(text="The project:")]
-    for rank, (name, text, limit) in enumerate(parts(repository), 1):
-        if name != "tree" or tree:  # characters have up to four bytes
-            found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
-    return found
+    for rank, (name, text, limit) in enumerate(parts(repository, listed=listed), 1):
+        # Characters have up to four bytes.
+        found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
+    return found if found[1:] else []
 
 
 def project_memory(file: ProjectFile | None) -> list[Piece]:

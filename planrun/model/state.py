@@ -173,7 +173,7 @@ class RunState:
         return EXIT_OK
 
     def unproven(self) -> list[str]:
-        """The failed steps in whose place a model's ran, where no reviewed step that waits for these has completed."""
+        """The failed steps in whose place a model's ran, where no reviewed step that waits for these completed or may."""
         if not self.replaced or self.planning is None:
             return []
         from planrun.model import graph  # few runs have steps of a model
@@ -183,7 +183,11 @@ class RunState:
         behind: dict[str, set[str]] = {}
         for name in graph.order(waits):
             behind[name] = {*waits[name]}.union(*[behind[other] for other in waits[name]])
-        proofs = [name for name in behind if name in first and self.steps[name].status == "completed"]
+        proofs = [
+            name
+            for name in behind
+            if name in first and (self.steps[name].status == "completed" or not self.steps[name].ended)
+        ]
         found = []
         for name in self.replaced:
             new = [self.steps[other] for other in self.handlers[name] if other not in first]

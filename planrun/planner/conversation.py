@@ -93,7 +93,7 @@ class Question(Record):
     system: tuple[str, ...]
     pieces: Sequence[Piece]
     check: Check
-    form: Form
+    form: Form = drafts.STEPS
 
     @property
     def prompt(self) -> str:

@@ -460,7 +460,6 @@ class Replanner:
             purpose="replan",
             system=prompts.REPLAN_SYSTEM,
             pieces=prompts.question(self._situation(steps, state, revision)),
-            form=STEPS,
             check=lambda draft: self._check(draft, state, revision),
         )
         try:
@@ -523,7 +522,7 @@ class Replanner:
             numbers=revision.first,
             log_bytes=_log_bytes(state),
             project=self._context.project,
-            about=prompts.described(read_repository(self._place.workspace), self._context.mask, tree=False),
+            about=prompts.described(read_repository(self._place.workspace), self._context.mask, listed=False),
         )
 
 
