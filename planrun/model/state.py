@@ -173,7 +173,7 @@ class RunState:
         return EXIT_OK
 
     def unproven(self) -> list[str]:
-        """The failed steps in whose place a model's ran, where no reviewed step that waits for these completed or may."""
+        """The failed steps in whose place a model's ran, if no reviewed step that waits for these completed or may."""
         if not self.replaced or self.planning is None:
             return []
         from planrun.model import graph  # few runs have steps of a model
@@ -191,7 +191,12 @@ class RunState:
         found = []
         for name in self.replaced:
             new = [self.steps[other] for other in self.handlers[name] if other not in first]
-            written = [state for state in new if state.step.origin == "replanned" and not state.step.verify]
+            # The probe of a service stands under `verify`, and a model may write it.
+            written = [
+                state
+                for state in new
+                if state.step.origin == "replanned" and (state.step.service or not state.step.verify)
+            ]
             if (
                 self.steps[name].status != "failed"
                 or self.steps[name].on_failure == "continue"

@@ -74,7 +74,9 @@ def inspect_parts(plan: Plan, new: Sequence[str], bounds: Bounds) -> tuple[dict[
         return changed
     own = [name for name in new if name not in bounds.parts]
     faults = [*_misplaced(plan, new, bounds), *_unguarded(plan, new, bounds)]
-    if pried := [fault for at, name in enumerate(new) if name in own for fault in _prying(plan, at, name)]:
+    if pried := [
+        fault for at, name in enumerate(new) if name in own for fault in _prying(plan, at, name, bounds)
+    ]:
         faults = pried
     if faults:
         at = int(faults[0].path[6:-1].partition("]")[0]) if faults[0].path.startswith("steps[") else 0
@@ -91,7 +93,7 @@ def inspect_candidates(
     """
     if changed := tuple(_changes(plan, new, bounds)):
         return [], changed
-    faults = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    faults = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name, bounds)]
     return [*_misplaced(plan, new, bounds), *faults], tuple(_denied(plan, new, bounds))
 
 
@@ -104,7 +106,7 @@ def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fa
     changed = list(_changes(plan, new, bounds))
     if changed:  # the written text contains more than the draft: refuse it in any case
         return Refused(refusals=tuple(changed))
-    prying = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    prying = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name, bounds)]
     faults = [*_misplaced(plan, new, bounds), *prying, *_unguarded(plan, new, bounds)]
     if faults:
         return faults
@@ -266,28 +268,35 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
     )
 
 
-def _prying(plan: Plan, at: int, name: str) -> Iterator[Fault]:
+_TEXTS = {
+    "condition": "condition",
+    "run": "action",
+    "ready": "service",
+    "produces": "produces",
+    "matrix": "matrix",
+}
+"""The fields of a step in which a model may write expressions, by the key that it writes."""
+
+
+def _prying(plan: Plan, at: int, name: str, bounds: Bounds) -> Iterator[Fault]:
     """Yield a fault for each expression of a step that would put a credential, or unnamed variables, into a text."""
     step = next(step for step in plan.steps if step.id == name)
-    texts: dict[str, Any] = {"condition": step.condition}
-    if step.action.is_script:
-        texts["run"] = step.action.script
-    for key, tree in texts.items():
-        for path in _paths(tree):
+    for key, field in _TEXTS.items():
+        for path in _paths(getattr(step, field)) if key in bounds.form.written else ():
             if path[0] == "env" and (len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets):
                 message = f"{spelled(path)} may hold a secret, which is no value for an expression"
                 yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
 
 
 def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
-    """Yield the names that an expression or a template reads."""
-    if not isinstance(tree, tuple):
-        return
-    if len(tree) == 4 and tree[0] == "path":
+    """Yield the names that an expression, a template or a record of such reads."""
+    if isinstance(tree, tuple) and len(tree) == 4 and tree[0] == "path":
         yield tree[3]
-        return
-    for part in tree:
-        yield from _paths(part)
+    elif isinstance(tree, Record):
+        yield from _paths(tuple(vars(tree).values()))
+    elif isinstance(tree, tuple | list | dict):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _paths(part)
 
 
 def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:

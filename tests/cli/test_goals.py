@@ -389,6 +389,16 @@ REPLANS: dict[str, dict[str, Any]] = {
         "approved": 0,
         "left": {"shipped": "abc\n"},
     },
+    "no expression of a new step reads a credential, in a probe either": {
+        "plan": PLAN,
+        "answers": [
+            draft([step("again", "sleep 9", ready="echo ${{ env.API_TOKEN }}", replaces=["build"])]),
+            draft([], infeasible="There is no other way."),
+        ],
+        "code": 1,
+        "found": {"path": "steps[0].ready", "rule": "secret"},
+        "left": {},
+    },
     "a secret that the plan does not declare is a fault": {
         "plan": PLAN + READER,
         "answers": [
