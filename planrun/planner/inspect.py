@@ -271,7 +271,7 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
 _TEXTS = {
     "condition": "condition",
     "run": "action",
-    "ready": "service",
+    "ready": "verify",
     "produces": "produces",
     "matrix": "matrix",
 }
