@@ -197,7 +197,7 @@ run planrun generate "$goal" --llm-model claude-sonnet-5-5 --policy ci/policy.ym
 run git status --short
 
 part answer
-run grep -E '^ +(analysis|title|run):' ../recordings/malicious/0002-*.yml
+run grep -E '^ +(analysis|title|run):' ../recordings/malicious/*-replan-*.yml
 
 part denied
 checkout job3

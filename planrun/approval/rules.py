@@ -281,6 +281,9 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     rule_id = f"{source}:{key}"
     where = _level_place(policy, place, source)
     if LEVELS.index(facts.risk) <= LEVELS.index(level):
+        if facts.step.secrets and facts.step.origin in ("expanded", "replanned") and name != "ceiling":
+            reason = f"a model wrote it or what comes before it, and it gets {', '.join(facts.step.secrets)}"
+            return Decision(answer="ask", rule=f"{name}:secrets", reason=reason)
         reason = f"its risk is {facts.risk}, and {key} is {level}{where}"
         return Decision(answer="allow", rule=rule_id, reason=reason)
     because = f" ({facts.reason})" if facts.reason else ""

@@ -25,10 +25,11 @@ from planrun.model.planning import Llm
 from planrun.plan.project import project
 from planrun.plan.schema.forms import as_duration
 from planrun.planner.compose import compose
-from planrun.planner.generate import Order, money, request_text, total
+from planrun.planner.generate import Order, grants, money, request_text, total
 from planrun.planner.generate import generate as write_plan
 from planrun.planner.generate import told as model_words
 from planrun.planner.repository import project_memory, read_repository
+from planrun.planner.sources import fitting_templates, usable_plans
 from planrun.settings import Settings, current_folder, settings_of
 from planrun.show.cli import overview
 
@@ -276,6 +277,7 @@ def _order(operands: list[str], own: dict[str, Any], settings: Settings, target:
         project=None if own["offline"] else project_memory(str),
         remembers=found.remembers_plans,
         offline=bool(own["offline"]),
+        plans={} if own["offline"] or own["search"] else usable_plans(target),
         threshold=level if classifies else None,
     )
 
@@ -317,7 +319,10 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
     if result is not None and result.lost:
         raise result.lost
     if generated.outcome != "accepted":
-        return report_failure(generated, searched=generated.source == "search")
+        code = report_failure(generated, searched=generated.source == "search")
+        if generated.calls:
+            written.tell(f"asked {_model(generated)}")
+        return code
     return result.exit_code if result is not None else EXIT_OK
 
 
@@ -354,9 +359,12 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     plan = plan.but(digest=digests.reviewed.digest)
     yield from overview(digests, PolicyPreview(plan, order.settings))
     yield ""
+    yield from map(printable, grants(plan))
+    if generated.source == "template":
+        yield from [f"A template fits: {printable(text)}" for text in fitting_templates(order.goal)]
     if generated.calls:
         source = ", from a recording" if any(call.replayed for call in generated.calls) else ""
-        yield f"Model: {printable(', '.join(model_words(generated)))}{source}"
+        yield f"Model: {printable(_model(generated))}{source}"
     if generated.estimate:
         tokens = sum(step.estimated_tokens for step in plan.steps)
         yield f"Cost estimate: ~{tokens} tokens{money(generated)}"
@@ -365,6 +373,10 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
     if target != STANDARD_OUTPUT:
         verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
         yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
+
+
+def _model(generated: Generated) -> str:
+    return model_words(generated.calls, generated.rounds, generated.prices)
 
 
 def _advice(generated: Generated, order: Order) -> str:

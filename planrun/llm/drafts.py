@@ -1,8 +1,7 @@
 """What is wrong with an answer, in a form from which a model can correct it.
 
-What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide.
-
-There is no key for risk, secrets, environment, policy, network, limits or tools: what is not there cannot be asked for.
+What a model may write: steps in a flat and strict JSON form, and nothing that a reviewer has to decide. There is no key
+for risk, environment, policy, network, limits or tools; a secret is only asked for by its name.
 
 How many tokens a model would need for a step, where it is not stated: a table by what the step is about, no model.
 """
@@ -18,7 +17,7 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
 MOST = 40  # faults that are reported at once
@@ -61,28 +60,151 @@ MAX_LIST = 50  # entries of a list
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~) ?(?:json|JSON)?[ \t]{0,9}$", re.MULTILINE)
-_STEP_TEXTS = {
-    "id": "A new id, of letters, digits, `_`, `-` and `.`.",
-    "title": "What people read in reports; one line.",
-    "description": "What the step is for.",
-    "run": "A bash script. Empty: the step is only described, and made concrete later.",
-    "condition": "An expression of planrun that must be true, or empty.",
-    "review": "What a reviewer should look at before this runs; empty when there is nothing.",
-}
-_MODE = "For a step without a script: the mode of its work; else empty."
-_STEP_LISTS = {
-    "depends_on": "Ids of steps that must have ended well before this one starts.",
-    "replaces": "Ids of steps whose place it takes; empty unless asked for.",
-    "outputs": "Names of values that the script writes to $PLANRUN_OUTPUT as name=value; usually empty.",
-}
-_FACTS = {
-    "requires": "Facts that must hold before it starts.",
-    "provides": "Facts that hold when it has completed.",
+
+
+class Key(Record):
+    """One key that a model may write: the schema, the prompt, the check of an answer and the plan's text read it here.
+
+    `forms`: the answers that have it, by their first letters: generate, replan, expand, candidates. `kind`: text,
+    words, count or flag. `plan`: the key of the plan that it is written under, "" for none. `needed`: every step has
+    it, be it empty. `allowed`: the only values.
+    """
+
+    name: str
+    forms: str
+    kind: str
+    about: str
+    plan: str
+    needed: bool
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> Any:
+        """The value that says nothing."""
+        return {"text": "", "words": (), "count": 0, "flag": False}[self.kind]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of its value; the prompt says what it means."""
+        if self.kind == "words":
+            return {"type": "array", "items": {"type": "string"}}
+        name = {"count": "integer", "flag": "boolean"}.get(self.kind, "string")
+        return {"type": name, **({"enum": ["", *self.allowed]} if self.allowed else {})}
+
+
+def _key(name: str, forms: str, kind: str, about: str, plan: str | None = None, **more: Any) -> Key:
+    fields = {"needed": False, **more}
+    return Key(name=name, forms=forms, kind=kind, about=about, plan=name if plan is None else plan, **fields)
+
+
+def _needed(name: str, forms: str, kind: str, about: str, plan: str | None = None) -> Key:
+    return _key(name, forms, kind, about, plan, needed=True)
+
+
+_MODES = ", ".join([f"{mode.name} ({mode.planner})" for mode in MODES.values()])
+KEYS = (
+    _needed(
+        *("id", "grec", "text"),
+        "short and telling, of letters, digits, `_`, `-` and `.`: build, test-api. No two are the same.",
+    ),
+    _needed("title", "grec", "text", "one line for reports."),
+    _needed("description", "grec", "text", "what the step is for."),
+    _needed(
+        *("depends_on", "gre", "words"),
+        "ids of steps that must have ended well before it starts. What does not depend on each other runs at the same "
+        "time. There are no cycles.",
+    ),
+    _needed("replaces", "r", "words", "ids of the failed and pending steps whose work it does."),
+    _needed(
+        *("condition", "gre", "text"),
+        "empty, or an expression that must be true, such as `steps.test.status == 'completed'`, `run.ci`, or "
+        "`steps.version.outputs.sha != ''`. It may name steps that this one depends on.",
+    ),
+    _needed(
+        *("run", "grec", "text"),
+        "a script for `bash -euo pipefail`. It starts in the project's folder, gets no terminal and no input, and "
+        "leaves no process behind.",
+    ),
+    _needed(
+        *("outputs", "gre", "words"),
+        'names of values that the script writes, each as a line `name=value` appended to "$PLANRUN_OUTPUT". A later '
+        "step that depends on this one reads them as `${{ steps.ID.outputs.NAME }}`; write `${{ steps.ID.outputs.NAME "
+        "| sh }}` where the value may have other characters than letters, digits and `._/@:+=,-`. `${{` means nothing "
+        "else; a literal one is written `$${{`.",
+    ),
+    _needed(
+        *("review", "grec", "text"),
+        "what a person should look at before it runs: what is written, deleted, sent or installed, and what you had to "
+        "assume. Empty when there is nothing.",
+        "",
+    ),
+    _needed("requires", "c", "words", "facts that must hold before it starts."),
+    _needed("provides", "c", "words", "facts that hold when it has completed."),
+    _key("timeout", "gr", "text", "how long an attempt may take: 30s, 20m, 2h. The default is 5m."),
+    _key(
+        *("retries", "gr", "count"),
+        "how many more attempts a failure gets; for what fails by chance, as the network does.",
+    ),
+    _key(
+        *("matrix", "gr", "words"),
+        "runs the step once for each combination: one entry for each axis, with its values, `python=3.11,3.12`; its "
+        "texts read `${{ matrix.python }}`. What depends on it waits for all.",
+    ),
+    _key(
+        *("produces", "gr", "words"),
+        "files that it makes for others or for people, as patterns: `dist/*.whl`. It fails without them.",
+    ),
+    _key(
+        *("ready", "gr", "text"),
+        "makes the step a service, such as a server or a database: it runs on while steps that depend on it run, and "
+        "is stopped then. `run` starts it in the foreground; this command succeeds as soon as it can be used.",
+    ),
+    _key(
+        *("cleanup", "g", "flag"),
+        "true: it runs at the end of every run, failed or not, to stop, remove or collect. Only other such steps can "
+        "depend on it.",
+        "",
+    ),
+    _key(
+        *("ask", "gr", "text"),
+        "in place of `run`: a question that a person answers with yes or no. Steps that depend on it run after a yes: "
+        "put one before production, payment or what cannot be undone.",
+    ),
+    _key(
+        *("uses", "g", "text"),
+        "in place of `run`: the path of a plan of this project that runs as this step, `./plans/test.yml`.",
+    ),
+    _key("params", "g", "words", "the parameters of that plan, each as `name=value`.", "with"),
+    _key(
+        *("secrets", "gr", "words"),
+        "names of environment variables that hold credentials it needs, such as `PYPI_TOKEN`. It gets them only after "
+        "a person has approved that. Never write a value.",
+    ),
+    _key(
+        *("mode", "g", "text"),
+        f"for a step without an action, what its work is for, so that people can give it to an agent: {_MODES}.",
+        "",
+        allowed=tuple(MODES),
+    ),
+    _key(
+        *("estimated_tokens", "g", "count"),
+        "for a step without an action, how many tokens a model would need to do it.",
+    ),
+)
+"""All keys of steps, in the order in which a plan has them."""
+_BY_NAME = {key.name: key for key in KEYS}
+ACTIONS = ("run", "ask", "uses")
+_TOP = {
+    "analysis": "what is to be done and why so, in a few sentences.",
+    "infeasible": "empty, or the reason why it cannot be done with what there is; then steps is empty. Saying so is a "
+    "good answer when it is true; a plan that only looks as if it helped is not.",
+    "keep": "ids of pending steps that stay exactly as they are. A pending step that you neither keep nor replace is "
+    "dropped.",
+    "steps": "the steps.",
 }
 
 
 class DraftStep(Record):
-    """One step as a model wrote it, in shape and not yet looked at."""
+    """One step as a model wrote it, in shape and not yet looked at: a field for each of KEYS."""
 
     id: str
     title: str = ""
@@ -97,6 +219,21 @@ class DraftStep(Record):
     mode: str = ""
     requires: tuple[str, ...] = ()
     provides: tuple[str, ...] = ()
+    timeout: str = ""
+    retries: int = 0
+    matrix: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    ready: str = ""
+    cleanup: bool = False
+    ask: str = ""
+    uses: str = ""
+    params: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        """Whether it says what is to be done, and is not only described."""
+        return any(getattr(self, key).strip() for key in ACTIONS)
 
 
 class Draft(Record):
@@ -112,53 +249,43 @@ class Draft(Record):
 
 
 class Form(Record):
-    """A form of answers: the keys of a step, and whether steps of the plan may be kept.
+    """A form of answers, by its letter in `Key.forms`."""
 
-    `modes`: what a step may have under `mode`, a key that may be missing; (): there is no such key.
-    """
-
-    texts: Mapping[str, str]
-    lists: Mapping[str, str]
-    tokens: bool = True
-    keeps: bool = True
-    modes: tuple[str, ...] = ()
+    letter: str
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that every step must have."""
-        return (*self.texts, *self.lists, *(("estimated_tokens",) if self.tokens else ()))
+    def keys(self) -> dict[str, Key]:
+        """The keys of a step."""
+        return {key.name: key for key in KEYS if self.letter in key.forms}
 
     @property
     def top(self) -> tuple[str, ...]:
         """The keys of the whole answer."""
-        return ("analysis", "infeasible", *(("keep",) if self.keeps else ()), "steps")
+        return tuple([name for name in _TOP if name != "keep" or self.letter == "r"])
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The keys of a plan that a step of a draft may have: its own, and those that planrun adds or drops."""
+        found = {key.plan for key in self.keys.values() if key.plan}
+        found |= {"depends_on", "replaces", "estimated_tokens"}
+        return frozenset(found | ({"service"} if "ready" in found else set()))
+
+    @property
+    def words(self) -> str:
+        """What the prompt says of the form."""
+        keys = [f"- {key.name}: {key.about}" for key in self.keys.values()]
+        top = [f"- {name}: {_TOP[name]}" for name in self.top]
+        return "\n".join([*top, "", "A step; what does not apply is left out, or empty:", *keys])
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of an answer: flat, every key required, no limits that the service cannot hold."""
-        words = {"type": "array", "items": {"type": "string"}}
-        step: dict[str, Any] = {
-            **{name: {"type": "string", "description": about} for name, about in self.texts.items()},
-            **{name: {**words, "description": about} for name, about in self.lists.items()},
-        }
-        if self.tokens:
-            about = "How many tokens a model would need to do this step; 0 for a plain command."
-            step["estimated_tokens"] = {"type": "integer", "description": about}
-        if self.modes:
-            step["mode"] = {"type": "string", "enum": ["", *self.modes], "description": _MODE}
-        keep = {**words, "description": "Ids of pending steps that stay as they are; empty unless asked for."}
-        found = {
-            "analysis": {
-                "type": "string",
-                "description": "What is to be done and why so, in a few sentences.",
-            },
-            "infeasible": {
-                "type": "string",
-                "description": "Empty, or why this cannot be done; then there are no steps.",
-            },
-            "keep": keep,
-            "steps": {"type": "array", "items": _closed(step)},
-        }
-        return _closed({name: found[name] for name in self.top})
+        """Return the JSON Schema of an answer: flat, without limits that the service cannot hold."""
+        kinds = {"keep": _BY_NAME["depends_on"].schema()}
+        step = _closed(
+            {name: key.schema() for name, key in self.keys.items()},
+            [name for name, key in self.keys.items() if key.needed],
+        )
+        kinds["steps"] = {"type": "array", "items": step}
+        return _closed({name: kinds.get(name, {"type": "string"}) for name in self.top}, self.top)
 
     def read(self, text: str, most_steps: int) -> Draft | list[Fault]:
         """Return the draft in an answer, or everything that is wrong with its shape.
@@ -177,7 +304,7 @@ class Form(Record):
         faults = list(_faults(data, most_steps, self))
         if faults:
             return faults
-        steps = [DraftStep(**_frozen(step)) for step in data["steps"]]
+        steps = [DraftStep(**_frozen(step, self)) for step in data["steps"]]
         return Draft(
             analysis=data["analysis"],
             infeasible=data["infeasible"].strip(),
@@ -186,24 +313,21 @@ class Form(Record):
         )
 
 
-STEPS = Form(texts=_STEP_TEXTS, lists=_STEP_LISTS)
-"""Steps that take the place of others."""
-PLAN = STEPS.but(modes=tuple(MODES))
+PLAN = Form(letter="g")
 """A whole plan, whose steps may be described and left to others."""
-CANDIDATES = Form(
-    texts={name: about for name, about in _STEP_TEXTS.items() if name != "condition"},
-    lists=_FACTS,
-    tokens=False,
-    keeps=False,
-)
+STEPS = Form(letter="r")
+"""Steps that take the place of others."""
+PIECES = Form(letter="e")
+"""The steps that an abstract one becomes."""
+CANDIDATES = Form(letter="c")
 """Steps that a search may take, placed by their facts."""
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed(properties: dict[str, Any], required: Sequence[str]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": list(required),
         "additionalProperties": False,
     }
 
@@ -228,8 +352,12 @@ def _data(text: str) -> Any:
     return data
 
 
-def _frozen(step: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in step.items()}
+def _frozen(step: dict[str, Any], form: Form) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in step.items()
+        if key in form.keys
+    }
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -244,7 +372,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _faults(data: Any, most_steps: int, form: Form) -> Iterator[Fault]:
-    yield from _keys("$", data, form.top)
+    yield from _keys("$", data, form.top, form.top, tuple(_TOP))
     if not isinstance(data, dict) or any(key not in data for key in form.top):
         return
     for key in ("analysis", "infeasible"):
@@ -268,37 +396,66 @@ def _faults(data: Any, most_steps: int, form: Form) -> Iterator[Fault]:
 
 
 def _step(path: str, step: Any, form: Form) -> Iterator[Fault]:
-    yield from _keys(path, step, form.keys, optional=("mode",) if form.modes else ())
+    needed = [name for name, key in form.keys.items() if key.needed]
+    yield from _keys(path, step, needed, tuple(form.keys), _BY_NAME)
     if not isinstance(step, dict):
         return
-    for key in form.texts:
-        if key in step:
-            yield from _text(f"{path}.{key}", step[key], MAX_SCRIPT if key == "run" else MAX_TEXT)
-    for key in form.lists:
-        if key in step:
-            yield from _words(f"{path}.{key}", step[key])
+    for name, key in form.keys.items():
+        if name in step:
+            yield from _value(f"{path}.{name}", step[name], key)
     if isinstance(step.get("id"), str) and not _ID.match(step["id"]):
         yield Fault(
             path=f"{path}.id", rule="id", message="not an id: letters, digits, `_`, `-` and `.`, at most 100"
         )
-    tokens = step.get("estimated_tokens", 0)
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= 10**9:
-        yield Fault(path=f"{path}.estimated_tokens", rule="type", message="not a whole number from 0")
-    if step.get("mode", "") not in ("", *form.modes):
-        yield Fault(path=f"{path}.mode", rule="mode", message="not a mode", allowed=form.modes)
+    said = [name for name in ACTIONS if isinstance(step.get(name), str) and step[name].strip()]
+    if len(said) > 1:
+        message = f"a step has one action, and this one has {' and '.join(said)}; make two steps of it"
+        yield Fault(path=f"{path}.{said[1]}", rule="actions", message=message)
 
 
-def _keys(path: str, data: Any, known: tuple[str, ...], optional: tuple[str, ...] = ()) -> Iterator[Fault]:
+def _value(path: str, value: Any, key: Key) -> Iterator[Fault]:
+    if key.kind == "text":
+        yield from _text(path, value, MAX_SCRIPT if key.name == "run" else MAX_TEXT)
+        if key.allowed and value not in ("", *key.allowed):
+            yield Fault(path=path, rule=key.name, message=f"not a {key.name}", allowed=key.allowed)
+    elif key.kind == "words":
+        yield from _words(path, value)
+        if key.name in _PAIRS and isinstance(value, list):
+            for at, word in enumerate(value):
+                if isinstance(word, str) and not _PAIR.match(word):
+                    yield Fault(
+                        path=f"{path}[{at}]", rule="pair", message=f"not of the form {_PAIRS[key.name]}"
+                    )
+    elif key.kind == "flag" and not isinstance(value, bool):
+        yield Fault(path=path, rule="type", message="neither true nor false")
+    elif key.kind == "count" and (
+        isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**9
+    ):
+        yield Fault(path=path, rule="type", message="not a whole number from 0")
+
+
+_PAIRS = {"matrix": "AXIS=VALUE,VALUE", "params": "NAME=VALUE"}
+_PAIR = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*=")
+
+
+def _keys(
+    path: str, data: Any, needed: Sequence[str], known: tuple[str, ...], others: Collection[str]
+) -> Iterator[Fault]:
+    """Look at the keys of a mapping; a key of another form (`others`) may stand there if it is empty."""
     if not isinstance(data, dict):
         yield Fault(path=path, rule="type", message="not a mapping")
         return
-    for key in known:
+    for key in needed:
         if key not in data:
             yield Fault(path=f"{path}.{key}", rule="required", message="this key is missing")
-    for key in data:
-        if key not in (*known, *optional):
+    for key, value in data.items():
+        if key in others and key not in known:
+            if value:
+                where = key if path == "$" else f"{path}.{key}"
+                yield Fault(path=where, rule="unasked", message="this is not asked for; leave it out")
+        elif key not in known:
             message = f"{json.dumps(key)[:80]} is no key that may be written"
-            yield Fault(path=path, rule="unknown_key", message=message, allowed=(*known, *optional))
+            yield Fault(path=path, rule="unknown_key", message=message, allowed=known)
 
 
 def _text(path: str, value: Any, longest: int) -> Iterator[Fault]:
@@ -349,7 +506,7 @@ def tokens_of(step: DraftStep) -> int:
 
     The first word of the table decides, in the id, then the title, then the description; without one it is ANALYSIS.
     """
-    if step.estimated_tokens or step.run:
+    if step.estimated_tokens or step.acts:
         return step.estimated_tokens
     for text in (re.sub(r"[-_.]", " ", step.id), step.title, step.description):
         found = _PATTERN.search(text)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 
 from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError
-from planrun.llm.drafts import Fault
+from planrun.llm.drafts import KEYS, Fault
 from planrun.model.plan import Edge
 from planrun.model.record import Record
 from planrun.plan.edit.page import copied_keys
@@ -16,7 +16,7 @@ from planrun.plan.yaml.document import MAPPING, SEQUENCE, parse, read_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.llm.drafts import Draft, DraftStep
@@ -35,7 +35,6 @@ _PLAIN = re.compile(r"(?:[A-Za-z_]|\./)[!-~]*(?: [!-~]+)*\Z")
 # What YAML 1.1 reads as true, false or nothing.
 _TAKEN = frozenset(("y", "yes", "n", "no", "true", "false", "on", "off", "null"))
 _ESCAPES = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_TEXTS = ("title", "description")
 
 
 class Quoted(str):
@@ -51,20 +50,47 @@ def step_text(step: DraftStep, indent: int, extra: Mapping[str, Any], notes: Seq
     what the draft says under the same key. `notes` become comments above the step, and so does what the draft asks a
     reviewer to look at. An empty `run` gives an abstract step. The text ends with a line end.
     """
-    keys: dict[str, Any] = {"id": step.id}
-    keys |= {name: getattr(step, name) for name in _TEXTS if getattr(step, name)}
-    keys |= {name: list(getattr(step, name)) for name in ("depends_on", "replaces") if getattr(step, name)}
-    if step.condition:
-        keys["condition"] = step.condition
-    if step.run:
-        keys["run"] = step.run
-    if step.outputs:
-        keys["outputs"] = dict.fromkeys(step.outputs, "string")
-    if step.estimated_tokens:
-        keys["estimated_tokens"] = step.estimated_tokens
-    keys |= extra
     said = [*notes, *([f"review: {step.review}"] if step.review.strip() else [])]
-    return entry_text(keys, indent, said)
+    return entry_text({**keys_of(step), **extra}, indent, said)
+
+
+def keys_of(step: DraftStep) -> dict[str, Any]:
+    """Return a step's keys in the plan, as plain data."""
+    found: dict[str, Any] = {"id": step.id}
+    for key in KEYS:
+        value = getattr(step, key.name)
+        if key.plan and value != key.empty:
+            write = _WRITTEN.get(key.name)
+            found |= write(value) if write else {key.plan: list(value) if key.kind == "words" else value}
+    return found
+
+
+# Keys that stand in a plan in another way than in a draft.
+_WRITTEN: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "outputs": lambda names: {"outputs": dict.fromkeys(names, "string")},
+    "matrix": lambda axes: {"matrix": {name: [*map(Quoted, _values(texts))] for name, texts in pairs(axes)}},
+    "params": lambda given: {"with": {name: _given(text) for name, text in pairs(given)}},
+    "ready": lambda command: {"service": True, "ready": {"run": command}},
+    "ask": lambda question: {"ask": {"question": question}},
+}
+
+
+def pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names and the values of entries such as `python=3.11,3.12`."""
+    for word in words:
+        name, _, value = word.partition("=")
+        yield name, value
+
+
+def _values(text: str) -> list[str]:
+    return [value.strip() for value in text.split(",")]
+
+
+def _given(text: str) -> Any:
+    """Return a parameter: a number, true or false as such, all else as a text."""
+    if text in ("true", "false"):
+        return text == "true"
+    return text if _NUMBER.match(text) else Quoted(text)
 
 
 def entry_text(keys: Mapping[str, Any], indent: int, notes: Sequence[str] = ()) -> str:
@@ -75,10 +101,16 @@ def entry_text(keys: Mapping[str, Any], indent: int, notes: Sequence[str] = ()) 
     return f"{above}{margin}- {text[indent + 2 :]}"
 
 
-def plan_text(heading: Sequence[str], keys: Mapping[str, Any], steps: Sequence[str]) -> str:
-    """Return a whole plan: comments, the keys above the steps as plain data, and the texts of its steps."""
+def plan_text(
+    heading: Sequence[str], keys: Mapping[str, Any], steps: Sequence[str], cleanup: Sequence[str] = ()
+) -> str:
+    """Return a whole plan: comments, the keys above the steps as plain data, and the texts of its steps.
+
+    `cleanup`: the texts of the steps under `finally`.
+    """
     top = "".join([f"{comment(line)}\n" for line in heading])
-    return f"{top}{''.join(_pairs(keys, 0))}\nsteps:\n{chr(10).join(steps)}"
+    end = f"\nfinally:\n{chr(10).join(cleanup)}" if cleanup else ""
+    return f"{top}{''.join(_pairs(keys, 0))}\nsteps:\n{chr(10).join(steps)}{end}"
 
 
 def comment(text: str) -> str:
@@ -225,11 +257,11 @@ WHOLE = "$"
 
 
 def faults_of(
-    problems: Iterable[Problem], data: bytes, positions: Mapping[int, int], ids: Sequence[str]
+    problems: Iterable[Problem], data: bytes, positions: Mapping[tuple[str, int], int], ids: Sequence[str]
 ) -> list[Fault]:
     """Return the errors among problems as faults of the answer that the plan in `data` was made of.
 
-    `positions`: where in the plan's `steps` a step of the answer stands, from 0, to where it stands in the answer.
+    `positions`: the section of the plan and the place in it, from 0, of a step of the answer, to its place there.
     `ids`: all that a step may be called, for references to steps that there are not. The rule is the problem's code.
     """
     places = sorted(_places(data, positions))
@@ -249,20 +281,22 @@ def _allowed(problem: Problem, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(known.get(problem.code, ()))
 
 
-def _places(data: bytes, positions: Mapping[int, int]) -> Iterator[tuple[tuple[int, int], str]]:
+def _places(data: bytes, positions: Mapping[tuple[str, int], int]) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the beginning of every value, with the path of what it was in the answer."""
     yield (1, 1), WHOLE
     root, _, _ = read_tree(data, "")
-    steps = root.get("steps") if root is not None else None
-    if root is None or steps is None or steps.kind != SEQUENCE:
+    if root is None:
         return
     for key in root.keys.values():
         yield (key.line, key.col), WHOLE
-    for position, step in enumerate(steps.value):
-        path = f"steps[{positions[position]}]" if position in positions else WHOLE
-        yield (step.line, step.col), path
-        if path != WHOLE and step.kind == MAPPING:
-            yield from _inside(step, path)
+    for section in ("steps", "finally"):
+        steps = root.get(section)
+        for at, step in enumerate(steps.value if steps is not None and steps.kind == SEQUENCE else ()):
+            number = positions.get((section, at))
+            path = WHOLE if number is None else f"steps[{number}]"
+            yield (step.line, step.col), path
+            if path != WHOLE and step.kind == MAPPING:
+                yield from _inside(step, path)
 
 
 def _inside(step: Node, path: str) -> Iterator[tuple[tuple[int, int], str]]:
@@ -361,13 +395,9 @@ def pieces_of(
 
 
 def _faults(draft: Draft, whole: Whole) -> Iterator[Fault]:
-    if draft.keep:
-        yield Fault(path="keep", rule="unasked", message="everything else stays as it is")
     own = [step.id for step in draft.steps]
     for at, step in enumerate(draft.steps):
         path = f"steps[{at}]"
-        if step.replaces:
-            yield Fault(path=f"{path}.replaces", rule="unasked", message="the step is replaced by planrun")
         if not step.run.strip():
             message = "there is no script; each step has to be concrete"
             yield Fault(path=f"{path}.run", rule="empty", message=message)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from planrun.llm.drafts import CANDIDATES, PIECES, PLAN, STEPS
 from planrun.llm.fitting import Piece
 from planrun.llm.projectfile import BLOCK, MAX_BYTES
 from planrun.llm.repository import parts
 from planrun.llm.untrusted import RULES, clean, data_block
-from planrun.model.agenttypes import MODES
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -16,41 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
+    from planrun.llm.drafts import Form
     from planrun.llm.plantext import Whole
     from planrun.llm.projectfile import ProjectFile
     from planrun.llm.repository import Repository
 
-LANGUAGE = """\
+_LANGUAGE = """\
 You write steps of a plan that planrun, a runner for CI, executes without anybody watching. People review it first.
 
 You answer with one JSON object that follows the given schema, and with nothing else. Its keys:
-- analysis: what is to be done and why so, in a few sentences.
-- infeasible: empty, or the reason why it cannot be done with what there is; then steps is empty. Saying so is a good
-  answer when it is true; a plan that only looks as if it helped is not.
-- keep: empty, unless you are asked for it.
-- steps: the steps. Every key of a step is required; what does not apply is an empty text or list.
+"""
+_JUDGED = """
 
-A step:
-- id: short and telling, of letters, digits, `_`, `-` and `.`: build, test-api. No two are the same.
-- title: one line for reports. description: what the step is for. review: what a person should look at before it runs.
-- run: a script for `bash -euo pipefail`. It starts in the project's folder, gets no terminal and no input, and leaves
-  no process behind. Empty: the step is only described, and somebody makes it concrete later.
-- depends_on: ids of steps that must have ended well before it starts. What does not depend on each other runs at the
-  same time. There are no cycles, and every id is one of this plan.
-- condition: empty, or an expression that must be true, such as `steps.test.status == 'completed'`, `run.ci`, or
-  `steps.version.outputs.sha != ''`. It may name steps that this one depends on, and nothing that comes later.
-- outputs: names of values that the script writes, each as a line `name=value` appended to the file "$PLANRUN_OUTPUT".
-  A later step that depends on this one reads them as `${{ steps.ID.outputs.NAME }}`, in a script only where the value
-  is of letters, digits and `._/@:+=,-`; write `${{ steps.ID.outputs.NAME | sh }}` to have it quoted. `${{` means
-  nothing else; a literal one is written `$${{`.
-- replaces: empty, unless you are asked for it.
-- estimated_tokens: 0 for a command; for a step without a script, how many tokens a model would need to do it.
-
-Risk, environment variables, secrets, timeouts, policies and tools are not yours to set: there are no keys for them. The
+Policy, risk, environment variables, network rights and tools are not yours to set: there are no keys for them. The
 commands themselves are judged by fixed rules before they run: what only reads passes; what writes outside of the
 project, uses the network, publishes, deletes, needs privileges or cannot be understood waits for a person or is
 refused. So write plain commands with literal arguments, each doing one thing; no eval, no code from the network, no
 tricks."""
+
+
+def language(form: Form) -> str:
+    """Return what a model must know to write an answer of a form."""
+    return f"{_LANGUAGE}{form.words}{_JUDGED}"
 
 
 _TASK = """\
@@ -60,20 +47,26 @@ Your task: write a whole plan that reaches the goal below in the project that th
   project's own commands for tests where there are any.
 - Use files, commands and tools that the project really has. Where a change needs thinking that no command can do, leave
   `run` empty and describe in `description` exactly what is to be done; do not invent a command for it.
-- mode: empty for a step with a script. For one without, what its work is for, so that people can give it to an agent:
-  MODES.
 - As few steps as the goal takes. Each can fail for one reason, and says so by its exit code.
-- In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
-_MODES = ", ".join([f"{mode.name} ({mode.planner})" for mode in MODES.values()])
-GENERATE_SYSTEM = (LANGUAGE, RULES, _TASK.replace("MODES", _MODES))
+- What a person has to decide is a step with `ask`; what always has to happen at the end has `cleanup`. A plan has no
+  schedule: say in `analysis` when it is to be run, and CI or cron runs it."""
+GENERATE_SYSTEM = (language(PLAN), RULES, _TASK)
 """The stable beginning of every such request."""
 MAX_GOAL = 24_000  # bytes
 
 
 def generate_prompt(
-    goal: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str], *, trusted: bool
+    goal: str,
+    blocks: Sequence[Piece],
+    limits: Sequence[str],
+    mask: Callable[[str], str],
+    *,
+    trusted: bool,
 ) -> list[Piece]:
-    """Return the question; `blocks`: about the project, `mask` hides secrets, `trusted`: the user wrote the goal."""
+    """Return the question; `blocks`: about the project, `mask` hides secrets, `trusted`: the user wrote the goal.
+
+    `limits`: lines about the policies in force and the number of steps.
+    """
     asked = (
         goal
         if trusted
@@ -82,17 +75,17 @@ def generate_prompt(
     return [
         *blocks,
         Piece(text=f"Goal: {asked}"),
-        Piece(text=f"Write at most {most_steps} steps."),
+        Piece(text="\n".join(limits)),
     ]
 
 
-def described(repository: Repository, mask: Callable[[str], str]) -> list[Piece]:
-    """Return the pieces about a project; those that come last matter least."""
+def described(repository: Repository, mask: Callable[[str], str], *, listed: bool = True) -> list[Piece]:
+    """Return the pieces about a project; those that come last matter least. `listed`: with all files."""
     found = [Piece(text="The project:")]
-    for rank, (name, text, limit) in enumerate(parts(repository), 1):
+    for rank, (name, text, limit) in enumerate(parts(repository, listed=listed), 1):
         # Characters have up to four bytes.
         found.append(Piece(name=name, text=mask(text), limit=limit * 4, rank=_PROJECT + rank))
-    return found
+    return found if found[1:] else []
 
 
 def project_memory(file: ProjectFile | None) -> list[Piece]:
@@ -120,29 +113,35 @@ that you know what comes before and after.
 - The last step keeps the id of the abstract step: what waits for that waits for your last one. The ids of all others
   begin with that id and `-`, as in `migrate-check` for `migrate`. The last step waits for all others, itself or by
   others; planrun adds the edges for that.
-- depends_on: ids of your own steps, and of those that the abstract step waits for. Steps of yours without any get the
-  edges of the abstract step.
+- depends_on names your own steps, and those that the abstract step waits for. Steps of yours without any get the edges
+  of the abstract step.
 - What the plan says of the abstract step (time, retries, environment, folder, condition …) holds for each of yours.
 - Use files, commands and tools that the project really has. Look before you change, and check afterwards.
-- If it cannot be done by commands in this project, say so in `infeasible`.
-- In `review`, say what could go wrong: what is written, deleted, sent or installed, and what you had to assume."""
-EXPAND_SYSTEM = (LANGUAGE, RULES, _EXPAND_TASK)
+- If it cannot be done by commands in this project, say so in `infeasible`."""
+EXPAND_SYSTEM = (language(PIECES), RULES, _EXPAND_TASK)
 """The stable beginning of every such request."""
 MAX_PLAN = 48 * 1024  # bytes of the plan's text
 _MAX_WORDS = 4000  # characters of what a step says
 
 
 def expand_prompt(
-    whole: Whole, text: str, blocks: Sequence[Piece], most_steps: int, mask: Callable[[str], str]
+    whole: Whole,
+    text: str,
+    blocks: Sequence[Piece],
+    limits: Sequence[str],
+    mask: Callable[[str], str],
 ) -> list[Piece]:
-    """Return the question for one step; `text`: the plan by now, `blocks`: about the project, `mask` hides secrets."""
+    """Return the question for one step; `text`: the plan by now, `blocks`: about the project, `mask` hides secrets.
+
+    `limits`: lines about the policies in force and the number of steps.
+    """
     return [
         *blocks,
         Piece(text="The plan:"),
         Piece(name="plan", text=mask(text), limit=MAX_PLAN, rank=_PLAN),
         Piece(text=f"Make this step concrete: {whole.id}"),
         Piece(text="\n".join(_about(whole, mask))),
-        Piece(text=f"Write at most {most_steps} steps."),
+        Piece(text="\n".join(limits)),
     ]
 
 
@@ -170,36 +169,23 @@ GOAL_BYTES = 4096
 _MOST_LOGS = 5  # failed steps whose log is shown
 _MOST_ROWS = 200  # steps in the table; of more, those that have ended well are left out first
 
-REPLAN_SYSTEM = (
-    """\
-You are the planner of planrun, which runs reviewed plans in continuous integration with nobody watching. A step of the
-plan has failed. Write steps that take the place of what failed and of what cannot go on after it, so that the goal of
-the plan is still reached. Answer with the JSON object that is asked for and nothing else.
+_REPLAN_TASK = """\
+Your task: a step of a running plan has failed. Write steps that take the place of what failed and of what cannot go on
+after it, so that the goal of the plan is still reached.
 
-How it works:
-- `analysis`: why it failed, judged from the error and the log, and what you do about it. A few sentences.
-- `keep`: ids of pending steps that stay exactly as they are. A pending step that you neither keep nor replace is
-  dropped.
-- `steps`: new steps, in the order in which they are to run. Every failed step listed under "failed" must be named in
-  the `replaces` of at least one new step. Put into `replaces` also each pending step whose work a new step does.
-- A pending step that waited for a replaced one waits, when it is kept, for the steps that replace it. You need not
-  repeat it.
+- analysis says why it failed, judged from the error and the log, and what you do about it.
+- Every failed step listed under "failed" is named in the `replaces` of at least one new step.
+- A pending step that waited for a replaced one waits, when it is kept, for the steps that replace it. What it reads of
+  the outputs of a replaced step, it reads of the one that replaces it: write the same outputs.
 - What has ended cannot be changed, repeated or replaced. New steps may depend on steps that completed, on kept steps
   and on each other; never on failed, blocked or replaced ones.
-- `run` is a bash script started with `bash -euo pipefail`; stdin is empty; nobody can be asked anything. It must not
-  be empty here.
-- Steps have no memory of each other but files in the workspace, where every step begins.
+- Each new step has an action. `secrets` are some of those that the plan declares.
 - Write as few steps as do the work, usually one to three. Repair the cause that the error shows; do not disable a
   test, a check or a gate to make it pass.
-- If there is no way within the rules, leave `steps` empty and say why in `infeasible`. That is a good answer.
-
-What decides about your steps: each command is classified (read-only, low, medium, high) and weighed against the policy
-of the run, which you cannot change. Steps at or below the level for model-written steps run at once; those above it
-wait for a person or are refused for good. Prefer plain, well-known programs that read, build and test in the workspace;
-avoid network access, installation, deletion, publishing, `eval`, and anything outside the workspace.
-""",
-    RULES,
-)
+- Steps at or below the level for model-written steps run at once; those above it wait for a person or are refused for
+  good."""
+REPLAN_SYSTEM = (language(STEPS), RULES, _REPLAN_TASK)
+"""The stable beginning of every such request."""
 
 
 CANDIDATES_SYSTEM = (
@@ -209,15 +195,12 @@ the cheapest way to facts that are wanted, through steps that people have review
 yours where it is expected to cost less, or where nothing else leads on. Answer with the JSON object that is asked for
 and nothing else.
 
-- `analysis`: what the reviewed steps leave open, and why your steps help. A few sentences.
-- `steps`: different ways to come closer to the facts that are wanted, each a single step that works by itself. Offer
+FORM
+- `steps` are different ways to come closer to the facts that are wanted, each a single step that works by itself. Offer
   few and good ones; the same way twice helps nobody.
-- `id`: a new one. `title`: one line for reports. `description`: what it is for. `review`: what a person should look at
-  before it runs, or empty.
-- `run`: a script for `bash -euo pipefail`. It starts in the project's folder, with no terminal and no input, and leaves
-  no process behind. It exits with another code than 0 whenever what it provides is not so: check it at the end.
-- `requires`, `provides`: facts, each exactly as in the lists below. What `provides` names is believed when the step has
-  completed, and steps that need it start then. Name nothing that the script has not reached and checked.
+- `run` exits with another code than 0 whenever what it provides is not so: check it at the end.
+- `requires` and `provides` name facts exactly as in the lists below. What `provides` names is believed when the step
+  has completed, and steps that need it start then. Name nothing that the script has not reached and checked.
 - If you know no other way, leave `steps` empty and say why in `infeasible`. That is a good answer.
 
 Each command is classified (read-only, low, medium, high) and weighed against the policy in force, which you cannot
@@ -225,7 +208,7 @@ change. Steps above the level for model-written steps wait for a person, which c
 are refused for good. So write plain, well-known commands with literal arguments that read, build and test in the
 workspace; no network, installation, deletion, publishing or `eval`, nothing outside of the workspace. A step that only
 pretends to reach a fact does harm.
-""",
+""".replace("FORM", CANDIDATES.words),
     RULES,
 )
 
@@ -255,7 +238,7 @@ class Situation(Record):
 
     goal: str
     plan: str
-    policy: str
+    policy: Sequence[str]
     steps: Sequence[Mapping[str, Any]]
     failed: Sequence[Mapping[str, Any]]
     budget: Sequence[str]
@@ -263,6 +246,7 @@ class Situation(Record):
     numbers: int = 0
     log_bytes: int = LOG_BYTES  # of the end of each failed step's log
     project: ProjectFile | None = None  # what models should know of the project
+    about: Sequence[Piece] = ()  # the project
 
 
 def question(found: Situation) -> list[Piece]:
@@ -270,8 +254,9 @@ def question(found: Situation) -> list[Piece]:
     return [
         Piece(text=f"Plan: {_json(found.plan)}"),
         Piece(text=_goal(found.goal)),
-        Piece(text=f"Policy in force: {found.policy}"),
+        Piece(text="\n".join(found.policy)),
         Piece(text="What is left: " + "; ".join(found.budget)),
+        *found.about,
         *project_memory(found.project),
         Piece(
             text="Steps of the plan, one JSON object a line:",

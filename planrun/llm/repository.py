@@ -264,10 +264,16 @@ MAX_README = 3000  # characters
 MAX_FILE = 1500
 
 
-def parts(repository: Repository) -> Iterator[tuple[str, str, int]]:
-    """Yield the parts of the description of a repository: name, text, and most characters of each."""
-    yield "overview", _overview(repository), 2000
-    yield "tree", "\n".join(tree(repository.paths)), 6000
+def parts(repository: Repository, *, listed: bool = True) -> Iterator[tuple[str, str, int]]:
+    """Yield the parts of the description of a repository: name, text, and most characters of each.
+
+    `listed`: with how many files there are, and which. Steps of a run change that from run to run.
+    """
+    if listed:
+        yield "overview", _overview(repository), 2000
+        yield "tree", "\n".join(tree(repository.paths)), 6000
+    elif named := "\n".join(_named(repository)):
+        yield "overview", named, 2000
     described = sorted(
         filter(is_told, repository.texts), key=lambda path: (not is_readme(path), is_ci(path), path)
     )
@@ -282,9 +288,14 @@ def _overview(repository: Repository) -> str:
     )
     spoken = ", ".join([f"{name} ({count})" for name, count in languages(repository.paths)[:MAX_LANGUAGES]])
     rows = [counted, f"languages: {spoken or 'none that are known'}"]
-    rows += [f"{found.use} command named by {found.file}: {found.run}" for found in commands(repository)]
-    rows += [f"CI: {path}" for path in repository.paths if is_ci(path)][:MAX_FOLDER]
-    return "\n".join(rows)
+    return "\n".join([*rows, *_named(repository)])
+
+
+def _named(repository: Repository) -> list[str]:
+    found = [
+        f"{command.use} command named by {command.file}: {command.run}" for command in commands(repository)
+    ]
+    return [*found, *[f"CI: {path}" for path in repository.paths if is_ci(path)][:MAX_FOLDER]]
 
 
 def tree(paths: tuple[str, ...]) -> list[str]:

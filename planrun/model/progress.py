@@ -338,7 +338,7 @@ class StepValues(dict[str, "dict[str, Any]"]):
         found = self._state.steps[f"{self._before}{step}"]
         values: dict[str, Any] = {
             "status": found.status,
-            "outputs": found.outputs,
+            "outputs": self._state.outputs_of(found.step.id) if self._state.replaced else found.outputs,
             "exit_code": found.exit_code,
             "attempts": len(found.attempts),
         }

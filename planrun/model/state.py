@@ -130,6 +130,13 @@ class RunState:
         again = status == "failed" and name in self.replaced
         return status == "completed" or (again and any(map(self._is_done, self.handlers[name])))
 
+    def outputs_of(self, name: str) -> dict[str, Any]:
+        """The outputs of a step; those of a replaced one are written by what took its place."""
+        found = dict(self.steps[name].outputs)
+        for other in self.handlers.get(name, ()) if name in self.replaced else ():
+            found |= self.outputs_of(other)
+        return found
+
     def scope(self, fixed: Mapping[str, Any], step: Step | None = None) -> dict[str, Any]:
         """The names an expression of a step can read; `fixed` holds what does not change in a run: env, run, step."""
         if step is not None and step.undoes:
@@ -161,9 +168,44 @@ class RunState:
             why = self.ending.why
             return 128 + (self.ending.signal or _SIGTERM) if why == "cancel" else _END_CODES[why]
         flaky = fail_on_flaky and any(step.flaky for step in self.steps.values())
-        if verdict == "failed" or (verdict == "partial" and strict) or flaky:
+        if verdict == "failed" or (verdict == "partial" and (strict or self.unproven())) or flaky:
             return EXIT_FAILED
         return EXIT_OK
+
+    def unproven(self) -> list[str]:
+        """The failed steps in whose place a model's ran, if no reviewed step that waits for these completed or may."""
+        if not self.replaced or self.planning is None:
+            return []
+        from planrun.model import graph  # few runs have steps of a model
+
+        first = {step.id for step in self.versions[min(self.versions)].steps}
+        waits = graph.waits(self.plan.main())
+        behind: dict[str, set[str]] = {}
+        for name in graph.order(waits):
+            behind[name] = {*waits[name]}.union(*[behind[other] for other in waits[name]])
+        proofs = [
+            name
+            for name in behind
+            if name in first and (self.steps[name].status == "completed" or not self.steps[name].ended)
+        ]
+        found = []
+        for name in self.replaced:
+            new = [self.steps[other] for other in self.handlers[name] if other not in first]
+            # The probe of a service stands under `verify`, and a model may write it.
+            written = [
+                state
+                for state in new
+                if state.step.origin == "replanned" and (state.step.service or not state.step.verify)
+            ]
+            if (
+                self.steps[name].status != "failed"
+                or self.steps[name].on_failure == "continue"
+                or not written
+            ):
+                continue
+            if not any(state.step.id in behind[proof] for state in written for proof in proofs):
+                found.append(name)
+        return found
 
     @property
     def exit_status(self) -> int | None:

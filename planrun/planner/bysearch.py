@@ -12,7 +12,7 @@ from time import monotonic
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
-from planrun.llm.drafts import Fault
+from planrun.llm.drafts import CANDIDATES, Fault
 from planrun.llm.plantext import entry_text
 from planrun.model import graph
 from planrun.model.planning import Llm
@@ -133,7 +133,7 @@ class SearchReplanner(Replanner):
             text=revision.text,
             file=plan.file,
             load=lambda data, new: self._adoption.next_version(data, state, "replanned", new),
-            bounds=self._bounds(state, revision).but(with_facts=True),
+            bounds=self._bounds(state, revision).but(form=CANDIDATES),
             facts=facts | frozenset(plain_facts(problem.start)),
             taken=frozenset([*state.steps, *state.dropped, *[step.id for step in steps]]),
             reserved=frozenset(left),
@@ -205,7 +205,7 @@ class SearchReplanner(Replanner):
             return Result(outcome="invalid", message=problem.text, faults=(fault,))
         except InvalidInput as error:
             return Result(outcome="invalid", message=str(error))
-        bounds = self._bounds(state, revision).but(parts=draft.parts, checks=draft.checks, with_facts=True)
+        bounds = self._bounds(state, revision).but(parts=draft.parts, checks=draft.checks, form=CANDIDATES)
         refusals = inspect_parts(plan, draft.new, bounds)
         if refusals:
             named = "; ".join([f"{each['step']}: {each['reason']}" for each in refusals[:3]])

@@ -16,7 +16,7 @@ from planrun.approval.policies import static_decision
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import CANDIDATES, Fault
 from planrun.llm.fitting import Piece
-from planrun.llm.plantext import entry_text, faults_of
+from planrun.llm.plantext import entry_text, faults_of, keys_of
 from planrun.llm.prompts import CANDIDATES_SYSTEM, known_facts
 from planrun.model.record import Record
 from planrun.plan.edit.page import Page, append_steps
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 SUCCESS = 0.5
 """The probability that a step of a model succeeds, as long as no run shows it: that of a step nothing is known of."""
-_TEXTS = ("title", "description", "run")
 _FACTS = ("requires", "provides")
 
 
@@ -130,7 +129,7 @@ def check(draft: Draft, ground: Ground) -> Accepted | list[Fault]:
     except InvalidPlan as error:
         data = data or next(iter(error.sources.values()), b"")
         first = len(Page(ground.text, ground.file).nodes("steps"))
-        places = {first + at: at for at in range(len(new))}
+        places = {("steps", first + at): at for at in range(len(new))}
         return faults_of(error.problems, data, places, [*ground.taken, *new])
     except InvalidInput as error:
         return [Fault(path="steps", rule="plan", message=str(error))]
@@ -167,9 +166,7 @@ def offer_of(result: Result, model: str) -> Offer:
 
 
 def _keys(step: DraftStep, ground: Ground) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": step.id}
-    found |= {name: getattr(step, name) for name in _TEXTS if getattr(step, name)}
-    found |= {name: list(getattr(step, name)) for name in _FACTS if getattr(step, name)}
+    found = keys_of(step)
     commands = [command for fact in step.provides for command in ground.verify.get(fact, ())]
     unique = [command for at, command in enumerate(commands) if command not in commands[:at]]
     return found | ({"verify": unique} if unique else {})

@@ -10,6 +10,7 @@ import os
 
 from planrun.approval.policies import ceilings_of, layers_of
 from planrun.errors import InvalidInput, InvalidPlan
+from planrun.llm.drafts import CANDIDATES
 from planrun.llm.offline import classify
 from planrun.llm.plantext import entry_text, plan_text
 from planrun.llm.prompts import described, project_memory
@@ -104,7 +105,7 @@ def _asked_for(order: Order, plan: Plan, parts: Parts, talk: Talk) -> Offer:
             before=plan,
             layers=layers_of(plan, order.settings, ceilings_of(order.settings)),
             context=ci_context(os.environ),
-            with_facts=True,
+            form=CANDIDATES,
         ),
         facts=goal.union(*[(*action.requires, *action.provides) for action in actions]),
         taken=frozenset([*parts, _STEP]),

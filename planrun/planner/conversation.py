@@ -80,9 +80,10 @@ class Accepted(Record):
 
 
 class Refused(Record):
-    """A draft that a ceiling forbids; no repair is asked for."""
+    """A draft that a policy forbids. `repairable`: a repair is asked for, as nothing has run yet."""
 
     refusals: tuple[dict[str, str], ...]  # step, rule, reason
+    repairable: bool = False
 
 
 class Question(Record):
@@ -161,7 +162,7 @@ class Conversation:
                 outcome: Any = "stopped" if answer.ending == "stopped" else "failed"
                 message = answer.message if outcome == "stopped" else advised(answer)
                 return Result(outcome=outcome, message=message or answer.ending, rounds=rounds)
-            faults = self._judge(question, answer)
+            faults = self._judge(question, answer, is_last=rounds == MAX_REPAIRS)
             if isinstance(faults, Result):
                 return faults.but(rounds=rounds)
             if rounds == MAX_REPAIRS:
@@ -177,7 +178,7 @@ class Conversation:
                 },
             ]
 
-    def _judge(self, question: Question, answer: Answer) -> Result | list[Fault]:
+    def _judge(self, question: Question, answer: Answer, *, is_last: bool) -> Result | list[Fault]:
         draft = question.form.read(answer.text, self._llm.max_generated_steps)
         if isinstance(draft, list):
             return draft
@@ -186,6 +187,11 @@ class Conversation:
         found = question.check(draft)
         if isinstance(found, Accepted):
             return Result(outcome="accepted", value=found.value)
+        if isinstance(found, Refused) and found.repairable and not is_last:
+            return [
+                Fault(path=f"step {each['step']}", rule=each["rule"], message=each["reason"])
+                for each in found.refusals
+            ]
         if isinstance(found, Refused):
             named = "; ".join(f"{each['step']}: {each['reason']}" for each in found.refusals[:3])
             more = len(found.refusals) - 3

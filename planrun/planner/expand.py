@@ -13,6 +13,7 @@ from planrun.approval.policies import layers_of
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm import prompts
+from planrun.llm.drafts import CANDIDATES, PIECES
 from planrun.llm.fitting import told as cuts
 from planrun.llm.offline import expanded_of
 from planrun.llm.plantext import Pieces, faults_of, pieces_of, whole_of
@@ -27,7 +28,7 @@ from planrun.planner.candidates import Ground, Offer, Wanted, offer_of, question
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, Result, fit, hold
 from planrun.planner.decompose import decomposed
 from planrun.planner.generate import Talk, masker, notes_of
-from planrun.planner.inspect import Bounds, inspect
+from planrun.planner.inspect import Bounds, inspect, told_limits
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import project_memory, read_repository
 from planrun.planner.trees import offered
@@ -120,7 +121,7 @@ class Expansion:
                 layers=ground.layers,
                 context=ground.context,
                 inherited=ground.inherited,
-                with_facts=True,
+                form=CANDIDATES,
             ),
             facts=problem.start.union(problem.goal, *[(*step.requires, *step.provides) for step in steps]),
             taken=frozenset([step.id for step in (*plan.steps, *steps)]),
@@ -143,7 +144,10 @@ class Expansion:
         return Question(
             purpose="expand",
             system=prompts.EXPAND_SYSTEM,
-            pieces=prompts.expand_prompt(whole, text, blocks, ground.most_steps, ground.mask),
+            pieces=prompts.expand_prompt(
+                whole, text, blocks, told_limits(ground.layers, ground.most_steps), ground.mask
+            ),
+            form=PIECES,
             check=lambda draft: self.check(draft, whole),
         )
 
@@ -183,9 +187,10 @@ class Expansion:
     def _faults(self, error: InvalidPlan, whole: Whole, pieces: Pieces) -> list[Fault]:
         data = next(iter(error.sources.values()), b"")
         section, at = Page(self.plan.source, self.plan.file).find(whole.id)
-        numbers = range(len(pieces.ids)) if section == "steps" else ()
         known = [*pieces.ids, *[edge.on for edge in whole.edges]]
-        return faults_of(error.problems, data, {at + number: number for number in numbers}, known)
+        return faults_of(
+            error.problems, data, {(section, at + number): number for number in range(len(pieces.ids))}, known
+        )
 
     def _take(self, whole: Whole, found: _Found) -> None:
         """Continue with the plan of an answer, with comments for reviewers."""

@@ -10,6 +10,7 @@ import re
 
 from planrun.actions.environment import holds_credential
 from planrun.approval.policies import ceilings_of, layers_of, static_decision
+from planrun.approval.rules import Layers
 from planrun.clock import SystemClock
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.llm.drafts import PLAN, Fault, estimated
@@ -28,9 +29,10 @@ from planrun.model.record import Record
 from planrun.plan.load import load_bytes
 from planrun.plan.yaml.document import parse
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused, fit, hold
-from planrun.planner.inspect import WRITTEN
+from planrun.planner.inspect import told_limits
 from planrun.planner.models import insecure, llm_of, open_model, spending, why_no_model
 from planrun.planner.repository import read_repository
+from planrun.planner.sources import fitting_templates
 from planrun.records.planmemory import MAX_TEXT, alike, kept
 from planrun.reports.escape import line
 from planrun.reports.models import crossing_line, repeat_line
@@ -42,8 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from planrun.approval.rules import Layers
-    from planrun.llm.drafts import Draft
+    from planrun.llm.drafts import Draft, DraftStep
     from planrun.model.agenttypes import AgentMode
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
@@ -60,6 +61,7 @@ class Frame(Record):
     goal: str
     settings: Settings
     context: Mapping[str, Any] = {}
+    plans: tuple[str, ...] = ()  # of this project, that a step can use
 
 
 class Composed(Record):
@@ -71,18 +73,34 @@ class Composed(Record):
 
 def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
     """Check that a draft becomes a valid plan within the ceilings; the value is the draft with its estimates."""
-    faults = list(_unasked(draft))
-    if faults:
+    if faults := list(_of_uses(draft, frame)):
         return faults
     draft = draft.but(steps=tuple(map(estimated, draft.steps)))
     data = _text(draft, frame, [], {}).encode("utf-8", "surrogatepass")
     try:
         plan = load_bytes(data, frame.file, cache=False)
     except InvalidPlan as error:
-        ids = [step.id for step in draft.steps]
-        return faults_of(error.problems, data, {at: at for at in range(len(ids))}, ids)
-    refusals = [*_smuggled(data), *_denied(plan, frame)]
-    return Refused(refusals=tuple(refusals)) if refusals else Accepted(value=draft)
+        return faults_of(error.problems, data, _positions(draft), [step.id for step in draft.steps])
+    if smuggled := tuple(_smuggled(data)):
+        return Refused(refusals=smuggled)
+    refusals = tuple(_denied(plan, frame))
+    return Refused(refusals=refusals, repairable=True) if refusals else Accepted(value=draft)
+
+
+def _positions(draft: Draft) -> dict[tuple[str, int], int]:
+    """Return the place of each step in its section of the plan, to its place in the draft."""
+    found: dict[tuple[str, int], int] = {}
+    for number, step in enumerate(draft.steps):
+        section = "finally" if step.cleanup else "steps"
+        found[section, sum(known == section for known, _ in found)] = number
+    return found
+
+
+def _of_uses(draft: Draft, frame: Frame) -> Iterator[Fault]:
+    for number, step in enumerate(draft.steps):
+        if step.uses and os.path.normpath(step.uses) not in map(os.path.normpath, frame.plans):
+            message = f'"{step.uses[:_REASON]}" is no plan of this project that a step can use'
+            yield Fault(path=f"steps[{number}].uses", rule="uses", message=message, allowed=frame.plans)
 
 
 def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
@@ -91,7 +109,7 @@ def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
     layers = layers_of(plain, frame.settings, ceilings_of(frame.settings))
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
     for step in draft.steps:
-        if step.mode and not step.run:
+        if step.mode and not step.acts:
             notes[step.id].append(_given_to_an_agent(MODES[step.mode]))
     text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
     return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
@@ -101,24 +119,32 @@ def _given_to_an_agent(mode: AgentMode) -> str:
     return f"mode {mode.name}, {mode.planner}; for an agent: `agent: {{mode: {mode.name}, prompt: ...}}`"
 
 
-def _unasked(draft: Draft) -> Iterator[Fault]:
-    if draft.keep:
-        yield Fault(path="keep", rule="unasked", message="there is no plan yet whose steps could stay")
-    for number, step in enumerate(draft.steps):
-        if step.replaces:
-            yield Fault(
-                path=f"steps[{number}].replaces", rule="unasked", message="there is nothing to replace"
-            )
-
-
 def _text(draft: Draft, frame: Frame, heading: Sequence[str], notes: Mapping[str, Sequence[str]]) -> str:
     keys: dict[str, Any] = {"version": 1}
     if name := name_of(frame.goal):
         keys["name"] = name
     keys["goal"] = frame.goal
+    if secrets := dict.fromkeys([name for step in draft.steps for name in step.secrets]):
+        keys["secrets"] = list(secrets)
     keys["policy"] = {"auto_approve": POLICY.auto_approve, "llm_auto_approve": POLICY.llm_auto_approve}
-    steps = [step_text(step, 2, {}, notes.get(step.id, ())) for step in draft.steps]
-    return plan_text(heading, keys, steps)
+    rules = [
+        {"require": {"step": step.id, "secret": list(step.secrets)}} for step in draft.steps if step.secrets
+    ]
+    if rules:  # nobody has granted them yet
+        keys["policy"]["rules"] = rules
+    texts: dict[bool, list[str]] = {False: [], True: []}
+    for step in draft.steps:
+        texts[step.cleanup].append(
+            step_text(step, 2, {**_from_here(step, frame.file)}, notes.get(step.id, ()))
+        )
+    return plan_text(heading, keys, texts[False], texts[True])
+
+
+def _from_here(step: DraftStep, file: str) -> dict[str, str]:
+    """Return `uses` as the plan must have it: from the folder of its file."""
+    if not step.uses:
+        return {}
+    return {"uses": os.path.join(".", os.path.relpath(step.uses, os.path.dirname(file) or "."))}
 
 
 def name_of(goal: str) -> str:
@@ -130,9 +156,9 @@ def name_of(goal: str) -> str:
 def _smuggled(data: bytes) -> Iterator[dict[str, str]]:
     """Yield a refusal for each key of a step that no draft can contain; guards against injection into the text."""
     root, _ = parse(data, "")
-    steps = root.get("steps") if root is not None else None
-    for step in steps.value if steps is not None else ():
-        extra = [key for key in step.value if key not in WRITTEN]
+    found = [root.get(section) for section in ("steps", "finally")] if root is not None else []
+    for step in [step for steps in found if steps is not None for step in steps.value]:
+        extra = [key for key in step.value if key not in PLAN.written]
         if extra:
             reason = f"the step would have the keys {', '.join(extra)}"
             yield {
@@ -172,6 +198,15 @@ def notes_of(step: Step, layers: Layers, context: Mapping[str, Any]) -> Iterator
         yield "above llm_auto_approve: it would need an approval if a model had written it during a run"
 
 
+def grants(plan: Plan) -> list[str]:
+    """Return what steps ask for that only a person grants, a line for each of them."""
+    asking = {step.group or step.id: ", ".join(step.secrets) for step in plan.steps if step.secrets}
+    return [
+        f"{name} asks for {secrets}: an approval grants it, or removing its rule under `policy.rules`"
+        for name, secrets in asking.items()
+    ]
+
+
 def _first_looks(plan: Plan) -> Iterator[str]:
     """Yield what to review first, the riskiest steps first."""
     for level in ("high", "medium"):
@@ -179,6 +214,7 @@ def _first_looks(plan: Plan) -> Iterator[str]:
         if found:
             names = [f"{step.id} ({', '.join(step.effects)})" if step.effects else step.id for step in found]
             yield f"look at: risk {level}: {', '.join(names)}"
+    yield from grants(plan)
     todo = [step.id for step in plan.steps if step.kind == "abstract"]
     if todo:
         yield f"written without a script: {', '.join(todo)}"
@@ -218,12 +254,19 @@ class Order(Record):
     offline: bool = False
     project: ProjectFile | None = None  # what models should know of the project
     remembers: bool = False  # plans that completed for goals alike are told as examples
+    plans: Mapping[str, str] = {}  # of this project, that a step can use, each with what it says of itself
     threshold: Level | None = "complex"  # from this complexity on a plan is suggested; None: never
 
     @property
     def frame(self) -> Frame:
         """The context of every draft."""
-        return Frame(file=self.file, goal=self.goal, settings=self.settings, context=ci_context(os.environ))
+        return Frame(
+            file=self.file,
+            goal=self.goal,
+            settings=self.settings,
+            context=ci_context(os.environ),
+            plans=tuple(self.plans),
+        )
 
 
 class Generated(Record):
@@ -314,8 +357,17 @@ def similar(order: Order) -> list[tuple[float, KeptPlan]]:
 def _question(order: Order, repository: Repository, mask: Callable[[str], str]) -> Question:
     frame = order.frame
     told = order.project.but(text=mask(order.project.text)) if order.project else None
+    usable = "\n".join([f"{path}: {about}" for path, about in order.plans.items()])
     blocks = [*described(repository, mask), *project_memory(told), *_examples(order, mask)]
-    pieces = generate_prompt(order.goal, blocks, order.llm.max_generated_steps, mask, trusted=order.trusted)
+    if usable:
+        blocks.append(
+            Piece(name="plans of this project for `uses`", text=mask(usable), limit=MAX_TEXT, rank=2)
+        )
+    ceilings = ceilings_of(order.settings)
+    limits = told_limits(
+        Layers(plan=POLICY, file=order.file, ceilings=ceilings.known), order.llm.max_generated_steps
+    )
+    pieces = generate_prompt(order.goal, blocks, limits, mask, trusted=order.trusted)
     return Question(
         purpose="generate",
         system=GENERATE_SYSTEM,
@@ -423,9 +475,10 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
     """Yield the comments above a plan: its author, its goal, and the estimates."""
     yield "Written by `planrun generate`, for review: read every command before this runs."
     if generated.source == "model":
-        yield f"model: {', '.join(told(generated))}"
+        yield f"model: {told(generated.calls, generated.rounds, generated.prices)}"
     else:
         yield "model: none; a built-in pattern"
+        yield from [f"a template fits: {text}" for text in fitting_templates(order.goal)]
     if generated.cut:
         yield f"cut from what the model was told, to fit into the context: {cuts(generated.cut)}"
     if order.threshold:
@@ -438,19 +491,18 @@ def _heading(order: Order, draft: Draft, generated: Generated) -> Iterator[str]:
         yield f"estimate: ~{tokens} tokens for the steps that a model has to do{money(generated)}"
 
 
-def told(generated: Generated) -> Iterator[str]:
-    """Yield lines about the model and its usage."""
-    usage = total(generated.calls)
-    last = generated.calls[-1] if generated.calls else None
-    yield last.model if last and last.model else "unknown"
-    if last and last.request_id:
-        yield f"request {last.request_id}"
-    yield f"{len(generated.calls)} call{'' if len(generated.calls) == 1 else 's'}"
-    if generated.rounds:
-        yield f"{generated.rounds} repair{'' if generated.rounds == 1 else 's'}"
-    yield f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written"
-    if generated.cost is not None:
-        yield f"${generated.cost:.4f} by the prices of {generated.prices}"
+def told(calls: Sequence[ev.ModelAnswered], rounds: int, prices: str) -> str:
+    """Return one line about the model, its request and its usage; `prices`: their date."""
+    usage, cost, last = total(calls), cost_of(calls), calls[-1]
+    parts = [
+        last.model or "unknown",
+        f"request {last.request_id}" if last.request_id else "",
+        f"{len(calls)} call{'' if len(calls) == 1 else 's'}",
+        f"{rounds} repair{'' if rounds == 1 else 's'}" if rounds else "",
+        f"{usage.total - usage.output_tokens} tokens read, {usage.output_tokens} written",
+        f"${cost:.4f} by the prices of {prices}" if cost is not None and prices else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def money(generated: Generated) -> str:
@@ -461,12 +513,12 @@ def money(generated: Generated) -> str:
     return f", ${least:.2f} to ${most:.2f} by the prices of {generated.prices}"
 
 
-def total(calls: tuple[ev.ModelAnswered, ...]) -> Usage:
+def total(calls: Sequence[ev.ModelAnswered]) -> Usage:
     """Return the tokens of all calls."""
     return Usage(**{name: int(sum(call.usage.get(name, 0) for call in calls)) for name in TOKENS})
 
 
-def cost_of(calls: list[ev.ModelAnswered]) -> float | None:
+def cost_of(calls: Sequence[ev.ModelAnswered]) -> float | None:
     """Return what calls cost in US dollars; None where that is not known."""
     known = [call.usage["usd"] for call in calls if "usd" in call.usage]
     return sum(known) if known and len(known) == len([call for call in calls if call.usage]) else None

@@ -7,18 +7,20 @@ that are unknown before the step starts count as the riskiest.
 
 from __future__ import annotations
 
+import json
+
 from planrun.actions.environment import looks_secret
 from planrun.approval.assess import as_written
 from planrun.approval.policies import facts_of
-from planrun.approval.rules import decide
+from planrun.approval.rules import decide, in_force
 from planrun.expressions.parse import parse as parse_expression
 from planrun.expressions.tree import ExpressionError, spelled
-from planrun.llm.drafts import Fault
+from planrun.llm.drafts import PIECES, Fault
 from planrun.llm.plantext import AT_THE_END
 from planrun.model import graph
+from planrun.model.policy import Policy
 from planrun.model.record import Record
 from planrun.plan.keys.outline import Outline
-from planrun.plan.keys.search import FACTS
 from planrun.plan.schema.forms import to_data
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import MAPPING, SCALAR
@@ -31,25 +33,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.approval.rules import Layers
+    from planrun.llm.drafts import Form
     from planrun.model.plan import Plan, Step
     from planrun.plan.yaml.node import Node
 
     Keys = dict[str, Any]  # the keys of a step in the text, with their values
 
-# The keys under which the values of a draft are written; see planrun.llm.drafts.
-WRITTEN = frozenset(
-    (
-        "id",
-        "title",
-        "description",
-        "run",
-        "condition",
-        "depends_on",
-        "replaces",
-        "outputs",
-        "estimated_tokens",
-    )
-)
 _LONGEST_REASON = 600  # characters
 
 
@@ -70,7 +59,7 @@ class Bounds(Record):
     inherited: tuple[str, ...] = ()
     # Parts of the reviewed plan, as plain data, by the id of the new step that each became.
     parts: Mapping[str, Mapping[str, Any]] = {}
-    with_facts: bool = False  # a model may say what its steps require and provide
+    form: Form = PIECES  # of the answer: the keys that a model may write
     # Commands of reviewed steps that verify new steps of a model, by the id of these.
     checks: Mapping[str, Sequence[Any]] = {}
 
@@ -85,7 +74,9 @@ def inspect_parts(plan: Plan, new: Sequence[str], bounds: Bounds) -> tuple[dict[
         return changed
     own = [name for name in new if name not in bounds.parts]
     faults = [*_misplaced(plan, new, bounds), *_unguarded(plan, new, bounds)]
-    if pried := [fault for at, name in enumerate(new) if name in own for fault in _prying(plan, at, name)]:
+    if pried := [
+        fault for at, name in enumerate(new) if name in own for fault in _prying(plan, at, name, bounds)
+    ]:
         faults = pried
     if faults:
         at = int(faults[0].path[6:-1].partition("]")[0]) if faults[0].path.startswith("steps[") else 0
@@ -102,7 +93,7 @@ def inspect_candidates(
     """
     if changed := tuple(_changes(plan, new, bounds)):
         return [], changed
-    faults = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    faults = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name, bounds)]
     return [*_misplaced(plan, new, bounds), *faults], tuple(_denied(plan, new, bounds))
 
 
@@ -115,7 +106,7 @@ def inspect(plan: Plan, new: Sequence[str], bounds: Bounds) -> Refused | list[Fa
     changed = list(_changes(plan, new, bounds))
     if changed:  # the written text contains more than the draft: refuse it in any case
         return Refused(refusals=tuple(changed))
-    prying = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name)]
+    prying = [fault for at, name in enumerate(new) for fault in _prying(plan, at, name, bounds)]
     faults = [*_misplaced(plan, new, bounds), *prying, *_unguarded(plan, new, bounds)]
     if faults:
         return faults
@@ -172,13 +163,13 @@ def _added(
     if new is None or (name in before and name != origin):
         yield _refusal(name, "bounds:new", "a new step has the id of another one, or is not there")
         return
-    written = WRITTEN | {*FACTS} if bounds.with_facts else WRITTEN
+    written = bounds.form.written
     extra = [key for key, value in new.items() if key not in written and given.get(key) != value]
     if name in bounds.checks and _texts(new.get("verify")) == _texts(bounds.checks[name]):
         extra.remove("verify")
     elif name in bounds.checks:
         extra.append("verify")
-    missing = [key for key in given if key not in WRITTEN and key not in new]
+    missing = [key for key in given if key not in written and key not in new]
     if (
         name != origin
     ):  # only the last of them completes the recovery of another step, and what the whole provides
@@ -277,28 +268,35 @@ def _replaceable(steps: Iterable[Step], bounds: Bounds) -> tuple[str, ...]:
     )
 
 
-def _prying(plan: Plan, at: int, name: str) -> Iterator[Fault]:
+_TEXTS = {
+    "condition": "condition",
+    "run": "action",
+    "ready": "verify",
+    "produces": "produces",
+    "matrix": "matrix",
+}
+"""The fields of a step in which a model may write expressions, by the key that it writes."""
+
+
+def _prying(plan: Plan, at: int, name: str, bounds: Bounds) -> Iterator[Fault]:
     """Yield a fault for each expression of a step that would put a credential, or unnamed variables, into a text."""
     step = next(step for step in plan.steps if step.id == name)
-    texts: dict[str, Any] = {"condition": step.condition}
-    if step.action.is_script:
-        texts["run"] = step.action.script
-    for key, tree in texts.items():
-        for path in _paths(tree):
+    for key, field in _TEXTS.items():
+        for path in _paths(getattr(step, field)) if key in bounds.form.written else ():
             if path[0] == "env" and (len(path) < 2 or looks_secret(str(path[1])) or path[1] in plan.secrets):
                 message = f"{spelled(path)} may hold a secret, which is no value for an expression"
                 yield Fault(path=f"steps[{at}].{key}", rule="secret", message=message)
 
 
 def _paths(tree: Any) -> Iterator[tuple[str | int, ...]]:
-    """Yield the names that an expression or a template reads."""
-    if not isinstance(tree, tuple):
-        return
-    if len(tree) == 4 and tree[0] == "path":
+    """Yield the names that an expression, a template or a record of such reads."""
+    if isinstance(tree, tuple) and len(tree) == 4 and tree[0] == "path":
         yield tree[3]
-        return
-    for part in tree:
-        yield from _paths(part)
+    elif isinstance(tree, Record):
+        yield from _paths(tuple(vars(tree).values()))
+    elif isinstance(tree, tuple | list | dict):
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _paths(part)
 
 
 def _unguarded(plan: Plan, new: Sequence[str], bounds: Bounds) -> Iterator[Fault]:
@@ -340,6 +338,16 @@ def _guards_of(plan: Plan, guards: set[str]) -> dict[str, frozenset[str]]:
 
 
 # Policies.
+
+
+def told_limits(layers: Layers, most_steps: int = 0) -> list[str]:
+    """Return what a model is told of the policies in force, the levels and every rule, and how much it may write."""
+    rows = [f"Policy in force: {in_force(layers)}."]
+    for policy in [*[ceiling.policy for ceiling in layers.ceilings], layers.plan or Policy()]:
+        for rule in policy.rules:
+            match = {name: list(value) for name, value in vars(rule.match).items() if value}
+            rows.append(f"- {rule.verb} {json.dumps(match)}")
+    return [*rows, *([f"Write at most {most_steps} steps."] if most_steps else [])]
 
 
 def _arranged(plan: Plan, new: Sequence[str], bounds: Bounds) -> set[str]:

@@ -549,7 +549,8 @@ def replanner(
 
     context = ReplanContext(llm, session.admission.layers, opened, session.clock)
     context.context = opening["context"]
-    context.project = project_memory(mask or str, session.workspace)
+    context.mask = mask or str
+    context.project = project_memory(context.mask, session.workspace)
     spent = spending_on_record(opening["options"])  # read before any step can write to a table of prices
     adoption = Adoption(session, steps, gates)
     return Replanner(context, steps.place, adoption, lambda state: spent.budget(state.planning))

@@ -15,11 +15,10 @@ import re
 from planrun.actions.environment import credentials_in
 from planrun.app.copies import stored_text
 from planrun.approval.digest import digest_of, named_plan, review
-from planrun.approval.rules import in_force
 from planrun.engine.failures import is_typed
 from planrun.errors import InvalidInput, InvalidPlan, PlanrunError
 from planrun.llm import prompts
-from planrun.llm.drafts import Fault
+from planrun.llm.drafts import KEYS, STEPS, Fault
 from planrun.llm.plantext import step_text
 from planrun.model import events as ev
 from planrun.model import graph
@@ -28,7 +27,8 @@ from planrun.plan.edit.page import append_steps
 from planrun.plan.load import load_bytes
 from planrun.plan.readers import copies
 from planrun.planner.conversation import Accepted, Conversation, Question, Refused
-from planrun.planner.inspect import Bounds, inspect
+from planrun.planner.inspect import Bounds, inspect, told_limits
+from planrun.planner.repository import read_repository
 from planrun.records import inputs
 from planrun.records.ledger import sync_path
 from planrun.reports.escape import line, tail
@@ -189,7 +189,7 @@ class Revision:
                 message = f"the step at this place gets the number {self.first + at}"
                 yield Fault(path=path, rule="id_order", message=message, allowed=(str(self.first + at),))
             seen.add(step.id)
-            if not step.run.strip():
+            if not step.acts:
                 message = "a step that takes the place of another has to say what it runs"
                 yield Fault(path=f"steps[{at}].run", rule="required", message=message)
 
@@ -309,12 +309,10 @@ def _renamed(step: DraftStep, names: dict[str, str]) -> DraftStep:
 
     changed = {old: new for old, new in names.items() if old != new}
     rename = _references(changed) if changed else str
-    return step.but(
-        id=of(step.id),
-        depends_on=tuple(map(of, step.depends_on)),
-        condition=rename(step.condition),
-        run=rename(step.run),
-    )
+    texts = {
+        key.name: rename(getattr(step, key.name)) for key in KEYS if key.kind == "text" and key.name != "id"
+    }
+    return step.but(**texts, id=of(step.id), depends_on=tuple(map(of, step.depends_on)))
 
 
 def _references(names: dict[str, str]) -> Callable[[str], str]:
@@ -364,6 +362,7 @@ class ReplanContext:
         self.clock = clock
         self.context: Mapping[str, Any] = {}
         self.project: ProjectFile | None = None  # what models should know of the project
+        self.mask: Callable[[str], str] = str  # hides secrets in what is told of the project
 
 
 class Replanner:
@@ -483,6 +482,7 @@ class Replanner:
             failed=frozenset(revision.failed),
             pending=frozenset(revision.pending),
             inherited=self._inherited,
+            form=STEPS,
         )
 
     def _end(self, result: Result, state: RunState) -> dict[str, Any]:
@@ -514,7 +514,7 @@ class Replanner:
         return prompts.Situation(
             goal=plan.goal,
             plan=plan.title or plan.name,
-            policy=in_force(self._context.layers),
+            policy=told_limits(self._context.layers),
             steps=[_row(step, state) for step in plan.steps],
             failed=[_failure(name, state, self._place.rundir) for name in steps],
             budget=budget,
@@ -522,6 +522,7 @@ class Replanner:
             numbers=revision.first,
             log_bytes=_log_bytes(state),
             project=self._context.project,
+            about=prompts.described(read_repository(self._place.workspace), self._context.mask, listed=False),
         )
 
 

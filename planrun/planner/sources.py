@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from shutil import which
 
-from planrun.errors import InvalidPlan
+from planrun.errors import InvalidPlan, PlanrunError
+from planrun.llm.offline import searched
 from planrun.llm.plantext import entry_text, plan_text
-from planrun.llm.repository import commands
+from planrun.llm.repository import commands, is_private
 from planrun.model.record import Record
 from planrun.model.tools import CATALOGUE
 from planrun.plan.keys.outline import Outline
@@ -22,6 +24,7 @@ from planrun.planner.facts import Estimates, action_of
 from planrun.planner.repository import read_repository
 from planrun.records.history import path_of, read
 from planrun.records.rundir import HOME
+from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +70,43 @@ def parts_of_project(target: str, files: Sequence[str]) -> dict[str, Part]:
             if name not in parts:
                 parts[name] = part
     return parts
+
+
+def usable_plans(target: str) -> dict[str, str]:
+    """Return the plans of this project that a step can use: their paths, and what each is for and takes."""
+    found = {}
+    for path in _plans_in_project(target):
+        if is_private(path):
+            continue
+        try:
+            plan = load_bytes(read_source(path), path, cache=False)
+        except PlanrunError:
+            continue
+        params = [f"{param.name}: {param.schema.get('type', 'string')}" for param in plan.params]
+        about = plan.description or plan.goal or plan.title or plan.name
+        found[f"./{path}"] = f"{line(about, 200)}; parameters: {', '.join(params) or 'none'}"
+    return found
+
+
+def fitting_templates(goal: str) -> list[str]:
+    """Return the templates that fit a goal or the files that are there, each with the command that makes a plan of it.
+
+    One that lacks files fits nothing; the one that shares most words with the goal comes first.
+    """
+    words = {word.lower() for word in searched(goal)}
+    found = []
+    for file in known().values():
+        try:
+            template = opened(file)
+        except (InvalidPlan, OSError):
+            continue
+        about = set(re.findall(r"[a-z]+", f"{file.name} {template.description}".lower()))
+        if all(map(os.path.isfile, template.prerequisites)) and (template.prerequisites or words & about):
+            needed = [name for name, fragment in template.vars.items() if fragment.get("required")]
+            given = "".join([f" --var {name}=…" for name in needed])
+            text = f"{file.name} ({line(template.description, 200)}): planrun templates render {file.name}{given}"
+            found.append((-len(words & about), text))
+    return [text for _, text in sorted(found)]
 
 
 def _plans_in_project(target: str) -> Iterator[str]:

@@ -272,6 +272,8 @@ def objection(state: RunState) -> str:
     failed = [name(step) for step in listed(state) if step.status == "failed"]
     if failed and option(state, "strict"):
         reasons.append(f"{_counted(failed, 'tolerated failure')} (--strict): {names(failed)}")
+    elif unproven := state.unproven():
+        reasons.append(f"no reviewed step checked what a model put in the place of {names(unproven)}")
     flaky = [name(step) for step in state.steps.values() if len(step.attempts) > 1 and step.flaky]
     if flaky and (option(state, "fail_on_flaky") or not reasons):
         reasons.append(f"{_counted(flaky, 'flaky step')} (--fail-on-flaky): {names(flaky)}")

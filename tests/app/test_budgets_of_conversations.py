@@ -32,7 +32,7 @@ DRAFT = dumps(
         "keep": [],
         "steps": [
             {
-                **dict.fromkeys(STEPS.keys, ""),
+                **{name: "" for name, key in STEPS.keys.items() if key.needed},
                 **{key: [] for key in ("depends_on", "replaces", "outputs")},
                 "id": "a",
                 "run": "true",

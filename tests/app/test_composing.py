@@ -62,16 +62,6 @@ def test_any_draft_ends_well_defined(steps: list[DraftStep], analysis: str) -> N
     )
 
 
-def test_what_is_not_asked_for_is_a_fault() -> None:
-    """There is nothing to keep and nothing to replace in a plan that does not exist."""
-    result = check(draft(PLAIN.but(replaces=("x",)), keep=("x",)), FRAME)
-    assert isinstance(result, list)
-    assert [(fault.path, fault.rule) for fault in result] == [
-        ("keep", "unasked"),
-        ("steps[0].replaces", "unasked"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("policy", "rule"),
     [

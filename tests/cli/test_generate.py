@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -177,15 +178,69 @@ def test_infeasible_is_an_answer(ask: Callable[..., Said], repository: Path) -> 
 
 
 def test_what_a_ceiling_denies_is_not_written(ask: Callable[..., Said], repository: Path) -> None:
-    """A step above the ceiling's level for models ends it with exit code 3: not repaired, and nothing falls back."""
+    """A step that a ceiling still denies after two repairs ends it with exit code 3; nothing falls back."""
     (repository / "policy.yml").write_text("llm_auto_approve: low\n")
-    with FakeMessages([GOOD]) as api:
+    with FakeMessages([GOOD] * 3) as api:
         said = ask(api, "ship", "--policy", "policy.yml", "--fallback", "template")
-        assert len(api.journal.entries) == 1
+        assert len(api.journal.entries) == 3
     assert said.code == 3
     assert "  wipe: its risk is high" in said.err
     assert "[ceiling:llm_auto_approve]" in said.err
     assert not (repository / "plan.yml").exists()
+
+
+def test_the_model_is_told_the_policy_and_may_keep_to_it(ask: Callable[..., Said], repository: Path) -> None:
+    """Levels and rules of the ceiling are in the question; what they deny comes back as a finding, and is repaired."""
+    rules = "rules: [{deny: {command: [terraform *], event: pull_request}}]\n"
+    (repository / "policy.yml").write_text(f"llm_auto_approve: low\n{rules}")
+    kept = draft([step("build", "mkdir -p out")])
+    with FakeMessages([GOOD, kept]) as api:
+        said = ask(api, "ship", "--policy", "policy.yml", "--json")
+        first, second = api.journal.entries
+    assert json.loads(said.out)["rounds"] == 1
+    asked = str(_plain(first.body["messages"][0]["content"]))
+    assert "at most high, model-written low" in asked
+    assert '- deny {"command": ["terraform *"], "event": ["pull_request"]}' in asked
+    findings = json.loads(str(_plain(second.body["messages"][2]["content"])).partition(":\n")[2])
+    (found,) = [each for each in findings if each["path"] == "step wipe"]
+    assert found["rule"] == "ceiling:llm_auto_approve"
+    assert "its risk is high" in found["message"]
+
+
+@pytest.mark.parametrize("how", ["invalid", "infeasible"])
+def test_a_failure_says_what_was_paid_and_which_request_it_was(ask: Callable[..., Said], how: str) -> None:
+    """Costs, tokens and the id of the request are shown where no plan is."""
+    answers = [BAD] * 3 if how == "invalid" else [draft([], infeasible="There is no shop.")]
+    with FakeMessages(answers) as api:
+        said = ask(api, "ship")
+    assert said.code == 1
+    calls = "3 calls, 2 repairs" if how == "invalid" else "1 call"
+    (line,) = [line for line in said.err.splitlines() if line.startswith("planrun: asked ")]
+    assert f"{MODEL}, request req_" in line
+    assert f", {calls}, " in line
+    assert re.search(r", \d+ tokens read, \d+ written, \$0\.\d{4} by the prices of ", line)
+
+
+def test_templates_that_fit_are_offered_without_a_model(
+    unanswered: FakeMessages, say: Callable[..., Said], repository: Path
+) -> None:
+    """By the files that are there and by words of the goal; one whose files are missing fits nothing."""
+    assert unanswered.journal.entries == []
+    own = repository / "plans/templates"
+    own.mkdir(parents=True)
+    steps = "steps: [{id: a, run: 'echo ${{ vars.shop }}'}]\n"
+    head = "template: {description: Open a shop., vars: {shop: {type: string, required: true}}}\n"
+    (own / "opening.yml").write_text(f"version: 1\n{head}{steps}")
+    (own / "broken.yml").write_text("version: 1\ntemplate: {vars: []}\nsteps: []\n")
+    said = say("generate", "--offline", "open another shop")
+    assert said.code == 0
+    lines = [line for line in said.out.splitlines() if line.startswith("A template fits: ")]
+    assert lines[0] == (
+        "A template fits: opening (Open a shop.): planrun templates render opening --var shop=…"
+    )
+    assert [line.split()[3] for line in lines] == ["opening", "python-package"]
+    assert "# a template fits: opening (Open a shop.)" in (repository / "plan.yml").read_text()
+    assert say("templates", "render", "opening", "--var", "shop=tea", "-o", "-").code == 0
 
 
 def test_no_credential_of_the_environment_is_sent(

@@ -60,5 +60,5 @@ def test_a_fatal_fact_is_replanned_and_not_repeated(planrun: Command) -> None:
     with FakeMessages([REPLACEMENT]) as api:
         code, step = ran(planrun, api, "no-such-program-anywhere")
         assert len(api.journal.entries) == 1
-    assert code == 0
+    assert code == 1  # nothing that was reviewed checks what took its place
     assert len(step["attempts"]) == 1

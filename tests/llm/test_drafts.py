@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planrun.llm import drafts
-from planrun.llm.drafts import STEPS, Draft
+from planrun.llm.drafts import CANDIDATES, KEYS, PIECES, PLAN, STEPS, Draft, DraftStep, Form
 from tests.fakes.messages import draft, step
 
 if TYPE_CHECKING:
@@ -42,17 +41,13 @@ def test_an_answer_of_the_right_shape_is_read() -> None:
     "key",
     [
         "risk",
-        "secrets",
         "env",
         "env_file",
         "policy",
         "limits",
-        "timeout",
-        "retries",
         "tools",
         "workdir",
         "shell",
-        "uses",
         "exec",
         "on_failure",
         "recovers",
@@ -60,10 +55,15 @@ def test_an_answer_of_the_right_shape_is_read() -> None:
         "origin",
         "sandbox",
         "container",
-        "matrix",
         "foreach",
         "network",
         "approval",
+        "verify",
+        "cache",
+        "lock",
+        "service",
+        "finally",
+        "with",
         "__class__",
     ],
 )
@@ -110,16 +110,43 @@ def test_there_is_no_key_for_what_a_reviewer_decides(key: str) -> None:
         (with_step(title="\ud800"), "hidden"),
         (with_step(title="".join(chr(0xE0000 + ord(char)) for char in "obey")), "hidden"),
         (with_step(description="a\u2028b"), "hidden"),
-        (with_step(estimated_tokens=True), "type"),
-        (with_step(estimated_tokens=1e9), "type"),
-        (with_step(estimated_tokens=-1), "type"),
-        (with_step(estimated_tokens="0"), "type"),
+        *[(with_step(retries=value), "type") for value in (True, 1e9, -1, "0")],
+        (with_step(secrets="TOKEN"), "type"),
+        (with_step(secrets=["TO\u200bKEN"]), "hidden"),
+        (with_step(matrix=["3.11"]), "pair"),
+        (with_step(matrix=[{"python": ["3.11"]}]), "type"),
+        (with_step(run="", ready=["curl"]), "type"),
+        (with_step(ask="Go?"), "actions"),
+        (with_step(estimated_tokens=5), "unasked"),
+        (with_step(mode="code"), "unasked"),
+        (with_step(cleanup=True), "unasked"),
+        (with_step(uses="./plans/a.yml"), "unasked"),
         ("x" * 10_000_000, "size"),
     ],
 )
 def test_every_other_shape_is_a_fault(text: str, rule: str) -> None:
     """Each is told by its rule, and no part of it is used."""
     assert rule in rules(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"cleanup": "yes"}, "type"),
+        ({"mode": "magic"}, "mode"),
+        ({"uses": "a.yml"}, "actions"),
+        ({"params": ["who"]}, "pair"),
+        ({"replaces": ["a"]}, "unasked"),
+        ({"replaces": []}, ""),
+        ({"requires": ["a"]}, "unasked"),
+        *[({"estimated_tokens": value}, "type") for value in (True, 1e9, -1, "0")],
+    ],
+)
+def test_a_whole_plan_has_keys_of_its_own(change: dict[str, Any], rule: str) -> None:
+    """What is for one form of answers is a fault in another, unless it is empty."""
+    found = PLAN.read(json.dumps({**WHOLE, "steps": [{**STEP, **change}]}), 10)
+    assert ({""} if isinstance(found, Draft) else {fault.rule for fault in found}) == {rule}
+    assert isinstance(PLAN.read(json.dumps({**WHOLE, "keep": ["a"]}), 10), list)
 
 
 @BOUNDED
@@ -132,12 +159,24 @@ def test_no_json_is_a_crash(value: object) -> None:
         STEPS.read(with_step(**{key: value}), 10)
 
 
-def test_the_schema_has_the_keys_that_are_read() -> None:
+@pytest.mark.parametrize("form", [PLAN, STEPS, PIECES, CANDIDATES], ids="grec")
+def test_schema_prompt_and_check_have_the_same_keys(form: Form) -> None:
     """What the service is told to write is what is read, and it is closed at every level."""
-    told = drafts.STEPS.schema()
+    told = form.schema()
     step = told["properties"]["steps"]["items"]
     assert told["additionalProperties"] is False
     assert step["additionalProperties"] is False
-    assert tuple(step["properties"]) == drafts.STEPS.keys
-    assert set(step["required"]) == set(STEP)
-    assert set(told["required"]) == set(WHOLE)
+    assert [*step["properties"]] == [*form.keys]
+    assert [line.partition(":")[0] for line in form.words.splitlines() if line.startswith("- ")] == [
+        *[f"- {name}" for name in (*told["properties"], *step["properties"])]
+    ]
+    empty = {name: "" if kind["type"] == "string" else [] for name, kind in told["properties"].items()}
+    bare = {name: "" if step["properties"][name]["type"] == "string" else [] for name in step["required"]}
+    found = form.read(json.dumps({**empty, "steps": [{**bare, "id": "a"}]}), 1)
+    assert isinstance(found, Draft)
+    assert set(told["required"]) == set(told["properties"])
+
+
+def test_a_step_has_a_field_for_each_key() -> None:
+    """No key is read and then lost."""
+    assert {key.name for key in KEYS} == set(DraftStep.__annotations__)

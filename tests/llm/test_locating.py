@@ -23,7 +23,7 @@ def faults(*steps: DraftStep) -> list[tuple[str, str]]:
         load_bytes(text.encode("utf-8", "surrogatepass"), "plan.yml", cache=False)
     except InvalidPlan as error:
         data = text.encode("utf-8", "surrogatepass")
-        found = faults_of(error.problems, data, {at: at for at in range(len(steps))}, ["a", "b"])
+        found = faults_of(error.problems, data, {("steps", at): at for at in range(len(steps))}, ["a", "b"])
         return [(fault.path, fault.rule) for fault in found]
     return []
 
@@ -55,7 +55,7 @@ def test_what_is_allowed_is_told_where_it_is_known() -> None:
     text = plan_text([], {"version": 1}, [step_text(PLAIN.but(depends_on=("zzz",)), 2, {})])
     with pytest.raises(InvalidPlan) as caught:
         load_bytes(text.encode(), "plan.yml", cache=False)
-    (fault,) = faults_of(caught.value.problems, text.encode(), {0: 4}, ["a", "b"])
+    (fault,) = faults_of(caught.value.problems, text.encode(), {("steps", 0): 4}, ["a", "b"])
     assert fault.path == "steps[4].depends_on[0]"
     assert fault.allowed == ("a", "b")
 

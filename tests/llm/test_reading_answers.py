@@ -50,7 +50,7 @@ def test_the_answer_is_found_in_what_surrounds_it(text: str) -> None:
         "{" * 100_000,
         "[" * 100_000,
         ANSWER.replace('"keep"', '"analysis": "again", "keep"'),
-        f"```json\n{ANSWER.replace('0', 'NaN')}\n```",
+        "```json\n" + ANSWER.replace('"ls"', "NaN") + "\n```",
         "```json\n```",
     ],
 )

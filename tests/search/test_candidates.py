@@ -148,7 +148,7 @@ def ground(**fields: Any) -> Ground:
         "text": PLAN.encode(),
         "file": "plan.yml",
         "load": load,
-        "bounds": Bounds(before=before, layers=Layers(plan=before.policy), with_facts=True),
+        "bounds": Bounds(before=before, layers=Layers(plan=before.policy), form=CANDIDATES),
         "facts": frozenset(("packed", "uploaded", "announced")),
         "taken": frozenset(("pack", "upload", "announce", "courier")),
         "reserved": frozenset(("announced",)),

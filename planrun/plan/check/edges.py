@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planrun.plan.keys.formulas import Formulas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from planrun.expressions.tree import Tree
 
@@ -53,8 +53,9 @@ class Availability:
             if self._may_be_skipped(self._drafts[name]):
                 self._skipped.add(name)
         wanted: dict[str, list[str]] = {}
+        places = replacers(outline)
         for reader, read in questions:
-            wanted.setdefault(reader, []).append(read)
+            wanted.setdefault(reader, []).extend(_and_places(read, places) if places else [read])
         every = {name: [(other, True) for other in others] for name, others in before.items()}
         self._behind = graph.reach(sequence, every, wanted)
         sure = {name: self._certain(self._drafts[name]) for name in sequence} if wanted else {}
@@ -173,12 +174,29 @@ def check_links(outline: Outline) -> None:
     reroute(outline)
 
 
+def replacers(outline: Outline) -> dict[str, list[str]]:
+    """Return the ids of the steps that replace each step."""
+    places: dict[str, list[str]] = {}
+    if "replaces" in outline.keys:
+        for raw in outline.steps:
+            for link in raw.replaces:
+                places.setdefault(link.on, []).append(raw.id)
+    return places
+
+
+def _and_places(name: str, places: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a step and all that stand in its place, over several revisions if need be."""
+    found = {name: None}
+    for each in (todo := [name]):
+        fresh = [other for other in places.get(each, ()) if other not in found]
+        found |= dict.fromkeys(fresh)
+        todo += fresh
+    return list(found)
+
+
 def reroute(outline: Outline) -> None:
     """Have what waits for a replaced step wait for those that take its place, and each of them for no such step."""
-    places: dict[str, list[str]] = {}
-    for raw in outline.steps:
-        for link in raw.replaces:
-            places.setdefault(link.on, []).append(raw.id)
+    places = replacers(outline)
     if not places:
         return
     for raw in outline.steps:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planrun.expressions.check import check_condition, check_list, infer
 from planrun.expressions.tree import NUMBERS, ExpressionError, spelled, type_of
-from planrun.plan.check.edges import succeeded
+from planrun.plan.check.edges import replacers, succeeded
 from planrun.plan.keys.formulas import CONDITIONS
 from planrun.plan.problems import did_you_mean
 
@@ -376,6 +376,9 @@ class References:
             hint = did_you_mean(str(path[2]), fields) if len(path) > 2 else ""
             yield "E211", f"steps.{name} {field}", hint or f"valid fields: {', '.join(fields)}"
             return
+        if path[2] == "outputs" and len(path) > 3 and "replaces" in self.outline.keys:
+            raw = self._in_place_of(raw, str(path[3]))
+            name, path = raw.id, (*path[:1], raw.id, *path[2:])
         found = self._unreachable(raw, str(path[2]), formula, available)
         if found:
             yield found
@@ -389,6 +392,15 @@ class References:
             found = self._absent(raw, reference, formula, available)
             if found:
                 yield found
+
+    def _in_place_of(self, raw: RawStep, output: str) -> RawStep:
+        """Return the step whose output is read where that of a replaced one is named: one that declares it, if any."""
+        places, seen = replacers(self.outline), {raw.id}
+        while others := [self.outline.by_id[each] for each in places.get(raw.id, ()) if each not in seen]:
+            declares = [each for each in others if output in self._outputs.get(each.id, {})]
+            raw = (declares or others)[0]
+            seen.add(raw.id)
+        return raw
 
     def _wrong_group(
         self, raw: RawStep, reference: Reference, formula: Formula, available: Availability

@@ -128,7 +128,7 @@ def candidates(
 
 def _empty(schema: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {"string": "", "array": [], "integer": 0}
-    return {name: values[one["type"]] for name, one in schema["properties"].items()}
+    return {name: values[schema["properties"][name]["type"]] for name in schema["required"]}
 
 
 def refuse(category: str = "cyber", **fields: Any) -> Reply:
