@@ -138,6 +138,12 @@ def test_depth_and_nodes_bound_the_tree_and_thoroughness_sets_them(planrun: Comm
     assert tree(planrun, tmp_path, code=1)["truncated"] == ["max_tree_depth"]
     write(tmp_path, CHAIN, ", max_tree_depth: 12, max_tree_nodes: 5")
     assert tree(planrun, tmp_path, code=1)["truncated"] == ["max_tree_nodes"]
+    for algorithm in ("beam", "astar", "mcts"):
+        for most in (2, 12, 13):
+            write(tmp_path, CHAIN, f", max_tree_depth: 12, max_tree_nodes: {most}, algorithm: {algorithm}")
+            found = tree(planrun, tmp_path, code=1 if most <= 12 else 0)
+            assert len(found["nodes"]) <= most
+            assert found["solved"] or found["truncated"] == ["max_tree_nodes"]
     write(tmp_path, CHAIN, ", max_tree_depth: 12")
     assert len(names(tree(planrun, tmp_path))) == 12
     for preset, numbers in (("quick", (3, 50, 5)), ("normal", (5, 100, 10)), ("thorough", (7, 200, 15))):
