@@ -475,6 +475,17 @@ def sandbox_notes(step: StepState) -> list[str]:
     return [line(note) for note in attempt.ended.notes if note.startswith("the sandbox ")]
 
 
+def not_replanned(state: RunState, step: StepState) -> str:
+    """Return why no model was asked about a fatal failure: its class is read from its output; "" otherwise."""
+    attempt, told = last(step), option(state, "replan")
+    error = attempt.ended.error if attempt and attempt.ended else None
+    if not error or error["class"] != "fatal" or not error["rule"].startswith("text:"):
+        return ""
+    if step.step.replan != "fatal" or not isinstance(told, dict) or not told["model"]:
+        return ""
+    return "no model replans it, since its class comes from its output alone; on_failure: replan has it replanned"
+
+
 def tokens_of(step: StepState) -> int:
     """Tokens that all its attempts used."""
     total = 0

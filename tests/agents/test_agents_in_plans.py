@@ -174,6 +174,25 @@ def test_a_plan_defines_types_of_agents(planrun: Command) -> None:
     assert 'unknown type of agent "reviewer"' in planrun("validate", "plan.yml").stdout
 
 
+@pytest.mark.shows("N-32")
+def test_an_agent_without_a_prompt_is_told_the_title_and_the_description(planrun: Command) -> None:
+    """The digest covers them then; as formulas they are not read; without both, the step is refused."""
+    asked: list[Asked] = []
+    repository(planrun.folder)
+    plan = planrun.folder / "plan.yml"
+    text = "version: 1\nllm: {model: model-a}\nsteps:\n  - {id: a, TOLD agent: {type: explore}}\n"
+    plan.write_text(text.replace("TOLD", "title: Tidy up, description: 'Drop ${{ dead }} code.',"))
+    digest = json.loads(planrun("show", "plan.yml", "--json").stdout)["plan"]["digest"]
+    with FakeMessages(lambda seen: asked.append(seen) or finish()) as api:
+        done = planrun("execute", "plan.yml", env=api.env)
+    assert done.returncode == 0, done.stderr
+    assert "Tidy up\n\nDrop ${{ dead }} code." in asked[0].text
+    plan.write_text(plan.read_text().replace("Drop", "Keep"))
+    assert json.loads(planrun("show", "plan.yml", "--json").stdout)["plan"]["digest"] != digest
+    plan.write_text(text.replace("TOLD", ""))
+    assert 'error[E102]: "agent" in step "a" needs `prompt`' in planrun("validate", "plan.yml").stdout
+
+
 @pytest.mark.shows("GM-07")
 def test_a_built_in_type_cannot_be_replaced(planrun: Command) -> None:
     """A type of the plan with the name of a built-in one is an error."""

@@ -209,11 +209,11 @@ class Web(Written):
 class Agent(Written):
     """Work for a language model, within limits."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["prompt"]}, {"required": ["task"]}]})
-
     type: Line | None = key("Which type of agent: a built-in one or one of `agents`.", "general")
     mode: Mode | None = key("What the work is for: it sets guidance, tools and limits.", "code")
-    prompt: FullText | None = key("The task.", "Make the failing tests pass.")
+    prompt: FullText | None = key(
+        "The task. Left out: the title and the description of the step.", "Make the failing tests pass."
+    )
     task: FullText | None = key("The same as `prompt`.", "Make the failing tests pass.")
     model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
