@@ -33,7 +33,9 @@ def record_end(
     `message`: why it is cancelled, where no signal came.
     """
     at = recorder.stamp()
-    ending = ev.RunEnding(at=at, why="cancel", message="" if signum else message)
+    ending = ev.RunEnding(at=at, why="cancel")
+    if message:
+        ending = ending.but(message=message)
     recorder.record(ending if signum is None else ending.but(signal=signum))
     for name, step in state.steps.items():
         if not step.ended:

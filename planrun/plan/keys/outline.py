@@ -11,6 +11,7 @@ from bisect import bisect_right
 from planrun.model.groups import undo_id
 from planrun.plan.kinds import QUESTIONS
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
+from planrun.plan.schema.forms import as_bool
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
 TYPE_CHECKING = False
@@ -318,6 +319,17 @@ def entries(node: Node | None) -> list[Node]:
     if node.kind == SEQUENCE:
         return [item for item in node.value if item.kind == SCALAR]
     return [node] if node.kind == SCALAR and node.value else []
+
+
+def env_files(node: Node | None) -> Iterator[tuple[Node, bool]]:
+    """Yield the texts of a list, of an env file its path, and whether it may be missing."""
+    for item in node.value if node is not None and node.kind == SEQUENCE else (node,):
+        if item is not None and item.kind == MAPPING:
+            path, required = scalar(item.get("path")), scalar(item.get("required"))
+            if path is not None and path.value:
+                yield path, required is not None and not as_bool(required)
+        elif item is not None and item.kind == SCALAR and (item.value or item is not node):
+            yield item, False
 
 
 def produced(node: Node | None) -> Iterator[tuple[Node, str]]:

@@ -96,6 +96,16 @@ class Produced(Written):
     )
 
 
+class EnvFile(Written):
+    """An env file that may be missing."""
+
+    path: Text = key("The file.", "local.env", required=True)
+    required: bool | None = key("false: a file that is not there sets nothing.", example=False)
+
+
+EnvFiles = Text | EnvFile | Annotated[list[Text | EnvFile], Field(min_length=1)]
+
+
 class Cache(Written):
     """What an earlier result depends on besides the step itself."""
 
@@ -456,7 +466,7 @@ class Step(Written):
         "The steps that it replaces: those do not start, and their dependents wait for it.", ["build"]
     )
     env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
-    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    env_file: EnvFiles | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     workdir: Text | None = key("The folder it runs in.", "packages/core")
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     outputs: Outputs | None = key("The outputs that it writes to $PLANRUN_OUTPUT.", {"sha": "string"})
