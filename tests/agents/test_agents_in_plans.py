@@ -10,7 +10,7 @@ import pytest
 from planrun.model.agenttypes import MODES, NOT_OFFERED, TOOLS, TYPES
 from planrun.plan.load import load_bytes
 from tests.agents.worlds import HEAD, agent, finish, ledger, repository
-from tests.fakes.messages import FakeMessages, answer, draft
+from tests.fakes.messages import FakeMessages, answer, draft, use
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -63,6 +63,38 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     table = planrun("modes").stdout
     assert "15 |  60000" in table
     assert all(f"{each['icon']} {name} " in table for name, each in listed.items())
+
+
+@pytest.mark.shows("V-27", "V-28", "V-29", "V-30", "V-31", "V-32", "V-72")
+def test_an_agent_of_each_mode_has_its_guidance_its_tools_and_its_limits(planrun: Command) -> None:
+    """The guidance of its mode and of no other, no tool that the mode denies; one that never finishes is ended."""
+    asked: dict[str, Asked] = {}
+
+    def model(request: Asked) -> Reply:
+        [mode] = [name for name in LIMITS if f"Task of {name}." in request.text]
+        asked.setdefault(mode, request)
+        return use(("read", {"path": "calc.py"})) if mode == "run" else finish()
+
+    repository(planrun.folder)
+    steps = [
+        f"  - {{id: {mode}, on_failure: continue, agent: {{prompt: Task of {mode}., mode: {mode}}}}}\n"
+        for mode in LIMITS
+    ]
+    (planrun.folder / "plan.yml").write_text(f"version: 1\nllm: {{model: model-a}}\nsteps:\n{''.join(steps)}")
+    with FakeMessages(model) as api:
+        planrun("execute", "plan.yml", env=api.env)
+    agents = {each["id"]: each for each in ledger(planrun.folder)["agents"]}
+    for mode, (turns, tokens, without) in LIMITS.items():
+        assert agents[f"{mode}.1"]["budget"] == {"tokens": tokens, "turns": turns}, mode
+        tools = {tool["name"] for tool in asked[mode].body["tools"]}
+        denied = set(without.split())
+        assert (
+            tools & {"write", "edit", "apply_patch", "bash"}
+            == {"write", "edit", "apply_patch", "bash"} - denied
+        )
+        known = [name for name, each in MODES.items() if each.agent in asked[mode].system]
+        assert known == [mode]
+    assert (agents["run.1"]["turns"], agents["run.1"]["reason"]) == (6, "turns")
 
 
 @pytest.mark.shows("V-33")

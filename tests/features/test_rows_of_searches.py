@@ -168,6 +168,13 @@ def test_the_planning_timeout_ends_a_search_and_is_recorded(planrun: Command, tm
     search = tree(planrun, tmp_path, code=1)
     assert search["truncated"] == ["planning_timeout"]
     assert search["limits"]["planning_timeout"] == 0.001
+    # What a search has found until then is the plan.
+    settings = settings.replace("1ms", "2s").replace("astar", "mcts, mcts_iterations: 100000")
+    write(tmp_path, f"version: 1\nsearch: {{goal: f39, {settings}}}\nsteps:\n{''.join(stages)}")
+    anytime = tree(planrun, tmp_path)
+    assert (len(names(anytime)), anytime["truncated"]) == (40, ["planning_timeout"])
+    write(tmp_path, TRAP)
+    assert tree(planrun, tmp_path)["limits"]["planning_timeout"] == 60
 
 
 KINDS = """\
