@@ -6,7 +6,7 @@ import os
 
 from planrun.actions import kind_of
 from planrun.errors import EvaluationError
-from planrun.model.envfiles import unmarked
+from planrun.model.plan import unmarked
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 

@@ -9,7 +9,7 @@ from planrun.actions.files import matching, patterns_of
 from planrun.app.ahead import Ahead
 from planrun.app.run import selection_of
 from planrun.approval.preview import fill
-from planrun.model.envfiles import unmarked
+from planrun.model.plan import unmarked
 from planrun.model.record import Record
 from planrun.plan.readers import SHIPPED, shown
 from planrun.plan.revisions import listed_files

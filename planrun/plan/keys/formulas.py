@@ -5,7 +5,7 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 
 from __future__ import annotations
 
-from planrun.model.envfiles import marked
+from planrun.model.plan import marked
 from planrun.plan.keys.outline import Outline, RawStep, entries, env_files, members, produced, texts_in
 from planrun.plan.keys.table import PLAN, STEP
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node

@@ -11,7 +11,6 @@ from bisect import bisect_right
 from planrun.model.groups import undo_id
 from planrun.plan.kinds import QUESTIONS
 from planrun.plan.problems import MAX_PROBLEMS, Problem, did_you_mean
-from planrun.plan.schema.forms import as_bool
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node, Origins
 
 TYPE_CHECKING = False
@@ -327,7 +326,7 @@ def env_files(node: Node | None) -> Iterator[tuple[Node, bool]]:
         if item is not None and item.kind == MAPPING:
             path, required = scalar(item.get("path")), scalar(item.get("required"))
             if path is not None and path.value:
-                yield path, required is not None and not as_bool(required)
+                yield path, required is not None and required.value.lower() == "false"
         elif item is not None and item.kind == SCALAR and (item.value or item is not node):
             yield item, False
 
