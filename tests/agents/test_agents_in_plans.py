@@ -215,7 +215,12 @@ def test_an_agent_without_a_prompt_is_told_the_title_and_the_description(planrun
     text = "version: 1\nllm: {model: model-a}\nsteps:\n  - {id: a, TOLD agent: {type: explore}}\n"
     plan.write_text(text.replace("TOLD", "title: Tidy up, description: 'Drop ${{ dead }} code.',"))
     digest = json.loads(planrun("show", "plan.yml", "--json").stdout)["plan"]["digest"]
-    with FakeMessages(lambda seen: asked.append(seen) or finish()) as api:
+
+    def model(request: Asked) -> Reply:
+        asked.append(request)
+        return finish()
+
+    with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", env=api.env)
     assert done.returncode == 0, done.stderr
     assert "Tidy up\n\nDrop ${{ dead }} code." in asked[0].text
