@@ -6,6 +6,7 @@ import os
 
 from planrun.actions import kind_of
 from planrun.errors import EvaluationError
+from planrun.model.plan import unmarked
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
@@ -81,7 +82,8 @@ def added_environment(layers: Layers) -> dict[str, str]:
     env: dict[str, str] = {}
     for files, values, scope in layers:
         for file in files:
-            env.update(_env_file(render_word(file, scope), scope, env))
+            path, is_optional = unmarked(file)
+            env.update(_env_file(render_word(path, scope), scope, env, is_optional=is_optional))
         for name, value in values.items():
             env[name] = render_word(value, scope)
     return env
@@ -100,7 +102,9 @@ def render_word(value: Text, scope: dict[str, Any]) -> str:
     return text
 
 
-def _env_file(name: str, scope: dict[str, Any], before: dict[str, str]) -> dict[str, str]:
+def _env_file(
+    name: str, scope: dict[str, Any], before: dict[str, str], *, is_optional: bool
+) -> dict[str, str]:
     """Return the variables of a file; its placeholders find those that stand `before` it, and the caller's."""
     from planrun.actions.dotenv import parse_env_file, read_env_file  # few steps have files
 
@@ -108,6 +112,8 @@ def _env_file(name: str, scope: dict[str, Any], before: dict[str, str]) -> dict[
     try:
         return parse_env_file(read_env_file(path), {**scope["env"], **before})
     except OSError as error:
+        if is_optional and isinstance(error, FileNotFoundError):
+            return {}
         raise EvaluationError(f"env_file {name}: {error.strerror}") from None
     except ValueError as error:
         raise EvaluationError(f"env_file {name}: {error}") from None

@@ -74,12 +74,18 @@ def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -
             raise InvalidInput(_idle(name, _status(rundir)))
         return _cancel_resting(name, settings)
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
-    _send(process, _signal.SIGTERM)
-    report(f"run {name}: process {process.pid} is cancelling")
-    if now:
-        _wait(process, lambda: _is_ending(rundir, size))
+    note = os.path.join(rundir, records.CANCEL)
+    with open(note, "w", encoding="ascii") as file:
+        file.write(str(process.pid))
+    try:
         _send(process, _signal.SIGTERM)
-    _wait(process)
+        report(f"run {name}: process {process.pid} is cancelling")
+        if now:
+            _wait(process, lambda: _is_ending(rundir, size))
+            _send(process, _signal.SIGTERM)
+        _wait(process)
+    finally:
+        os.unlink(note)
     return Ended(run=name, status=_status(rundir))
 
 
@@ -164,7 +170,7 @@ def _cancel_resting(run: str, settings: Settings) -> Ended:
             raise InvalidInput(_idle(run, _status(rundir)))
         session.prepare_reports()
         ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
-        record_end(state, _recorder(session, state, ledger))
+        record_end(state, _recorder(session, state, ledger), message=ev.BY_COMMAND)
         close(session, state, rundir, ledger)
     return Ended(run=run, status="cancelled")
 

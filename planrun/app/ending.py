@@ -21,14 +21,21 @@ class Recorder(Record):
 
 
 def record_end(
-    state: RunState, recorder: Recorder, code: int | None = None, signum: int | None = None
+    state: RunState,
+    recorder: Recorder,
+    code: int | None = None,
+    signum: int | None = None,
+    message: str = "",
 ) -> int:
     """Record that a run is cancelled, as the engine does for an active one; returns its exit code.
 
     `code`: its exit code, where it is not that of its verdict. `signum`: the signal that cancels it.
+    `message`: why it is cancelled, where no signal came.
     """
     at = recorder.stamp()
     ending = ev.RunEnding(at=at, why="cancel")
+    if message:
+        ending = ending.but(message=message)
     recorder.record(ending if signum is None else ending.but(signal=signum))
     for name, step in state.steps.items():
         if not step.ended:

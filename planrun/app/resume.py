@@ -34,6 +34,7 @@ from planrun.plan.problems import name_hint
 from planrun.records import inputs
 from planrun.records import rundir as records
 from planrun.records.reading import read_ledger, repair
+from planrun.reports import facts
 from planrun.settings import current_folder
 from planrun.sha256 import sha256
 from planrun.values import show
@@ -500,12 +501,16 @@ def _options(state: RunState) -> list[Mapping[str, Any]]:
 
 
 def _refuse_rejected(state: RunState, plan: Plan) -> None:
-    """Raise Denied for a rejected run, unless it continues with another plan."""
+    """Raise Denied for a rejected run, InvalidInput for one that a user cancelled; with another plan both go on."""
     answered = state.gate.answered if state.gate else None
+    run = state.started.run if state.started else ""
     if state.ended and answered and answered.answer == "rejected" and plan is state.plan:
         reason = f": {answered.reason}" if answered.reason else ""
-        run = state.started.run if state.started else ""
         raise Denied(f"the run {run} was rejected by {answered.by}{reason}; it stays cancelled")
+    if state.ended and state.ending and state.ending.is_final and plan is state.plan:
+        raise InvalidInput(
+            f"the run {run} was cancelled {ev.BY_COMMAND}; it stays cancelled\n{facts.again(state)}"
+        )
 
 
 def _values(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -661,7 +661,7 @@ class Session:
             masks=self.masks,
             locks=self._locks(steps, plan),
             cache=self._cache(steps, plan),
-            why_interrupted=_why_cancelled if "PLANRUN_WATCHED" in os.environ else None,
+            why_interrupted=lambda: _why_cancelled(steps.place.rundir),
         )
 
     def _locks(self, steps: Steps, plan: Plan) -> HostLocks | None:
@@ -711,8 +711,16 @@ class Session:
         return gates
 
 
-def _why_cancelled() -> str:
-    """Return why the watch that started this run interrupts it; empty where a person does."""
+def _why_cancelled(rundir: str) -> str:
+    """Return whether `planrun cancel` interrupts this run, or why the watch that started it does; else empty."""
+    try:
+        with open(os.path.join(rundir, records.CANCEL), encoding="ascii", errors="replace") as file:
+            if file.read(20) == str(os.getpid()):
+                return ev.BY_COMMAND
+    except OSError:
+        pass
+    if "PLANRUN_WATCHED" not in os.environ:
+        return ""
     try:
         with open(os.environ["PLANRUN_WATCHED"], encoding="utf-8", errors="replace") as file:
             return file.read(500)

@@ -305,6 +305,8 @@ class Form(Record):
         if faults:
             return faults
         steps = [DraftStep(**_frozen(step, self)) for step in data["steps"]]
+        if self.tokens:
+            steps = [estimated(step) for step in steps]
         return Draft(
             analysis=data["analysis"],
             infeasible=data["infeasible"].strip(),

@@ -430,6 +430,9 @@ class AgentEnded(Record):
     message: str = ""
 
 
+BY_COMMAND = "by planrun cancel"
+
+
 class RunEnding(Record):
     """The run is being ended early.
 
@@ -441,6 +444,11 @@ class RunEnding(Record):
     signal: int = 0
     step: str = ""  # whose failure aborted it
     message: str = ""  # which record or log could not be written, and why; why a signal came
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a user cancelled the run by `planrun cancel`, so that no resume continues it."""
+        return self.why == "cancel" and self.message == BY_COMMAND
 
 
 class RunEnded(Record):

@@ -547,3 +547,22 @@ class Plan(Record):
         parts = self.search.parts if self.search else ()
         undos = [undo for step in parts if step.rollback for undo in step.rollback.undos]
         return (*self.everything(), *parts, *undos)
+
+
+_OPTIONAL = "\0"  # begins the text of an env file that may be missing; it is in no path
+
+
+def marked(text: Text) -> Text:
+    """Return the text of an env file as that of one that may be missing."""
+    return _OPTIONAL + text if isinstance(text, str) else (text[0], (_OPTIONAL, *text[1]))
+
+
+def unmarked(text: Text) -> tuple[Text, bool]:
+    """Return the text of an env file without its mark, and whether it had one."""
+    if isinstance(text, str):
+        return text.removeprefix(_OPTIONAL), text.startswith(_OPTIONAL)
+    first, *rest = text[1]
+    if not isinstance(first, str) or not first.startswith(_OPTIONAL):
+        return text, False
+    parts = (first.removeprefix(_OPTIONAL), *rest)
+    return (text[0], parts[1:] if not parts[0] else parts), True

@@ -90,7 +90,9 @@ def _last_failed(state: RunState, rundir: str) -> bool:
 
 def _identity(started: dict[str, Any]) -> tuple[str, ...]:
     """Return what makes two runs those of one plan: its name, its file, and the ref."""
-    plan, context = started.get("plan") or {}, started.get("context") or {}
+    plan, context = (
+        found if isinstance(found := started.get(key), dict) else {} for key in ("plan", "context")
+    )
     return str(plan.get("name")), os.path.normpath(str(plan.get("file"))), str(context.get("ref", ""))
 
 

@@ -102,6 +102,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "max_parallel_agents": "5",
         "load_penalty": "0.3",
     },
+    "EnvFile": {
+        "path": "local.env",
+        "required": "false",
+    },
     "Errors": {
         "unknown": "retry",
     },

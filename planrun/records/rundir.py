@@ -26,6 +26,8 @@ PLACED = "placed"
 """In `.planrun`: names the existing copies of scripts."""
 RESERVE = "reserve"
 RUNS = "runs"
+CANCEL = "cancel"
+"""In the folder of a run: the process that `planrun cancel` is ending."""
 _COMPARED = 200  # newest runs whose ids are compared with an unknown one
 
 

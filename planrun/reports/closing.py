@@ -140,6 +140,8 @@ def _failure(end: Ending, step: StepState, count: int, few: int) -> Iterator[str
     yield f"    {reason(step)}\n"
     yield from [f"    {check}\n" for check in failed_checks(step)]
     yield from [f"    {note}\n" for note in facts.sandbox_notes(step)]
+    if why := facts.not_replanned(end.state, step):
+        yield f"    {why}\n"
     yield from [f"    | {row}\n" for row in _output(end, step, count, few)]
     last = facts.last(step)
     if last and last.started.log and (advice := hint(error_line(end.rundir, last))):

@@ -247,6 +247,8 @@ def ended_by(state: RunState, event: RunEnding) -> str:
     if event.why == "budget":
         return f"pausing: the budget for models is used up: {line(event.message)}".removesuffix(": ")
     if event.why == "cancel":
+        if event.is_final:
+            return f"cancelled {event.message}"
         if event.message:
             return f"cancelled: {line(event.message)}"
         signal = _SIGNALS.get(event.signal, f"signal {event.signal}" if event.signal else "")
@@ -305,8 +307,15 @@ def _but_denied(state: RunState) -> str:
     return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
+def again(state: RunState) -> str:
+    """How to run the plan of a run that a user cancelled once more."""
+    return f"to run the plan again: planrun execute {line(state.plan.file)}"
+
+
 def to_continue(state: RunState, run: str = "") -> str:
     """How to continue a run that failed, was cancelled or is paused; `run`: what to call it, not by its id."""
+    if state.ended and state.ending and state.ending.is_final:
+        return again(state)
     run = run or (line(state.started.run) if state.started else "RUN")
     return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
 
@@ -475,6 +484,17 @@ def sandbox_notes(step: StepState) -> list[str]:
     if attempt is None or attempt.ended is None or not attempt.started.sandbox:
         return []
     return [line(note) for note in attempt.ended.notes if note.startswith("the sandbox ")]
+
+
+def not_replanned(state: RunState, step: StepState) -> str:
+    """Return why no model was asked about a fatal failure: its class is read from its output; "" otherwise."""
+    attempt, told = last(step), option(state, "replan")
+    error = attempt.ended.error if attempt and attempt.ended else None
+    if not error or error["class"] != "fatal" or not error["rule"].startswith("text:"):
+        return ""
+    if step.step.replan != "fatal" or not isinstance(told, dict) or not told["model"]:
+        return ""
+    return "no model replans it, since its class comes from its output alone; on_failure: replan has it replanned"
 
 
 def tokens_of(step: StepState) -> int:

@@ -189,6 +189,8 @@ def _failure(state: RunState, rundir: str, step: StepState) -> str:
     if step.step.line:
         rows.append(f"- **Plan:** {code(f'{state.plan.file_of(step.step)}:{step.step.line}')}\n")
     rows += [f"- **Sandbox:** {inline(note)}\n" for note in facts.sandbox_notes(step)]
+    if why := facts.not_replanned(state, step):
+        rows.append(f"- **Replan:** {inline(why)}\n")
     for check in last.checks if last else ():
         mark = ICONS["completed"] if check.get("ok") else ICONS["failed"]
         rows.append(

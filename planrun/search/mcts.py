@@ -26,7 +26,7 @@ class Mcts:
     def run(self) -> bool:
         """Iterate until the limits are reached; False: never is every other plan ruled out."""
         for _ in range(self.tree.limits.mcts_iterations):
-            if self.tree.is_over():
+            if self.tree.is_over(self._reserved()):
                 break
             node = self._grown(self._selected())
             reward = self._rollout(node)
@@ -35,6 +35,10 @@ class Mcts:
                 each.value += reward
         self._keep()
         return False
+
+    def _reserved(self) -> int:
+        """Return the most nodes that the best rollout adds to the tree in the end."""
+        return self.way[1].depth + len(self.way[2]) if self.way is not None else 0
 
     def _selected(self) -> Node:
         """Follow the children with the highest upper confidence bound to a node that can grow, or ends."""
@@ -86,7 +90,10 @@ class Mcts:
             g, success = g + move.cost, success * move.action.success
         if space.holds(state):
             if self.way is None or g < self.way[0] - 1e-9:
-                self.way = (g, node, played)
+                if len(self.tree.nodes) + node.depth + len(played) <= self.tree.limits.max_tree_nodes:
+                    self.way = (g, node, played)
+                else:
+                    self.tree.truncated.add("max_tree_nodes")
         elif node.depth + len(played) >= self.tree.limits.max_tree_depth:
             self.tree.truncated.add("max_tree_depth")
         depth = node.depth + len(played)

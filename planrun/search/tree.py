@@ -115,9 +115,9 @@ class Tree:
         """The cost of the best way so far."""
         return self.best.g if self.best is not None else INFINITE
 
-    def is_over(self) -> bool:
-        """Return whether the time or the number of nodes is used up, and note which."""
-        if len(self.nodes) >= self.limits.max_tree_nodes:
+    def is_over(self, reserved: int = 0) -> bool:
+        """Return whether the time or the number of nodes is used up, and note which; `reserved` nodes are to come."""
+        if len(self.nodes) + reserved >= self.limits.max_tree_nodes:
             self.truncated.add("max_tree_nodes")
             return True
         return self.is_late()

@@ -192,7 +192,9 @@ class Pages:
             is_active=inspected.is_active,
             can_cancel=bool(self._csrf) and not state.ended,
             can_run=bool(self._csrf) and not inspected.is_active,
-            can_resume=not inspected.is_active and (not state.ended or bool(state.ended.exit_code)),
+            can_resume=not inspected.is_active
+            and (not state.ended or bool(state.ended.exit_code))
+            and not (state.ended and state.ending and state.ending.is_final),
             verb=self.verbs.said(inspected.run),
             files=links(inspected),
         )

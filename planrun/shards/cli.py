@@ -137,19 +137,27 @@ def _rows(found: Split) -> list[str]:
     envvar="PLANRUN_REPORT_DIR",
     help="Where the merged junit.xml, report.md and ledger.json go.",
 )
+@click.option(
+    "--skip",
+    "skipped",
+    multiple=True,
+    metavar="STEP",
+    help="This step may be left out of every run; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print the merged ledger.json.")
-def merge(places: tuple[str, ...], report_dir: str, *, as_json: bool) -> int:
+def merge(places: tuple[str, ...], report_dir: str, skipped: tuple[str, ...], *, as_json: bool) -> int:
     """Merge the ledgers and JUnit files of all shards of a plan; the exit code is that of the whole.
 
     DIR is a folder with the reports of a shard, or with folders of them, as CI systems download artifacts. All must be
-    of the same plan and the same split, each shard once; a missing shard is a failure. A run without --shard adds
-    the steps that were left for after the shards. Under GitHub Actions the page is added to the step summary.
+    of the same plan and the same split, each shard once; a missing shard is a failure, and so is a step that every
+    run left out, unless --skip names it here, too. A run without --shard adds the steps that were left for after the
+    shards. Under GitHub Actions the page is added to the step summary.
 
     \b
     Exit codes:
       0    every shard is there, and completed or partial
       2    a file cannot be read, or is of another plan or another split
-      else that of the shard that went worst; 1 where a shard, or a step under finally, is missing
+      else that of the shard that went worst; 1 where a shard or a step is missing
 
     \b
     Examples:
@@ -160,7 +168,7 @@ def merge(places: tuple[str, ...], report_dir: str, *, as_json: bool) -> int:
     from planrun.shards.merging import exit_code, find_ledgers, merge, read_ledger
     from planrun.shards.page import markdown, rows
 
-    found = merge([read_ledger(file) for file in find_ledgers(places)])
+    found = merge([read_ledger(file) for file in find_ledgers(places)], skipped)
     beside = [os.path.join(os.path.dirname(part.file), FILE) for part in found.parts]
     absent = [file for file in beside if not os.path.isfile(file)]
     if absent:

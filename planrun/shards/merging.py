@@ -62,7 +62,7 @@ class Merged(Record):
     ledger: dict[str, Any]
     parts: tuple[Ledger, ...]
     missing: tuple[int, ...] = ()
-    left_out: tuple[str, ...] = ()  # steps under `finally` that no run selected
+    left_out: tuple[str, ...] = ()  # steps that no run selected
 
     @property
     def verdict(self) -> str:
@@ -147,8 +147,11 @@ def _expect(kind: type | tuple[type, ...], *values: Any) -> None:
         raise TypeError
 
 
-def merge(ledgers: Sequence[Ledger]) -> Merged:
-    """Merge the ledgers of one split; raises InvalidInput where they do not belong together."""
+def merge(ledgers: Sequence[Ledger], skipped: Sequence[str] = ()) -> Merged:
+    """Merge the ledgers of one split; raises InvalidInput where they do not belong together.
+
+    `skipped`: the steps that may have been left out of every run.
+    """
     shards = sorted(
         [ledger for ledger in ledgers if ledger.shard], key=lambda each: each.data["shard"]["number"]
     )
@@ -162,9 +165,15 @@ def merge(ledgers: Sequence[Ledger]) -> Merged:
     steps = list(_steps(shards, rest))
     _refuse_gaps(steps, shards, missing)
     parts = (*shards, *rest)
-    cleanup = [step for step in steps if step["section"] == "finally" and step["kind"] != "group"]
-    left_out = tuple([step["id"] for step in cleanup if step["reason"] == "not_selected"])
-    found = Merged(ledger={}, parts=parts, missing=missing, left_out=left_out)
+    outer = {step["id"]: step["group"] for step in steps}
+    if strange := [name for name in skipped if name not in outer]:
+        raise InvalidInput(f'--skip: no step "{strange[0]}" in these runs')
+    expected = {*first["after"], *skipped}
+    left_out: list[str] = []
+    for step in steps:
+        if step["reason"] == "not_selected" and not _is_known(step["id"], outer, {*expected, *left_out}):
+            left_out.append(step["id"])
+    found = Merged(ledger={}, parts=parts, missing=missing, left_out=() if missing else tuple(left_out))
     return found.but(ledger=_ledger(found, steps))
 
 
@@ -190,7 +199,7 @@ def _refuse_strangers(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> None:
 
 
 def _steps(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> Iterator[dict[str, Any]]:
-    """Yield every step once, in the order of the plan: that of its shard, else the worst of those that ran it."""
+    """Yield every step once, in the order of the plan: that of its shard if it ran there, else the worst of all."""
     owners = {name: ledger for ledger in shards for name in ledger.data["shard"]["steps"]}
     rows = {id(ledger): {step["id"]: step for step in ledger.data["steps"]} for ledger in (*shards, *rest)}
     order: dict[str, None] = {}
@@ -198,8 +207,9 @@ def _steps(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> Iterator[dict[st
         order.update(dict.fromkeys([step["id"] for step in ledger.data["steps"]]))
     for name in order:
         owner = owners.get(name)
-        if owner is not None and name in rows[id(owner)]:
-            yield rows[id(owner)][name]
+        own = rows[id(owner)].get(name) if owner is not None else None
+        if own is not None and own["reason"] != "not_selected":
+            yield own
             continue
         yield max(
             [found[name] for found in rows.values() if name in found],
@@ -279,7 +289,7 @@ def _worst(found: Merged) -> Ledger:
 
 
 def exit_code(found: Merged) -> int:
-    """Return the exit code of the whole: that of the shard that went worst; 1 where a shard or clean-up is missing."""
+    """Return the exit code of the whole: that of the shard that went worst; 1 where a shard or step is missing."""
     code = _worst(found).data["exit_code"]
     if (found.missing or found.left_out) and not code:
         return 1

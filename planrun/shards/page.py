@@ -37,10 +37,10 @@ def rows(found: Merged) -> Iterator[str]:
         yield f"  shard {part.label}: {line(part.became)} in {took}, run {line(part.data['run_id'])}"
     for step in _bad(found):
         yield f"  {ICONS[step['status']]} {line(step['id'])}: {step['status']} ({line(step['reason'])})"
+    for name in found.left_out:
+        yield f"  {ICONS['failed']} {line(name)}: left out by every run; if that is meant: --skip {line(name)}"
     for name in not_run(found):
         yield f"  {ICONS['skipped']} {line(name)}: left for after all shards, and not run"
-    for name in found.left_out:
-        yield f"  {ICONS['failed']} {line(name)}: under finally, and left out by every run"
 
 
 def not_run(found: Merged) -> list[str]:
@@ -77,9 +77,13 @@ def markdown(found: Merged) -> str:
             for step in bad
         ]
         page += f"\n## What failed\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
-    if left := not_run(found):
-        lines = [f"- {code(name)}\n" for name in left]
-        page += f"\n## Left for after all shards\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
+    for title, left in (
+        ("Left out by every run", found.left_out),
+        ("Left for after all shards", not_run(found)),
+    ):
+        if left:
+            lines = [f"- {code(name)}\n" for name in left]
+            page += f"\n## {title}\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
     lines = [_table_row(step) for step in found.ledger["steps"]]
     table = fitting(lines, _BYTES, "\n{} more steps are in ledger.json.\n")
     return f"{page}\n## Steps\n\n| Step | Status | Attempts | Duration |\n| --- | --- | --- | --- |\n{table}"

@@ -62,7 +62,7 @@ def trace(run: str, url: str | None, file: str | None) -> int:
 
 
 def _write(found: Trace, file: str | None) -> None:
-    text = json.dumps(well_formed(document(found)), indent=_INDENT, ensure_ascii=False)
+    text = json.dumps(well_formed(document(found)), indent=_INDENT)
     deliver(text.encode() + b"\n", file)
 
 

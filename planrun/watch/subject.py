@@ -9,6 +9,7 @@ from planrun.actions.files import matching, patterns_of
 from planrun.app.ahead import Ahead
 from planrun.app.run import selection_of
 from planrun.approval.preview import fill
+from planrun.model.plan import unmarked
 from planrun.model.record import Record
 from planrun.plan.readers import SHIPPED, shown
 from planrun.plan.revisions import listed_files
@@ -112,6 +113,7 @@ def _inputs(step: Step) -> tuple[Text, ...]:
 
 def _known(text: Text, ahead: Ahead, step: Step) -> str:
     """Return a text with its values; "" where one is known only during a run."""
+    text, _ = unmarked(text)
     found = text if isinstance(text, str) else fill(text, ahead.scope(ahead.state.steps[step.id].step))
     return found if isinstance(found, str) else ""
 

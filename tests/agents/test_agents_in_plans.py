@@ -10,7 +10,7 @@ import pytest
 from planrun.model.agenttypes import MODES, NOT_OFFERED, TOOLS, TYPES
 from planrun.plan.load import load_bytes
 from tests.agents.worlds import HEAD, agent, finish, ledger, repository
-from tests.fakes.messages import FakeMessages, answer, draft
+from tests.fakes.messages import FakeMessages, answer, draft, use
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -63,6 +63,38 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     table = planrun("modes").stdout
     assert "15 |  60000" in table
     assert all(f"{each['icon']} {name} " in table for name, each in listed.items())
+
+
+@pytest.mark.shows("V-27", "V-28", "V-29", "V-30", "V-31", "V-32", "V-72")
+def test_an_agent_of_each_mode_has_its_guidance_its_tools_and_its_limits(planrun: Command) -> None:
+    """The guidance of its mode and of no other, no tool that the mode denies; one that never finishes is ended."""
+    asked: dict[str, Asked] = {}
+
+    def model(request: Asked) -> Reply:
+        [mode] = [name for name in LIMITS if f"Task of {name}." in request.text]
+        asked.setdefault(mode, request)
+        return use(("read", {"path": "calc.py"})) if mode == "run" else finish()
+
+    repository(planrun.folder)
+    steps = [
+        f"  - {{id: {mode}, on_failure: continue, agent: {{prompt: Task of {mode}., mode: {mode}}}}}\n"
+        for mode in LIMITS
+    ]
+    (planrun.folder / "plan.yml").write_text(f"version: 1\nllm: {{model: model-a}}\nsteps:\n{''.join(steps)}")
+    with FakeMessages(model) as api:
+        planrun("execute", "plan.yml", env=api.env)
+    agents = {each["id"]: each for each in ledger(planrun.folder)["agents"]}
+    for mode, (turns, tokens, without) in LIMITS.items():
+        assert agents[f"{mode}.1"]["budget"] == {"tokens": tokens, "turns": turns}, mode
+        tools = {tool["name"] for tool in asked[mode].body["tools"]}
+        denied = set(without.split())
+        assert (
+            tools & {"write", "edit", "apply_patch", "bash"}
+            == {"write", "edit", "apply_patch", "bash"} - denied
+        )
+        known = [name for name, each in MODES.items() if each.agent in asked[mode].system]
+        assert known == [mode]
+    assert (agents["run.1"]["turns"], agents["run.1"]["reason"]) == (6, "turns")
 
 
 @pytest.mark.shows("V-33")
@@ -172,6 +204,30 @@ def test_a_plan_defines_types_of_agents(planrun: Command) -> None:
     assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 40_000, "turns": 3}
     (planrun.folder / "plan.yml").write_text(CUSTOM.replace("  reviewer:", "  another:"))
     assert 'unknown type of agent "reviewer"' in planrun("validate", "plan.yml").stdout
+
+
+@pytest.mark.shows("N-32")
+def test_an_agent_without_a_prompt_is_told_the_title_and_the_description(planrun: Command) -> None:
+    """The digest covers them then; as formulas they are not read; without both, the step is refused."""
+    asked: list[Asked] = []
+    repository(planrun.folder)
+    plan = planrun.folder / "plan.yml"
+    text = "version: 1\nllm: {model: model-a}\nsteps:\n  - {id: a, TOLD agent: {type: explore}}\n"
+    plan.write_text(text.replace("TOLD", "title: Tidy up, description: 'Drop ${{ dead }} code.',"))
+    digest = json.loads(planrun("show", "plan.yml", "--json").stdout)["plan"]["digest"]
+
+    def model(request: Asked) -> Reply:
+        asked.append(request)
+        return finish()
+
+    with FakeMessages(model) as api:
+        done = planrun("execute", "plan.yml", env=api.env)
+    assert done.returncode == 0, done.stderr
+    assert "Tidy up\n\nDrop ${{ dead }} code." in asked[0].text
+    plan.write_text(plan.read_text().replace("Drop", "Keep"))
+    assert json.loads(planrun("show", "plan.yml", "--json").stdout)["plan"]["digest"] != digest
+    plan.write_text(text.replace("TOLD", ""))
+    assert 'error[E102]: "agent" in step "a" needs `prompt`' in planrun("validate", "plan.yml").stdout
 
 
 @pytest.mark.shows("GM-07")

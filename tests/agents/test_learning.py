@@ -48,7 +48,7 @@ def test_errors_of_tools_are_analysed_by_patterns(planrun: Command) -> None:
     retried = ("Repeating the call after a correction may help", "Repeating the same call will not help")
     assert all(retried[not row["should_retry"]] in text for row, text in zip(rows, told, strict=True))
     [alternative] = {row["alternative"] for row in rows if row["category"] == "edit_mismatch"}
-    assert alternative
+    assert alternative == "read"
     assert f"Alternative: {alternative}" in told[3]
     assert all(row["auto_fix"] is None for row in rows), "autofix is off by default"
 

@@ -102,6 +102,14 @@ def test_a_critical_path_is_what_the_end_waited_for() -> None:
     assert savings(run, {**waits, "alone": ("d",)}, critical(run, waits)) == {"b": 4.0, "c": 2.0, "d": 7.0}
 
 
+def test_no_step_saves_what_the_other_work_takes() -> None:
+    """Two at a time need six seconds for four steps of three, and four and a half for those that are left."""
+    run = trace(a=(0, 3), b=(0, 3), c=(3, 6), d=(3, 6))
+    run.options = {"jobs": 2}
+    waits: dict[str, tuple[str, ...]] = dict.fromkeys("abcd", ())
+    assert set(savings(run, waits, critical(run, waits)).values()) == {1.5}
+
+
 def test_members_of_a_group_wait_as_it_does() -> None:
     """A member that a plan does not name is taken for one of the group whose name it begins with."""
 

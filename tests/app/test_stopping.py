@@ -67,6 +67,24 @@ def test_cancel_ends_a_run_from_elsewhere(start: Callable[..., Going], planrun: 
     assert going.end()[0] == 143
     assert going.ran() == ["before", "gate", "tidy"]
     assert json.loads((going.folder / "planrun-out" / "ledger.json").read_text())["verdict"] == "cancelled"
+    for words in (("resume", "last"), ("retry", "last", "gate")):
+        refused = planrun(*words)
+        assert refused.returncode == 2, words
+        assert "was cancelled by planrun cancel; it stays cancelled" in refused.stderr
+        assert "planrun execute plan.yml" in refused.stderr
+    assert going.ran() == ["before", "gate", "tidy"]
+    assert not list((going.folder / ".planrun" / "runs").glob("*/cancel"))
+
+
+@pytest.mark.shows("GP-08")
+def test_what_a_signal_cancelled_goes_on(start: Callable[..., Going], planrun: Command) -> None:
+    """A CI system ends jobs by SIGTERM: that is no decision of a user, and `resume` continues the run."""
+    going = start()
+    going.process.send_signal(signal.SIGTERM)
+    assert going.end()[0] == 143
+    (going.folder / "go").touch()
+    assert planrun("resume", "last").returncode == 0
+    assert going.ran() == ["before", "gate", "tidy", "gate", "after", "tidy"]
 
 
 def test_cancel_now_waits_for_no_step(start: Callable[..., Going], planrun: Command) -> None:

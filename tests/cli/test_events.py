@@ -115,6 +115,35 @@ def test_progress_is_in_the_stream(events: list[dict[str, Any]]) -> None:
     assert (found[-1]["status"], events[-2]["type"]) == ("failed", "run_ended")
 
 
+@pytest.mark.shows("N-46")
+def test_the_figures_count_steps_and_not_attempts(planrun: Command, tmp_path: Path) -> None:
+    """Percentage, mean duration, elapsed and remaining time: a step that is retried is one step."""
+    plan = """\
+version: 1
+steps:
+  - {id: a, run: sleep 0.4}
+  - {id: b, depends_on: [a], retries: {max: 1, backoff: {initial: 0s}}, run: test -e x || ( touch x; exit 1 )}
+  - {id: c, depends_on: [b], run: sleep 0.2}
+  - {id: d, depends_on: [c], run: exit 0}
+"""
+    (tmp_path / "plan.yml").write_text(plan, encoding="utf-8")
+    assert planrun("execute", "plan.yml", "--events", "out").returncode == 0
+    rows = [json.loads(row) for row in (tmp_path / "out").read_text("utf-8").splitlines()]
+    metrics = [each["metrics"] for each in rows if each["type"] == "progress"]
+    for each in metrics:
+        done, mean = each["completed_steps"], each["average_step_duration"]
+        assert (each["total_steps"], each["percentage"]) == (4, pytest.approx(25 * done))
+        assert (mean is None) is (each["eta"] is None) is (done == 0)
+        assert mean is None or each["eta"] <= mean * (4 - done) + 0.01
+    for key in ("completed_steps", "elapsed_time"):
+        values = [each[key] for each in metrics]
+        assert values == sorted(values)
+    first, last = next(each for each in metrics if each["completed_steps"] == 1), metrics[-1]
+    assert first["eta"] >= 0.4
+    assert (last["completed_steps"], last["current_step"], last["eta"]) == (4, "", 0.0)
+    assert 0.15 <= last["average_step_duration"] <= last["elapsed_time"] / 4 + 0.01
+
+
 @pytest.mark.parametrize("target", ["no/such/folder/file", "98"])
 def test_a_stream_that_cannot_be_opened_is_refused_before_anything_runs(
     planrun: Command, tmp_path: Path, target: str

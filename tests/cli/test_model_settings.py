@@ -125,7 +125,13 @@ def test_the_generation_is_part_of_what_the_run_used(planrun: Command) -> None:
         (planrun.folder / "planrun-out" / "ledger.json").read_text(),
         planrun("report", "last", "--format", "json").stdout,
     ):
-        assert json.loads(text)["usage"]["output_tokens"] == used
+        found = json.loads(text)
+        assert found["usage"]["output_tokens"] == used
+        assert found["plan"]["goal"] == "look around"
+        assert [(step["id"], step["status"]) for step in found["steps"]] == [("1", "completed")]
+        assert found["summary"]["total"] == found["summary"]["completed"] == 1
+    status = json.loads(planrun("status", "last", "--json").stdout)
+    assert (status["metrics"]["percentage"], status["progress"]["completed"]) == (100.0, 1)
     for verb in ("verify", "replay"):
         again = planrun(verb, "last")
         assert again.returncode == 0, again.stderr

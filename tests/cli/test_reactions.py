@@ -23,10 +23,14 @@ steps:
 REPLACEMENT = draft([{"id": "2", "run": "echo fixed", "replaces": ["a"]}])
 
 
+UNPLANNED = "no model replans it, since its class comes from its output alone"
+
+
 def ran(planrun: Command, api: FakeMessages, script: str) -> tuple[int, dict[str, Any]]:
     """Run a step with a model at hand; return the exit code and the step's record."""
     (planrun.folder / "plan.yml").write_text(PLAN.replace("SCRIPT", script))
     done = planrun("execute", "plan.yml", env=api.env)
+    assert (UNPLANNED in done.stderr) is ("denied" in script)
     return done.returncode, json.loads((planrun.folder / "planrun-out" / "ledger.json").read_text())["steps"][
         0
     ]
@@ -38,6 +42,7 @@ def ran(planrun: Command, api: FakeMessages, script: str) -> tuple[int, dict[str
     [
         ("echo 'ok 1 - returns 404 when page not found'; echo 'not ok 2 - adds'; exit 1", 1, "unknown"),
         ("echo 'cat: x: Permission denied' >&2; exit 1", 1, "fatal"),
+        ("cat denied/no-such-file", 1, "fatal"),
         ("echo 'SyntaxError: invalid' >&2; exit 1", 1, "logic"),
         ("echo 'curl: (6) Could not resolve host: x' >&2; exit 6", 3, "transient"),
     ],
@@ -52,6 +57,8 @@ def test_no_model_is_asked_without_a_typed_fact(
     assert code == 1
     assert len(step["attempts"]) == attempts
     assert step["attempts"][-1]["error"]["class"] == found
+    report = planrun("report", "last", "--format", "markdown").stdout
+    assert (UNPLANNED in report) is (found == "fatal")
 
 
 @pytest.mark.shows("GP-39", "GP-44", "GP-55")

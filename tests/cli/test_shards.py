@@ -154,15 +154,22 @@ def test_a_missing_shard_and_shards_of_another_split_are_no_success(planrun: Com
     )
 
 
-def test_what_no_shard_ran_is_no_success(planrun: Command) -> None:
-    """Clean-up that every shard leaves out fails the whole; one that a single shard runs is enough."""
+@pytest.mark.parametrize("skipped", ["lint", "clean", "test"])
+def test_what_no_shard_ran_is_no_success(planrun: Command, skipped: str) -> None:
+    """A step that every run left out fails the whole, under `finally` or not; a later run or `--skip` mends that."""
     lay(planrun)
-    assert [run(planrun, number, 2, "--skip", "clean") for number in (1, 2)] == [0, 0]
+    assert [run(planrun, number, 2, "--skip", skipped) for number in (1, 2)] == [0, 0]
     done = planrun("merge", "shards", "--report-dir", "out")
     assert done.returncode == 1
-    assert "✗ clean: under finally, and left out by every run" in done.stdout
+    assert done.stdout.count("left out by every run") == 1
+    assert f"  ✗ {skipped}: left out by every run; if that is meant: --skip {skipped}\n" in done.stdout
     assert json.loads((planrun.folder / "out" / "ledger.json").read_bytes())["verdict"] == "failed"
-    assert run(planrun, 2, 2) == 0
+    assert f"## Left out by every run\n\n- `{skipped}`\n" in (planrun.folder / "out/report.md").read_text()
+    assert planrun("merge", "shards", "--skip", skipped, "--report-dir", "out").returncode == 0
+    wrong = planrun("merge", "shards", "--skip", "nothing")
+    assert (wrong.returncode, '--skip: no step "nothing" in these runs' in wrong.stderr) == (2, True)
+    only = ("--only", "setup") if skipped == "clean" else ("--only", skipped, "--only", "setup")
+    assert planrun("execute", *only, "--report-dir", "shards/after").returncode == 0
     assert planrun("merge", "shards", "--report-dir", "out").returncode == 0
 
 

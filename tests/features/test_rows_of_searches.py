@@ -138,6 +138,12 @@ def test_depth_and_nodes_bound_the_tree_and_thoroughness_sets_them(planrun: Comm
     assert tree(planrun, tmp_path, code=1)["truncated"] == ["max_tree_depth"]
     write(tmp_path, CHAIN, ", max_tree_depth: 12, max_tree_nodes: 5")
     assert tree(planrun, tmp_path, code=1)["truncated"] == ["max_tree_nodes"]
+    for algorithm in ("beam", "astar", "mcts"):
+        for most in (2, 12, 13):
+            write(tmp_path, CHAIN, f", max_tree_depth: 12, max_tree_nodes: {most}, algorithm: {algorithm}")
+            found = tree(planrun, tmp_path, code=1 if most <= 12 else 0)
+            assert len(found["nodes"]) <= most
+            assert found["solved"] or found["truncated"] == ["max_tree_nodes"]
     write(tmp_path, CHAIN, ", max_tree_depth: 12")
     assert len(names(tree(planrun, tmp_path))) == 12
     for preset, numbers in (("quick", (3, 50, 5)), ("normal", (5, 100, 10)), ("thorough", (7, 200, 15))):
@@ -162,6 +168,13 @@ def test_the_planning_timeout_ends_a_search_and_is_recorded(planrun: Command, tm
     search = tree(planrun, tmp_path, code=1)
     assert search["truncated"] == ["planning_timeout"]
     assert search["limits"]["planning_timeout"] == 0.001
+    # What a search has found until then is the plan.
+    settings = settings.replace("1ms", "2s").replace("astar", "mcts, mcts_iterations: 100000")
+    write(tmp_path, f"version: 1\nsearch: {{goal: f39, {settings}}}\nsteps:\n{''.join(stages)}")
+    anytime = tree(planrun, tmp_path)
+    assert (len(names(anytime)), anytime["truncated"]) == (40, ["planning_timeout"])
+    write(tmp_path, TRAP)
+    assert tree(planrun, tmp_path)["limits"]["planning_timeout"] == 60
 
 
 KINDS = """\

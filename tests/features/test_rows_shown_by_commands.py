@@ -299,8 +299,15 @@ def test_steps_without_an_estimate_get_the_one_of_their_kind(planrun: Command) -
     assert done.returncode == 0, done.stderr
     steps = json.loads(planrun("show", "plan.yml", "--json").stdout)["steps"]
     abstract = [each for each in steps if each["kind"] in ("abstract", "none", "")]
-    assert abstract
-    assert all(each["estimated_tokens"] > 0 for each in abstract)
+    assert {each["id"]: each["estimated_tokens"] for each in abstract} == {"fix": 4000, "test": 1000}
+    said = ("Analyse the logs", "Read the configuration", "Change the parser", "Verify it")
+    written = [step(f"step-{at}", "", title=title) for at, title in enumerate(said)]
+    with FakeMessages([draft(*written, step("own", "", title="Read it", estimated_tokens=77))]) as api:
+        env = {**api.env, "PLANRUN_LLM_MODEL": "model-a"}
+        done = planrun("generate", "look at the parser", "-o", "other.yml", env=env)
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(planrun("show", "other.yml", "--json").stdout)["steps"]
+    assert [each["estimated_tokens"] for each in steps] == [2000, 3000, 4000, 1000, 77]
 
 
 @pytest.mark.shows("D-61")
@@ -382,14 +389,19 @@ def replanned(planrun: Command, folder: Path, api: FakeMessages, settings: str =
 
 @pytest.mark.shows("GP-26", "GP-59")
 def test_tokens_are_counted_for_steps_and_the_run(planrun: Command, tmp_path: Path) -> None:
-    """What a planning used belongs to the step that failed, and the run's usage is the sum."""
-    with FakeMessages([REPAIRED]) as api:
+    """What a planning used belongs to the step that failed, and the run's usage is the sum; time is each attempt's."""
+    slow = {**REPAIRED["steps"][0], "run": "sleep 0.3; echo 7 >> ran"}
+    with FakeMessages([{**REPAIRED, "steps": [slow, REPAIRED["steps"][1]]}]) as api:
         assert replanned(planrun, tmp_path, api) == 0
     found = ledger(tmp_path)
     assert found["usage"]["input_tokens"] > 0
     assert found["usage"]["output_tokens"] > 0
     steps = {each["id"]: each for each in found["steps"]}
     assert steps["3"]["usage"]["output_tokens"] == found["usage"]["output_tokens"]
+    assert [each["usage"]["output_tokens"] for name, each in steps.items() if name != "3"] == [0] * (
+        len(steps) - 1
+    )
+    assert min(each["duration_s"] for each in steps["7"]["attempts"]) >= 0.3
     assert all(attempt["duration_s"] >= 0 for each in found["steps"] for attempt in each["attempts"])
 
 
@@ -418,6 +430,32 @@ def test_a_draft_that_stays_wrong_is_refused_with_every_problem(planrun: Command
     assert not [each for each in ledger(tmp_path)["steps"] if each["id"] == "7"]
 
 
+@pytest.mark.shows("GP-49")
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"depends_on": ["99"]}, 'there is no step "99" that'),
+        ({"depends_on": ["7"]}, "a step cannot depend on itself"),
+        ({"depends_on": ["8"]}, "dependency cycle: 7 → 8 → 7"),
+        ({"depends_on": ["3"]}, '"3" is replaced'),
+        ({"id": "2"}, '"2" is, or was, the id of a step'),
+    ],
+)
+def test_a_graph_that_cannot_run_is_sent_back_with_its_problem(
+    planrun: Command, tmp_path: Path, wrong: dict[str, Any], problem: str
+) -> None:
+    """An unknown step, itself, a cycle, the failed step, an id that is taken: the next answer is what runs."""
+    seven, eight = (step["id"] for step in REPAIRED["steps"])
+    first = {**REPAIRED["steps"][0], **wrong}
+    with FakeMessages([{**REPAIRED, "steps": [first, REPAIRED["steps"][1]]}, REPAIRED]) as api:
+        assert replanned(planrun, tmp_path, api) == 0
+        _, again = api.journal.entries
+    assert json.dumps(problem, ensure_ascii=False)[1:-1] in again.body["messages"][-1]["content"]
+    (ended,) = events(tmp_path, "planning_ended")
+    assert ended["outcome"] == "revised"
+    assert [each for each in (tmp_path / "ran").read_text().split() if each in (seven, eight)] == ["7", "8"]
+
+
 @pytest.mark.shows("GP-52", "GM-39")
 def test_three_replans_are_the_most_and_the_limit_can_be_set(planrun: Command, tmp_path: Path) -> None:
     """Each replacement fails fatally as well: planning is asked for three times, or as often as the plan says."""
@@ -438,16 +476,19 @@ def test_three_replans_are_the_most_and_the_limit_can_be_set(planrun: Command, t
 
 @pytest.mark.shows("GM-38", "V-56")
 def test_settings_say_when_a_model_is_asked(planrun: Command, tmp_path: Path) -> None:
-    """By default a fatal failure asks, with `never` and with `enabled: false` nothing does."""
+    """By default a fatal failure asks and no other does, with `any` each, with `never` or `enabled: false` none."""
     for name, settings, asked in (
         ("default", FATAL, 1),
+        ("other", "llm: {model: model-a}", 0),
+        ("any", "llm: {model: model-a, replan_on_failure: any}", 1),
         ("never", "llm: {model: model-a, replan_on_failure: never}", 0),
         ("off", "llm: {model: model-a, enabled: false}", 0),
     ):
         folder = tmp_path / name
         folder.mkdir()
         with FakeMessages([REPAIRED]) as api:
-            write(folder, PLAN.replace(FATAL, settings))
+            other = name in ("other", "any")
+            write(folder, PLAN.replace(FATAL, settings).replace("exit 77", "exit 1" if other else "exit 77"))
             code = planrun("execute", "plan.yml", cwd=folder, env=api.env).returncode
             assert (len(api.journal.entries), code) == (asked, 0 if asked else 1), name
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import pwd
 import re
 import shutil
 import subprocess
@@ -155,6 +156,9 @@ def play(rows: list[str], folder: Path, **env: str) -> list[str]:
     return found
 
 
+USER = pwd.getpwuid(os.geteuid()).pw_name
+
+
 def steady(value: Any, folder: Path, key: str = "") -> Any:
     """Return a part of an event without what differs from run to run."""
     if value and (key in FOR_PEOPLE or (key == "why" and isinstance(value, dict))):
@@ -179,6 +183,8 @@ def steady_text(value: str, folder: Path, key: str) -> str:
     """Return a text of an event without what differs from run to run."""
     if key == "program":
         return "PATH"
+    if key == "by" and value == USER:
+        return "USER"
     if key in ("reason", "why") and not WORDS.fullmatch(value):
         return "TEXT"
     if key not in HASHES and HASH.fullmatch(value):

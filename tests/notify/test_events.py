@@ -62,6 +62,29 @@ def test_a_run_recovers_after_a_failed_one(tmp_path: Path) -> None:
     assert receiver.events() == ["failed", "recovered", "completed"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"verdict":"failed"', '"verdict":"cancelled"'),  # a signal ended it
+        ('"at":"20', '"at":"29'),  # it began after this run, which a resume continues
+        ('"plan":{', '"plan":[],"other":{'),
+        ('{"seq"', '[{"seq"'),
+    ],
+)
+def test_only_an_earlier_failure_counts(tmp_path: Path, old: str, new: str) -> None:
+    """Of a cancelled run, of a later one, and of a ledger that nobody can read, no run recovers."""
+    with Receiver() as receiver:
+        plan = SWITCHED % receiver.url()
+        execute(tmp_path, plan)
+        [ledger] = tmp_path.glob(".planrun/runs/*/ledger.jsonl")
+        text = ledger.read_text("utf-8")
+        assert old in text
+        ledger.write_text(text.replace(old, new), "utf-8")
+        (tmp_path / "good").touch()
+        assert execute(tmp_path, plan).code == 0
+    assert receiver.events() == ["failed", "completed"]
+
+
 def test_another_branch_does_not_recover(tmp_path: Path) -> None:
     """Only a failure of the same ref counts."""
     with Receiver() as receiver:

@@ -14,6 +14,8 @@ from tests.tools.calls import execute, git, repository
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.conftest import Command
+
 PLAN = """\
 version: 1
 params: {number: {type: integer, default: 3}}
@@ -53,6 +55,34 @@ steps:
     tool: run-command
     args: {commands: ["test ${{ steps.commit.outputs.sha }} = $(git rev-parse HEAD)", "echo last"]}
 """
+
+
+@pytest.mark.shows("N-30")
+@pytest.mark.parametrize("name", ["config_patch", "json-patch", "json_patch"])
+def test_a_configuration_is_patched_whole_or_not_and_by_the_policy(planrun: Command, name: str) -> None:
+    """By other tools' names and spellings; a `test` that fails, a policy and YAML each leave the file as it was."""
+    config = planrun.folder / "app.json"
+    before = '{\n  "b": 1.50,\n  "a": [1, 2]\n}\n'
+    config.write_text(before)
+    (planrun.folder / "app.yml").write_text("b: 1\n")
+    plan = planrun.folder / "plan.yml"
+
+    def patched(*operations: str, file: str = "app.json", policy: str = "") -> tuple[int, str]:
+        plan.write_text(
+            f"version: 1\n{policy}steps:\n  - id: a\n    tool: {name}\n"
+            f"    args: {{filePath: {file}, operations: [{', '.join(operations)}]}}\n"
+        )
+        done = planrun("execute", "plan.yml")
+        return done.returncode, done.stderr
+
+    add, wrong = "{op: add, path: /c, value: x}", "{op: test, path: /b, value: 2}"
+    assert patched(add, wrong)[0] == 1
+    assert patched(add, policy="policy: {auto_approve: read-only}\n")[0] == 5
+    code, said = patched(add, file="app.yml")
+    assert (code, "only JSON can be patched; YAML would lose its comments" in said) == (1, True)
+    assert (config.read_text(), (planrun.folder / "app.yml").read_text()) == (before, "b: 1\n")
+    assert patched(add, "{op: remove, path: /a/0}")[0] == 0
+    assert config.read_text() == '{\n  "b": 1.50,\n  "a": [\n    2\n  ],\n  "c": "x"\n}\n'
 
 
 @pytest.mark.shows("N-15", "N-22", "N-23", "N-26", "N-27", "N-28", "N-29", "N-30", "N-31", "GP-56")

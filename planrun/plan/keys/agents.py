@@ -54,6 +54,12 @@ def find(checked: Checked) -> None:
         checked.outputs[raw.id] = {name: dict(fragment) for name, fragment in OUTPUTS.items()}
 
 
+def _about(raw: RawStep) -> str:
+    """Return the title and the description of a step: the task of an agent without a prompt."""
+    found = [scalar(raw.keys.get(key)) for key in ("title", "description")]
+    return "\n\n".join([node.value for node in found if node is not None and node.value.strip()])
+
+
 def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) -> None:
     kind = scalar(node.get("type"))
     if kind is not None and kind.value not in known:
@@ -62,8 +68,9 @@ def _check_step(outline: Outline, raw: RawStep, node: Node, known: list[str]) ->
         )
         outline.report("E272", f'unknown type of agent "{kind.value}" in step "{raw.id}"', kind, hint)
     given = [key for key in ("prompt", "task") if key in node.value]
-    if not given:
-        outline.report("E102", f'"agent" in step "{raw.id}" needs `prompt`', node, "e.g. `prompt: Fix it.`")
+    if not given and not _about(raw):
+        hint = "e.g. `prompt: Fix it.`; or give the step a title or a description"
+        outline.report("E102", f'"agent" in step "{raw.id}" needs `prompt`', node, hint)
     if len(given) > 1:
         message = f'"prompt" and "task" of step "{raw.id}" are the same'
         outline.report("E118", message, node.key("task"), "write `prompt` alone")
@@ -129,17 +136,17 @@ def _type(name: str, node: Node) -> AgentType:
     return AgentType(name=name, description=node.value["description"].value, **fields)
 
 
-def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
+def _agent(checked: Checked, step: RawStep, node: Node) -> dict[str, Any]:
     """Return the agent of a step in which `find` found nothing wrong."""
     values = node.value
     types = types_of(checked.outline.root)
     kind = types[values["type"].value if "type" in values else "general"]
     mode = values["mode"].value if "mode" in values else kind.mode
     limits = MODES[mode] if mode else None
-    prompt = values["prompt" if "prompt" in values else "task"]
+    prompt = values.get("prompt", values.get("task"))
     fields: dict[str, Any] = {
         "type": kind.name,
-        "prompt": checked.formulas.text(prompt),
+        "prompt": checked.formulas.text(prompt) if prompt is not None else _about(step),
         "instructions": kind.prompt,
     }
     fields |= _tools(kind, mode, values.get("tools"))
@@ -164,7 +171,7 @@ def _agent(checked: Checked, _step: RawStep, node: Node) -> dict[str, Any]:
     if delegates is not None and not as_bool(delegates):
         fields["workspace"] = "shared"
     fields |= _ways(values)
-    return {"action": Agent(**fields), "outputs": checked.outputs[_step.id]}
+    return {"action": Agent(**fields), "outputs": checked.outputs[step.id]}
 
 
 def _ways(values: dict[str, Node]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Texts without `${{` are never parsed, so that a plain plan does not load the gra
 
 from __future__ import annotations
 
-from planrun.plan.keys.outline import Outline, RawStep, entries, members, produced, texts_in
+from planrun.model.plan import marked
+from planrun.plan.keys.outline import Outline, RawStep, entries, env_files, members, produced, texts_in
 from planrun.plan.keys.table import PLAN, STEP
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
@@ -42,7 +43,7 @@ def of_step(step: RawStep) -> Places:
 
 
 def _files(node: Node, _keys: Keys) -> Places:
-    for item in entries(node):
+    for item, _ in env_files(node):
         yield item, "general"
 
 
@@ -66,7 +67,7 @@ def _condition(node: Node, _keys: Keys) -> Places:
 
 
 def _texts(node: Node, _keys: Keys) -> Places:
-    for item in entries(node):
+    for item, _ in env_files(node):
         yield item, "text"
 
 
@@ -293,8 +294,9 @@ class Formulas:
         return {name: self.text(value) for name, value in members(node)}
 
     def words(self, node: Node | None) -> tuple[Text, ...]:
-        """Return the texts of a list."""
-        return tuple([self.text(item) for item in entries(node)])
+        """Return the texts of a list; of an env file that may be missing as a mark of that and the text."""
+        found = [(self.text(item), may_lack) for item, may_lack in env_files(node)]
+        return tuple([marked(text) if may_lack else text for text, may_lack in found])
 
     def tree(self, node: Node) -> Tree:
         """Return the tree of a bare expression that had no problems."""

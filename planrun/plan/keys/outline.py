@@ -320,6 +320,17 @@ def entries(node: Node | None) -> list[Node]:
     return [node] if node.kind == SCALAR and node.value else []
 
 
+def env_files(node: Node | None) -> Iterator[tuple[Node, bool]]:
+    """Yield the texts of a list, of an env file its path, and whether it may be missing."""
+    for item in node.value if node is not None and node.kind == SEQUENCE else (node,):
+        if item is not None and item.kind == MAPPING:
+            path, required = scalar(item.get("path")), scalar(item.get("required"))
+            if path is not None and path.value:
+                yield path, required is not None and required.value.lower() == "false"
+        elif item is not None and item.kind == SCALAR and (item.value or item is not node):
+            yield item, False
+
+
 def produced(node: Node | None) -> Iterator[tuple[Node, str]]:
     """Yield the patterns under `produces`, each with the word that says when its files are wanted."""
     for item in node.value if node is not None and node.kind == SEQUENCE else [node]:

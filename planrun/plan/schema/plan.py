@@ -28,7 +28,6 @@ from planrun.plan.schema.fields import (
     Secrets,
     Text,
     TextList,
-    Texts,
     Written,
     key,
     written,
@@ -40,6 +39,7 @@ from planrun.plan.schema.step import (
     AgentType,
     Decide,
     Defaults,
+    EnvFiles,
     Sandbox,
     SandboxLevel,
     SharedContainer,
@@ -308,7 +308,7 @@ class Plan(Written):
         {"sha": "${{ steps.version.outputs.sha }}"},
     )
     env: Env | None = key("Environment variables of every step.", {"PYTHONUNBUFFERED": "1"})
-    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    env_file: EnvFiles | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     secrets: Secrets | None = key(
         "Secrets that steps may list: variables of planrun's own environment, masked in all output.",
         ["PYPI_TOKEN"],

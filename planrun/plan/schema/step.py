@@ -96,6 +96,16 @@ class Produced(Written):
     )
 
 
+class EnvFile(Written):
+    """An env file that may be missing."""
+
+    path: Text = key("The file.", "local.env", required=True)
+    required: bool | None = key("false: a file that is not there sets nothing.", example=False)
+
+
+EnvFiles = Text | EnvFile | Annotated[list[Text | EnvFile], Field(min_length=1)]
+
+
 class Cache(Written):
     """What an earlier result depends on besides the step itself."""
 
@@ -209,11 +219,11 @@ class Web(Written):
 class Agent(Written):
     """Work for a language model, within limits."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["prompt"]}, {"required": ["task"]}]})
-
     type: Line | None = key("Which type of agent: a built-in one or one of `agents`.", "general")
     mode: Mode | None = key("What the work is for: it sets guidance, tools and limits.", "code")
-    prompt: FullText | None = key("The task.", "Make the failing tests pass.")
+    prompt: FullText | None = key(
+        "The task. Left out: the title and the description of the step.", "Make the failing tests pass."
+    )
     task: FullText | None = key("The same as `prompt`.", "Make the failing tests pass.")
     model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
@@ -456,7 +466,7 @@ class Step(Written):
         "The steps that it replaces: those do not start, and their dependents wait for it.", ["build"]
     )
     env: Env | None = key("Environment variables.", {"PYTHONUNBUFFERED": "1"})
-    env_file: Texts | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
+    env_file: EnvFiles | None = key("Files of NAME=value lines, read before `env`.", "ci.env")
     workdir: Text | None = key("The folder it runs in.", "packages/core")
     shell: Text | Argv | None = key("The shell of `run`, with its options.", "bash -euo pipefail")
     outputs: Outputs | None = key("The outputs that it writes to $PLANRUN_OUTPUT.", {"sha": "string"})
