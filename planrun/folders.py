@@ -9,7 +9,6 @@ DEPENDENCIES = frozenset((".venv", "bower_components", "node_modules", "venv"))
 _DEPTH = 3  # folders below the workspace, as in a repository with several packages
 
 
-
 def make_private(path: str) -> None:
     """Make a folder, and every missing one above it, with mode 0700; raises OSError.
 

@@ -25,7 +25,11 @@ _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
 _MOST_GROWTH = 4  # times the first length of an answer
 _LEAST_LONGEST = 16_000  # tokens of an answer, thoughts included
-_BUSY = ("limited", "overloaded", "unavailable")  # ends of a call after which the same question is asked again
+_BUSY = (
+    "limited",
+    "overloaded",
+    "unavailable",
+)  # ends of a call after which the same question is asked again
 _BROKEN = ("connection:", "stream:")  # the same, as rules of answers that broke off
 _PAUSE_BUSY = 2.0  # seconds before the first such question, twice as long before each other one
 

@@ -295,9 +295,10 @@ class AgentRun:
         """Tell an agent whose attempt failed why it goes on, where it had ended its work."""
         if not self.agent["failed"]:
             return
-        text, ended = prompts.again(self.agent["failed"]), [
-            call for call in self.transcript.calls if call["name"] == FINISH
-        ]
+        text, ended = (
+            prompts.again(self.agent["failed"]),
+            [call for call in self.transcript.calls if call["name"] == FINISH],
+        )
         for call in ended:
             if call["id"] not in self.transcript.results:
                 self.transcript.result(call["id"], text, failed=False)
@@ -330,14 +331,12 @@ class AgentRun:
 
     def advance(self) -> None:
         """Do what can be done without waiting."""
-        while self.outcome is None and self._step_once():
+        while self.outcome is None and self._partial is None and self._step_once():
             pass
 
     def _step_once(self) -> bool:
         """Make one move; whether another one may follow at once."""
         now = self.context.clock.monotonic()
-        if self._partial is not None:
-            return False
         if now >= self._deadline and not self.is_stopping:
             self.stop("timeout")
         if self.is_stopping:
@@ -515,7 +514,12 @@ class AgentRun:
     def end(self, outcome: Outcome, summary: str = "", evidence: tuple[str, ...] = ()) -> bool:
         """End with an outcome, once what it changed is kept where it failed; nothing of it runs any more."""
         has_work = bool(self.agent["copy"]) and not self.depth and not self._copying
-        if outcome.status == "failed" and has_work and self._partial is None and outcome.reason not in _NO_WORK:
+        if (
+            outcome.status == "failed"
+            and has_work
+            and self._partial is None
+            and outcome.reason not in _NO_WORK
+        ):
             self.servers.close()
             self._partial = lambda kept: self._end(kept(outcome), summary, evidence)
             self._start_own("partial", "copies.patch", self._partial_args(), self.context.place.workspace)
@@ -524,7 +528,10 @@ class AgentRun:
 
     def _partial_args(self) -> dict[str, str]:
         folder = os.path.join(self.context.place.rundir, "patches", self.step.folder or self.step.id)
-        return {"folder": self.agent["copy"], "out": os.path.join(folder, f"{self.job.attempt}.partial.patch")}
+        return {
+            "folder": self.agent["copy"],
+            "out": os.path.join(folder, f"{self.job.attempt}.partial.patch"),
+        }
 
     def _kept(self, outcome: Outcome) -> Outcome:
         """Return how an attempt failed, with the place of its patch, which nobody has verified."""
@@ -537,7 +544,9 @@ class AgentRun:
             return outcome
         self.say(f"partial patch, not verified: {line_of(patch)}")
         place = os.path.relpath(out, self.context.place.workspace)
-        return outcome.but(message=f"{outcome.message}; what it changed so far is kept, not verified: {place}")
+        return outcome.but(
+            message=f"{outcome.message}; what it changed so far is kept, not verified: {place}"
+        )
 
     def _end(self, outcome: Outcome, summary: str, evidence: tuple[str, ...]) -> bool:
         self.summary = summary

@@ -36,7 +36,9 @@ LAST = "This is your last turn: call `finish` now, with what is done and what is
 
 def again(why: str) -> str:
     """Return what an agent is told that goes on after its attempt failed."""
-    return f"The attempt failed: {why}. You go on where you were, with a new budget. Call `finish` at the end."
+    return (
+        f"The attempt failed: {why}. You go on where you were, with a new budget. Call `finish` at the end."
+    )
 
 
 def left(turns: int, tokens: float, *, is_last: bool) -> str:

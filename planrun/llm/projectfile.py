@@ -28,7 +28,7 @@ def project_file(named: str, folder: str = "") -> ProjectFile | None:
 
     Raises InvalidInput for one that is outside of the folder or no file, and for a named one that cannot be read.
     """
-    found = {}
+    found: dict[str, bytes] = {}
     for name in (named,) if named else DEFAULT:
         data = _read(name, os.path.realpath(folder or "."), is_named=bool(named))
         if data is not None and data not in found.values():  # some projects have one text under two names

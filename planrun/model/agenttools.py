@@ -53,8 +53,8 @@ SPECS: dict[str, Spec] = {
         _spec(
             "read",
             "read-only",
-            f"Read a text file. The result has line numbers, which are no part of the file. At most {MAX_LINES} lines are "
-            "shown: name `offset` and `limit` for other parts.",
+            f"Read a text file. The result has line numbers, which are no part of the file. At most {MAX_LINES} lines "
+            "are shown: name `offset` and `limit` for other parts.",
             path=_need(_PATH),
             offset=_number("The first line, from 1.", 1, 10_000_000),
             limit=_number("How many lines.", 1, MAX_LINES),
@@ -70,8 +70,8 @@ SPECS: dict[str, Spec] = {
         _spec(
             "grep",
             "read-only",
-            "Search files for a regular expression (Python's re). Each line of the result is path:line: text. Use it to "
-            "find where something is defined or used.",
+            "Search files for a regular expression (Python's re). Each line of the result is path:line: text. Use it "
+            "to find where something is defined or used.",
             pattern=_need(_TEXT, minLength=1, description="The regular expression."),
             path=_WHERE,
             glob={"type": "string", "description": "Only files whose paths match this pattern."},
@@ -103,8 +103,8 @@ SPECS: dict[str, Spec] = {
         _spec(
             "edit",
             "low",
-            "Replace a text in a file. `old` must stand in it exactly once, byte for byte, unless `all` is true. Read the "
-            "file before.",
+            "Replace a text in a file. `old` must stand in it exactly once, byte for byte, unless `all` is true. Read "
+            "the file before.",
             path=_need(_PATH),
             old=_need(
                 _TEXT, minLength=1, description="The text to replace, with its line breaks and blanks."

@@ -29,8 +29,10 @@ NOT_OFFERED: Mapping[str, str] = {
 }
 """Tools that stand in lists and that a step has not without a key of its own, or not at all, with the reason."""
 BY_NAME = frozenset(
-    ("tree", "apply_patch", "todo", "env", "tools_list", "request_tool", "update_plan_progress")
-    + ("get_plan_status", "ask_user")
+    (
+        *("tree", "apply_patch", "todo", "env", "tools_list", "request_tool"),
+        *("update_plan_progress", "get_plan_status", "ask_user"),
+    )
 )
 """Tools of the built-in types that a model gets only where `tools: {allow: [...]}` names them: others do their work."""
 CHANGING = frozenset((*WRITING, *RUNNING))

@@ -51,7 +51,9 @@ def amount(answered: ev.ModelAnswered | None, reserved: Mapping[str, float], res
     if answered is None or (answered.is_estimate and not answered.usage):
         return reserved.get(resource, 0)
     if resource == "tokens":
-        return sum(value for name, value in answered.usage.items() if name not in ("usd", "cache_read_tokens"))
+        return sum(
+            value for name, value in answered.usage.items() if name not in ("usd", "cache_read_tokens")
+        )
     return answered.usage.get(resource, 0)
 
 

@@ -169,7 +169,7 @@ def test_a_plan_defines_types_of_agents(planrun: Command) -> None:
     assert "You review." in seen[0].system
     assert "Review it." in seen[0].text
     assert "Be short." in seen[0].text
-    assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 40_000, "turns": 3}
+    assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 320_000, "turns": 3}
     (planrun.folder / "plan.yml").write_text(CUSTOM.replace("  reviewer:", "  another:"))
     assert 'unknown type of agent "reviewer"' in planrun("validate", "plan.yml").stdout
 

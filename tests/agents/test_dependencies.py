@@ -46,7 +46,9 @@ def test_an_agent_runs_the_tests_of_a_project_with_its_packages(planrun: Command
         told.extend(results(asked))
         return finish()
 
-    script = f"{command}; (echo 'no' > {inside}) 2>/dev/null || echo kept; git status --short; echo new > new.txt"
+    script = (
+        f"{command}; (echo 'no' > {inside}) 2>/dev/null || echo kept; git status --short; echo new > new.txt"
+    )
     (folder / "plan.yml").write_text(agent(apply="auto"))
     with FakeMessages(turns(use(("bash", {"command": script})), tell)) as api:
         done = planrun("execute", "plan.yml", env=api.env)

@@ -390,7 +390,9 @@ def test_the_status_area_says_what_an_agent_does(planrun: Command) -> None:
     assert [each["mode"] for each in ledger(folder)["agents"]] == ["code"]
 
 
-@pytest.mark.parametrize(("size", "lengths"), [(100_000, [16_000, 32_000]), (200_000, [16_000, 32_000, 64_000])])
+@pytest.mark.parametrize(
+    ("size", "lengths"), [(100_000, [16_000, 32_000]), (200_000, [16_000, 32_000, 64_000])]
+)
 def test_an_answer_that_is_cut_inside_a_call_is_asked_for_with_more_tokens(
     planrun: Command, size: int, lengths: list[int]
 ) -> None:

@@ -76,7 +76,11 @@ def test_refused_thoughts_are_left_out(planrun: Command) -> None:
 
     def model(asked: Asked) -> Any:
         seen.append(thinking_of(asked.body["messages"]))
-        return status(400, message=why) if seen[-1] == 2 else turns(*[use(("list_dir", {}))] * 3, finish())(asked)
+        return (
+            status(400, message=why)
+            if seen[-1] == 2
+            else turns(*[use(("list_dir", {}))] * 3, finish())(asked)
+        )
 
     with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", env=api.env)

@@ -229,9 +229,12 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["output_config"] = config
     if request.tools:  # thoughts are not asked for: masks may change them, and then they cannot be sent back
         body["tools"] = list(request.tools)
-        for place in (-1, -3):  # the service looks 20 blocks back, and a turn may have more
-            if len(messages) >= -place and messages[place]["role"] == "user":
-                messages[place] = _kept(messages[place])
+        # The service looks 20 blocks back for what it has, and a turn may have more.
+        last = len(messages) - 1
+        messages = [
+            _kept(each) if n in (last, last - 2) and each["role"] == "user" else each
+            for n, each in enumerate(messages)
+        ]
     elif form.thinking:
         body["thinking"] = {"type": "adaptive"}
     if request.extra_body:

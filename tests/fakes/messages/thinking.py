@@ -1,7 +1,7 @@
 """Preserved thinking: each thought is signed with all that stood before it, and is taken back only behind the same.
 
-As the service documents it, a request is refused when the model, the system text, the tools or an earlier message changed
-after a thought was made, and when a thought between others is missing. Marks for the cache do not count.
+As the service documents it, a request is refused when the model, the system text, the tools or an earlier message
+changed after a thought was made, and when a thought between others is missing. Marks for the cache do not count.
 """
 
 from __future__ import annotations
