@@ -305,7 +305,7 @@ class Form(Record):
         if faults:
             return faults
         steps = [DraftStep(**_frozen(step, self)) for step in data["steps"]]
-        if self.tokens:
+        if "estimated_tokens" in self.keys:
             steps = [estimated(step) for step in steps]
         return Draft(
             analysis=data["analysis"],
