@@ -173,7 +173,7 @@ class Listing:
             prefix = "" if inner == "." else f"{inner}/"
             found = _tracked(self._top, self._git, _DEEP)
             below = [path[len(prefix) :] for path in found if path.startswith(prefix)]
-            self._names = sorted([name for name in below if not name.startswith(_OWN)])
+            self._names = sorted([name for name in below if name.partition("/")[0] not in _OWN])
         return self._names
 
     def state(self, path: str) -> tuple[int, ...]:
@@ -198,7 +198,7 @@ class Listing:
             for entry in found:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _OTHERS and not path.startswith(_OWN) and entry.path != cache:
+                    if entry.name not in _OTHERS and path not in _OWN and entry.path != cache:
                         folders.append(path)
                     continue
                 count += 1

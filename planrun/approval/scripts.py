@@ -7,6 +7,7 @@ texts of the files so found. Too much is found rather than too little.
 
 from __future__ import annotations
 
+import json
 import os
 
 from planrun.actions.command import BASH
@@ -17,6 +18,7 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.risk.defaults import files_read_by
 from planrun.risk.scripts import Runs, runs_of
 from planrun.risk.tokens import HOLES
 from planrun.risk.words import names_in
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
     from planrun.approval.digest import Listing
     from planrun.model.plan import Plan, Step, Text
 
+_APPROVAL = (names_in("version id digest steps approver expires uses"),) * 2
+_LOCK = (
+    names_in("version plan digest canonical params head steps"),
+    names_in("version plan digest canonical params scripts uncovered head steps policies policy"),
+)
 MOST_FILES = 5000
 MOST_BYTES = 64 << 20  # of all of them
 MOST_TEXT = 4 << 20  # bytes of files that are searched for further names
@@ -45,45 +52,15 @@ _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
-# Words behind which a file is named without its ending: modules.
-_MODULES = names_in(
-    "import from require use include load source node deno bun ruby perl tsx -m --module -r --loader -p"
-)
+_IMPORTS = ("import", "from", "require", "use", "include", "load", "source", ":")
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
+    " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl .vim .scm .ru .t .beam .wasm"
 )
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
 # Files of documents are not searched: they name everything, and run nothing.
 _DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .xml .pdf"))
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
-_READS = {
-    "make gmake": "Makefile makefile GNUmakefile",
-    "npm npx yarn pnpm node bun": "package.json",
-    "pytest py.test tox nox": "conftest.py tox.ini noxfile.py pytest.ini",
-    "python python3": "sitecustomize.py usercustomize.py",
-    "pip uv poetry hatch pdm build": "pyproject.toml setup.py setup.cfg",
-    "docker podman buildah": "Dockerfile Containerfile docker-compose.yml compose.yml compose.yaml",
-    "just": "justfile Justfile .justfile",
-    "task": "Taskfile.yml Taskfile.yaml",
-    "cargo": "Cargo.toml build.rs config.toml",
-    "gradle gradlew": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
-    "mvn mvnw": "pom.xml",
-    "rake": "Rakefile",
-    "bundle bundler": "Gemfile",
-    "invoke inv fab": "tasks.py fabfile.py",
-    "ant": "build.xml",
-    "cmake": "CMakeLists.txt",
-    "meson ninja": "meson.build build.ninja",
-    "grunt gulp": "Gruntfile.js gulpfile.js",
-    "composer php": "composer.json",
-    "go": "go.mod",
-    "pre-commit": ".pre-commit-config.yaml",
-    "lefthook": "lefthook.yml",
-    "mise": "mise.toml .mise.toml",
-    "direnv": ".envrc",
-}
-"""Files that programs read without being told, by the names of the programs."""
-_IMPLICIT = {name: found.split() for names, found in _READS.items() for name in names.split()}
 _COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
@@ -140,22 +117,31 @@ class _Names:
 
             filled = filled_in(text).translate(_QUOTES)
         words = {*_words(text), *_words(bare), *_words(filled)}
+        words |= {word[2:] for word in words if word[0] == "-"}  # values attached to options
+        words |= {word[1:] for word in words if word[:1] in ("@", "%", "+")}
+        words.discard("")
         self.words |= words
         found = {path for word in words for path in self._of_word(word)}
         found.update(
             path for base, path in self._odd if base in text or base in bare or not base.isprintable()
         )
         found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
-        if any(word in text for word in _MODULES):
+        if any(word in text for word in _IMPORTS):
             from planrun.approval.patterns import modules_in
 
             for name in {*modules_in(text), *modules_in(bare)}:
                 self.words.add(name)
-                found.update(self._of_module(name))
+                found.update(self.of_module(name))
         if ending in _SHELLS:
-            bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
-            self.words.update(bases)
-            found.update(path for base in bases for path in self.bases.get(base, ()))
+            from planrun.approval.patterns import started_in
+
+            for name, end in {*started_in(text), *started_in(bare)}:
+                self.words.add(name)
+                found.update([path for path in self.of_module(name) if path.endswith(end)])
+            read = {glob for word in words for glob in files_read_by(word.rpartition("/")[2]) or ()}
+            self.words |= read
+            found.update(path for base in read for path in self.bases.get(base, ()))
+            found.update(self._of_patterns([glob for glob in read if not _PLAIN_NAME.issuperset(glob)]))
         return found
 
     def called(self) -> set[str]:
@@ -182,17 +168,25 @@ class _Names:
         return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
 
     def _of_patterns(self, patterns: list[str]) -> Iterator[str]:
-        """Yield the files whose base name fits that of a pattern; one without a letter says nothing."""
-        bases = {pattern.rstrip("/").rpartition("/")[2] for pattern in patterns}
-        told = sorted([base for base in bases if any(map(str.isalnum, base))])
-        if told:
-            self.has_patterns = True
+        """Yield the files whose base name fits that of a pattern, a whole path that of `folder/*`.
+
+        A pattern without a letter says nothing.
+        """
+        told = [pattern.rstrip("/") for pattern in patterns if any(map(str.isalnum, pattern))]
+        bases = {base for pattern in told if any(map(str.isalnum, base := pattern.rpartition("/")[2]))}
+        folders = {f"*/{pattern.removeprefix('./')}" for pattern in told if pattern.endswith("/*")}
+        self.has_patterns = self.has_patterns or bool(told)
+        if bases or folders:
             from planrun.approval.patterns import fitting
 
-            for base in fitting(told, self.bases):
+            for base in fitting(sorted(bases), self.bases) if bases else ():
                 yield from self.bases[base]
+            if folders:
+                yield from [
+                    path[1:] for path in fitting(sorted(folders), [f"/{path}" for path in self.paths])
+                ]
 
-    def _of_module(self, name: str) -> Iterator[str]:
+    def of_module(self, name: str) -> Iterator[str]:
         """Yield the files of a module, `a.b` or `./a/b`, and of the packages around it."""
         parts = [part for part in name.replace(".", "/").split("/") if part]
         for at, part in enumerate(parts):
@@ -217,7 +211,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for name, item in value.items():
-            if name not in _SILENT or "" not in value:  # names of variables and arguments may be any
+            if "" not in value and isinstance(item, str):  # names of variables and arguments may be any
+                yield f"{name}={item}"
+            elif name not in _SILENT or "" not in value:
                 yield from _texts(item)
     elif isinstance(value, list):
         if any(isinstance(part, str) for part in value) and any(isinstance(part, list) for part in value):
@@ -263,19 +259,19 @@ class _Search:
 
     def add(self, paths: Iterable[str], *, follow: bool) -> None:
         """Count files, and with `follow` what their texts name."""
-        due, depth = sorted(set(paths)), 0
+        due = sorted(set(paths))
         while due:
             found: set[str] = set()
             for path in due:
                 if path in self.seen or path in self.own or (path in self.made and not self.is_git):
                     continue
-                data = self._count(path, is_named=depth == 0)
+                data = self._count(path)
                 if data is not None and follow and self._is_searched(path, data):
                     ending, text = os.path.splitext(path)[1], data.decode("utf-8", "replace")
                     found |= self.names.named(text, ending)
                     if not self.is_git and ending in _SHELLS:
                         self.made.update(runs_of(text).made)
-            due, depth = sorted(found - self.seen.keys()), depth + 1
+            due = sorted(found - self.seen.keys())
 
     def _is_searched(self, path: str, data: bytes) -> bool:
         if path.lower().endswith(_DOCUMENTS) or b"\0" in data[:_TEXT]:
@@ -286,7 +282,7 @@ class _Search:
             return False
         return True
 
-    def _count(self, path: str, *, is_named: bool) -> bytes | None:
+    def _count(self, path: str) -> bytes | None:
         """Take a file into account; return its bytes, None where there are none to search."""
         state = self._listing.state(path)
         self.seen[path] = state
@@ -301,7 +297,7 @@ class _Search:
         except (_Uncovered, InvalidInput) as error:
             self.why[path] = str(error)
             return None
-        if not is_named and _is_record(data):  # an approval of the plan cannot be part of its digest
+        if path.endswith(".json") and _is_record(data):  # an approval of the plan cannot be part of its digest
             return None
         self.bytes += len(data)
         digest = str(sha256(data).hexdigest())
@@ -329,8 +325,16 @@ class _Search:
 
 
 def _is_record(data: bytes) -> bool:
-    """Whether a file is an approval or a lockfile."""
-    return data[:1] == b"{" and b'"digest"' in data and (b'"approver"' in data or b'"canonical"' in data)
+    """Whether a file is an approval or a lockfile, and nothing besides: no program finds anything else in it."""
+    if b'"digest"' not in data:
+        return False
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and any(
+        needed <= found.keys() <= allowed for needed, allowed in (_APPROVAL, _LOCK)
+    )
 
 
 def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: Listing) -> Scripts:
@@ -410,6 +414,9 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
     for text, base in look.runs.unsaid:
         if not any(path in search.known for path in search.names.bases.get(base, ())):
             yield " ".join(text.split())[:80]
+    for name in look.runs.strangers:
+        if name[:3] != "-m " or not any(path in search.known for path in search.names.of_module(name[3:])):
+            yield name
     text = "\n".join(look.argv)
     yield from [word for word in _COMPUTING if word in text]
     value = step.env.get("PATH")

@@ -1,0 +1,180 @@
+"""The files that programs read without being told, and the programs that read none of a workspace.
+
+A program that is in neither table may run any file: what a step with it runs is not known.
+"""
+
+from __future__ import annotations
+
+from planrun.risk.programs import FAMILIES
+from planrun.risk.words import names_in
+
+_PYTHON = "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py"
+_NODE = "package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml .npmrc .yarnrc .yarnrc.yml pnpm-workspace.yaml .pnpmfile.cjs tsconfig*.json"
+_OF_NODE = (
+    ".{0}rc* {0}.config.* {0}.conf.* {0}.json .{0}.* {0}-*.json .{0}ignore release.config.* .releaserc* babel.config.* .babelrc*"
+    " .storybook/* angular.json vue.config.*"
+)
+_JVM = "*.java *.kt *.groovy *.scala *.class"
+_READS = {
+    "make gmake bmake remake": "Makefile makefile GNUmakefile BSDmakefile",
+    "npm yarn pnpm yarnpkg corepack lerna nx turbo rush changeset": f"{_NODE} lerna.json nx.json project.json turbo.json rush.json .yarn/releases/* .yarn/plugins/*",
+    "npx pnpx bunx node nodejs bun deno tsx ts-node esno": f"{_NODE} bunfig.toml deno.json deno.jsonc import_map.json node_modules/.bin/*",
+    "eslint prettier stylelint vite webpack rollup esbuild next nuxt markdownlint babel tsup parcel astro svelte-kit storybook commitlint"
+    " release-it semantic-release lint-staged ncu tailwindcss postcss knip depcheck size-limit typedoc jsdoc swc snowpack remix ng"
+    " vue-cli-service gatsby craco react-scripts rspack oxlint biome htmlhint standard xo dprint": f"{_NODE} {_OF_NODE}",
+    "jest vitest mocha playwright cypress ava nyc c8 karma wdio cucumber-js tap jasmine testcafe codeceptjs protractor": f"{_NODE} {_OF_NODE}"
+    " cucumber.* *.test.* *.spec.* *.cy.* test.js test.mjs test.ts __tests__/* test/* e2e/* cypress/*",
+    "tsc": f"{_NODE} *.ts *.tsx",
+    "grunt gulp": f"{_NODE} [Gg]runtfile.* [Gg]ulpfile.*",
+    "pytest py.test tox nox ptw": f"{_PYTHON} conftest.py tox.ini noxfile.py pytest.ini .pytest.ini pytest.toml test_*.py *_test.py",
+    "unittest nose2 trial stestr": f"{_PYTHON} test*.py *_test.py unittest.cfg .stestr.conf",
+    "doctest python python2 python3 pypy pypy3 ipython bpython py pythonw compileall py_compile tabnanny zipfile tarfile pdb cProfile timeit"
+    " profile trace": "sitecustomize.py usercustomize.py pyvenv.cfg *.pth",
+    "pip pip3 pipx uv uvx poetry hatch pdm pipenv rye flit twine virtualenv venv conda mamba micromamba pip-compile maturin easy_install"
+    " python-build hatchling setuptools-scm cibuildwheel": f"{_PYTHON} hatch_build.py hatch.toml uv.toml build.py uv.lock poetry.lock poetry.toml"
+    " pdm.lock Pipfile* requirements*.txt environment.y*ml constraints*.txt Cargo.toml",
+    "coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell"
+    " ruff lint-imports djlint pydocstyle pycodestyle pyre interrogate deptry pyflakes mutmut bumpversion bump2version tbump"
+    " towncrier commitizen cz dmypy stubtest import-linter ty basedpyright": f"{_PYTHON} .{{0}} .{{0}}rc {{0}}.ini {{0}}.toml .{{0}}.* {{0}}.json"
+    " {0}config.json .coveragerc tox.ini mypy_plugin.py pylintrc .style.yapf .importlinter .bumpversion.cfg .cz.* newsfragments/*",
+    "sphinx-build sphinx-autobuild mkdocs jupyter nbconvert papermill quarto": "conf.py mkdocs.yml mkdocs.yaml jupyter_*config.* _quarto.yml",
+    "gunicorn uvicorn hypercorn daphne flask django-admin celery alembic waitress-serve streamlit locust scrapy dagster prefect"
+    " airflow dbt behave robot pserve": "gunicorn.conf.py app.py wsgi.py asgi.py main.py .flaskenv .env manage.py settings.py celeryconfig.py alembic.ini env.py"
+    " locustfile.py scrapy.cfg pyproject.toml dbt_project.yml profiles.yml dagster.yaml prefect.yaml config.toml environment.py *.robot",
+    "pre-commit": ".pre-commit-config.yaml .pre-commit-hooks.yaml",
+    "git hub": ".gitmodules .gitattributes .pre-commit-config.yaml lefthook.y*ml .husky/* .githooks/* .lintstagedrc* .lfsconfig",
+    "lefthook husky overcommit": "*lefthook*.y*ml .husky/* .overcommit.yml .git-hooks/*",
+    "docker docker-compose podman podman-compose buildah nerdctl buildctl kaniko": "Dockerfile* *.Dockerfile *.dockerfile Containerfile* docker-compose*.y*ml compose*.y*ml docker-bake*.* .dockerignore .env",
+    "devcontainer": "devcontainer.json .devcontainer.json",
+    "kubectl kustomize oc argocd flux": "kustomization.y*ml Kustomization",
+    "helm helmfile": "Chart.yaml values*.y*ml helmfile.y*ml *.gotmpl *.tpl templates/*",
+    "skaffold": "skaffold.y*ml",
+    "tilt": "Tiltfile *.tiltfile tilt_config.json",
+    "garden okteto werf devspace": "*garden.y*ml garden.y*ml okteto.y*ml werf*.yaml devspace.yaml",
+    "earthly": "Earthfile .earthly/*",
+    "dagger": "dagger.json *.cue",
+    "terraform tofu terragrunt terramate tflint cdktf": "*.tf *.tf.json *.tofu *.tfvars *.tfvars.json *.hcl .terraformrc cdktf.json *.tftest.*",
+    "packer nomad vault consul waypoint": "*.hcl *.pkr.* *.nomad",
+    "vagrant": "Vagrantfile",
+    "ansible ansible-playbook ansible-galaxy ansible-lint ansible-test ansible-navigator molecule": "ansible.cfg main.y*ml requirements.y*ml hosts inventory* molecule.yml"
+    " ansible-navigator.y*ml galaxy.yml group_vars/* host_vars/* roles/* library/* filter_plugins/* action_plugins/* callback_plugins/*",
+    "salt salt-call salt-ssh": "*.sls Saltfile",
+    "puppet chef-client knife kitchen inspec": "*.pp Puppetfile *.rb kitchen.yml .kitchen.yml",
+    "pulumi": "Pulumi*.y*ml __main__.py index.ts index.js main.go package.json",
+    "cdk sam serverless sls amplify": "cdk.json samconfig.toml template.y*ml serverless.*",
+    "vercel netlify wrangler firebase fly flyctl heroku railway now": "vercel.json netlify.toml wrangler.toml wrangler.json* firebase.json fly.toml heroku.yml Procfile railway.*",
+    "go golangci-lint staticcheck govulncheck gotestsum ginkgo air ko goreleaser buf mage wire": "go.mod go.sum go.work *.go .golangci.* .air.toml .ko.yaml .goreleaser.y*ml"
+    " buf*.y*ml magefile.go",
+    "gofmt goimports gofumpt": "",
+    "cargo rustc cross trunk wasm-pack bacon rustdoc": "Cargo.toml Cargo.lock *.rs .cargo/* rust-toolchain rust-toolchain.toml nextest.toml deny.toml clippy.toml .clippy.toml"
+    " Cross.toml Trunk.toml bacon.toml",
+    "rustfmt rustup": "rust-toolchain rust-toolchain.toml rustfmt.toml .rustfmt.toml",
+    "cmake ctest cpack ccmake": "CMakeLists.txt CMakePresets.json CMakeUserPresets.json *.cmake CTest*.cmake *.cmake.in",
+    "meson ninja samu": "meson.build meson.options meson_options.txt *.ninja",
+    "bazel bazelisk buck buck2 pants blaze please plz": "WORKSPACE* MODULE.bazel BUILD BUILD.* BUCK TARGETS *.bzl *.bazel .bazelrc .bazelversion .buckconfig pants*.toml"
+    " .plzconfig* user.bazelrc tools/bazel",
+    "scons waf tup premake premake5 xmake": "SConstruct SConscript wscript Tupfile* premake*.lua xmake.lua",
+    "autoreconf autoconf automake aclocal configure libtoolize": "configure.ac configure.in *.am *.in *.m4 configure autogen.sh",
+    "gcc g++ clang clang++ cc c++ ld as cpp tcc nvcc": "",
+    "qmake xcodebuild xcrun": "*.pro *.pri *.pbxproj *.xcscheme *.xcconfig",
+    "mvn mvnw mvnd": f"pom.xml extensions.xml .mvn/* {_JVM} settings.xml",
+    "gradle gradlew": f"*.gradle *.gradle.kts gradle.properties gradle-wrapper.* libs.versions.toml {_JVM}",
+    "ant": "build.xml build.properties ivy*.xml",
+    "sbt mill scala scala-cli bleep": f"*.sbt build.properties build.sc *.scala *.sc mill project/* {_JVM}",
+    "java javac kotlinc kotlin groovy jshell jar jbang": f"{_JVM} jbang-catalog.json",
+    "lein clj clojure bb": "project.clj deps.edn bb.edn *.clj profiles.clj",
+    "dotnet msbuild nuget csc fsi paket cake": "*.csproj *.fsproj *.vbproj *.sln* *.props *.targets *.cs *.fs *.fsx global.json nuget.config NuGet.Config *.cake *.rsp"
+    " dotnet-tools.json paket.*",
+    "pwsh powershell": "*.ps1 *.psm1 *.psd1",
+    "ruby irb erb": ".irbrc .ruby-version",
+    "rake bundle bundler gem rspec rubocop rails cucumber jekyll fastlane pod thor guard danger cap foreman overmind hivemind"
+    " honcho standardrb reek minitest": "Rakefile rakefile Rakefile.rb *.rake Gemfile* gems.rb .bundle/* *.gemspec .rspec *_spec.rb *_test.rb test_*.rb spec_helper.rb rails_helper.rb"
+    " .rubocop* *.feature step_definitions/* _config.yml _plugins/* Fastfile Appfile Podfile Thorfile *.thor Guardfile Dangerfile Capfile deploy.rb"
+    " Procfile* .foreman config.ru application.rb boot.rb environment.rb .env .cucumber.yml cucumber.yml",
+    "puma unicorn rackup": "config.ru puma.rb unicorn.rb Gemfile*",
+    "perl prove": "*.t .proverc .perlcriticrc",
+    "cpanm cpan carton dzil": "cpanfile* Makefile.PL Build.PL dist.ini",
+    "php composer phpunit phpstan psalm pest phpcs artisan drush symfony php-cs-fixer rector": "composer.json composer.lock phpunit.xml* phpstan.neon* psalm.xml* *Test.php bootstrap.php"
+    " Pest.php phpcs.xml* .phpcs.xml* artisan php.ini .user.ini .php-cs-fixer* rector.php autoload.php",
+    "mix elixir iex rebar3 erl escript erlc": "mix.exs mix.lock *.ex *.exs rebar.config* rebar.lock *.erl .iex.exs .formatter.exs .credo.exs erlang.mk sys.config vm.args",
+    "swift": "Package.swift Package.resolved *.swift",
+    "dart flutter pub melos": "pubspec.* build.yaml dart_test.yaml analysis_options.yaml *.dart melos.yaml",
+    "zig": "build.zig build.zig.zon *.zig",
+    "nim nimble crystal shards": "*.nim *.nims *.nimble nim.cfg shard.* *.cr",
+    "cabal stack ghc ghci runghc runhaskell": "*.cabal cabal.project* stack.yaml package.yaml Setup.hs Setup.lhs .ghci *.hs",
+    "dune opam ocaml ocamlfind": "dune dune-project *.opam *.ml .ocamlinit",
+    "julia": "Project.toml Manifest.toml *.jl",
+    "R Rscript": ".Rprofile .Renviron DESCRIPTION renv.lock renv/activate.R *.R",
+    "lua luajit luarocks busted luacheck": "*.rockspec .busted .luacheckrc *_spec.lua init.lua .luarocks/*",
+    "emacs emacsclient": ".dir-locals.el .dir-locals-2.el Cask Eask",
+    "vi vim nvim ex": ".vimrc .exrc .nvimrc .nvim.lua",
+    "gdb lldb": ".gdbinit .lldbinit *-gdb.py",
+    "octave matlab": ".octaverc startup.m *.m",
+    "sqlite3 psql mysql": ".sqliterc .psqlrc .my.cnf",
+    "flyway liquibase atlas sqitch dbmate goose migrate prisma": "flyway.* *.sql liquibase.properties *changelog* atlas.hcl sqitch.* schema.prisma .env",
+    "tclsh wish expect": ".tclshrc pkgIndex.tcl",
+    "nix nix-build nix-shell nix-instantiate nixos-rebuild devenv devbox": "*.nix flake.lock devenv.* devbox.* .envrc",
+    "guix": "manifest.scm guix.scm channels.scm",
+    "just": "[Jj]ustfile .justfile JUSTFILE *.just",
+    "task go-task": "[Tt]askfile* .taskrc.y*ml",
+    "mise rtx asdf": "mise*.toml .mise* .tool-versions .config/mise* mise/* mise-tasks/*",
+    "direnv": ".envrc .env",
+    "invoke inv fab doit pyinvoke poe": "tasks.py fabfile.py dodo.py pyproject.toml invoke.* poe_tasks.*",
+    "act": ".github/workflows/* action.y*ml .actrc .secrets .env",
+    "gitlab-runner gitlab-ci-local": ".gitlab-ci.yml .gitlab-ci-local*",
+    "circleci drone woodpecker-cli jenkinsfile-runner": ".circleci/* .drone.yml .woodpecker* Jenkinsfile",
+    "dagu": "dags/*",
+    "planrun": ".planrun.yml",
+    "rpmbuild dpkg-buildpackage debuild makepkg snapcraft flatpak-builder nfpm fpm": "*.spec debian/* PKGBUILD snapcraft.yaml nfpm.yaml .fpm",
+    "shellcheck shfmt hadolint yamllint actionlint taplo clang-format clang-tidy stylua vale checkov trivy semgrep gitleaks"
+    " sonar-scanner snyk megalinter super-linter reviewdog cspell typos lychee renovate dependabot grype syft": ".{0}rc* .{0}.* {0}.* .{0} .editorconfig sonar-project.properties .cspell*"
+    " .snyk .mega-linter.yml _typos.toml renovate.json* .gitleaks.toml",
+    "protoc thrift grpcurl": "",
+    "latexmk pdflatex xelatex lualatex tectonic": ".latexmkrc latexmkrc *.tex *.sty *.cls",
+    "dpp k6 artillery hurl newman": "*.k6.* artillery.y*ml",
+    "codecov codecovcli": "codecov.y*ml .codecov.y*ml",
+    "screen tmux tmuxinator": ".screenrc .tmux.conf .tmuxinator.yml",
+}
+"""Programs by name -> the patterns of the names of files that they read; one with a folder is that of a whole path.
+
+`{0}` is the name of the program.
+"""
+# Programs that run no file of a workspace but those that their words name. Missing ones only ask for a look.
+_PLAIN = names_in(
+    ". source [[ : alias bg cd dirs disown fg getopts hash jobs let local declare typeset readonly mapfile readarray"
+    " popd pushd shopt shift test times trap type ulimit unalias wait history complete compgen umask builtin kill"
+    " logout caller enable exit return unset eval env exec"
+    " chown chgrp chroot dd shred nohup setsid disown flock stdbuf taskset nice ionice chrt timeout sudo su doas runuser setpriv"
+    " pkexec xargs parallel watch time tput clear reset stty yes printenv sponge ts pv tree less more most man top htop apropos"
+    " ed nano pico comm killall pkill pgrep pidof fuser lsof free vmstat iostat uptime w last dmesg"
+    " ssh scp sftp ftp telnet nc ncat netcat socat rsync dig nslookup host ping mosh ssh-keygen ssh-keyscan ssh-add ssh-agent"
+    " openssl gpg gpg2 age sops cosign minisign signify base58 uuidgen mkfifo mknod link pathchk getent id ntpdate"
+    " apt apt-get apt-cache dpkg dpkg-deb dpkg-query yum dnf rpm apk pacman zypper snap brew flatpak port"
+    " systemctl journalctl service sysctl mount umount iptables nft ip ifconfig ss netstat modprobe insmod reboot shutdown halt"
+    " useradd userdel usermod groupadd passwd chpasswd visudo setcap getcap unshare nsenter losetup swapon hostnamectl timedatectl"
+    " mkfs mkfs.ext4 fdisk parted wipefs mkswap blkid lsblk findmnt sync logger crontab at batch"
+    " gh glab az gcloud gsutil aws eksctl doctl linode-cli oci s3cmd mc rclone restic borg azcopy gsutil bq"
+    " http https httpie wget2 aria2c redis-cli mongosh mongodump pg_dump pg_restore pg_isready mysqldump createdb dropdb"
+    " 7z 7za cpio ar ranlib strip objdump objcopy readelf nm size ldd file patchelf cloc tokei scc xmllint xsltproc tidy"
+    " convert magick ffmpeg ffprobe pandoc dot gs qpdf pdftotext hyperfine strace ltrace perf valgrind git-lfs cal bc dc"
+    " busybox toybox factor crane skopeo oras mdbook hugo actions-runner notify-send xdg-open open pbcopy pbpaste say"
+    " fd fdfind rg jq yq xq dasel gron miller mlr csvkit xsv delta bat exa eza fzf ag ack chronic run-parts sleep"
+    " json json.tool http http.server calendar platform base64 ensurepip zipapp site sysconfig ast dis tokenize pickletools inspect"
+    " webbrowser uuid random sqlite3 gzip mimetypes asyncio this"
+)
+_CONTAINED = ("shell", "files", "text", "filters", "system", "archives", "network")
+_known: dict[str, list[str]] = {}
+
+
+def files_read_by(program: str) -> list[str] | None:
+    """Return the patterns of what a program reads unasked; None when it is not known, and may run any file."""
+    if not _known:
+        for family in _CONTAINED:
+            _known.update((name, []) for name in FAMILIES[family].split())
+        _known.update((name, []) for name in _PLAIN)
+        _known.update(
+            (name, [glob.replace("{0}", name) for glob in globs.split()])
+            for names, globs in _READS.items()
+            for name in names.split()
+        )
+    return _known.get(program) if program in _known else _known.get(program.rstrip("0123456789."))
