@@ -44,6 +44,9 @@ _ENDINGS = {name: endings.split() for endings, names in _LANGUAGES.items() for n
 _STARTED = re.compile(
     rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, _ENDINGS), key=len, reverse=True))})[\d.]*(?![\w-])([^\n;|&]*)"
 )
+_HOOKED = re.compile(
+    r"\bgit\b[^\n;|&]*\b(?:commit|push|pull|merge|rebase|am|checkout|switch|revert|cherry-pick|clone|worktree)\b"
+)
 _BESIDE = re.compile(r"[\s,=:\"'()<>{}\[\]`]+")
 _ATTACHED = re.compile(r"^(?:--?\w[\w-]*=|-[A-Za-z]|@)?(.*)$", re.DOTALL)
 _APART = re.compile(r"[\s,]+")
@@ -70,6 +73,11 @@ def started_in(text: str) -> set[tuple[str, str]]:
         for part in {word, _ATTACHED.sub(r"\1", word)} - {""}
         for ending in _ENDINGS[program]
     }
+
+
+def starts_hooks(text: str) -> bool:
+    """Whether a text has a command of git that starts hooks."""
+    return _HOOKED.search(text) is not None
 
 
 def fitting(patterns: Iterable[str], names: Iterable[str]) -> Iterator[str]:

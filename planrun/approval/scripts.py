@@ -133,7 +133,10 @@ class _Names:
                 self.words.add(name)
                 found.update(self.of_module(name))
         if ending in _SHELLS:
-            from planrun.approval.patterns import started_in
+            from planrun.approval.patterns import started_in, starts_hooks
+
+            if "git" in words and starts_hooks(text):
+                words.add("git-hooks")
 
             for name, end in {*started_in(text), *started_in(bare)}:
                 self.words.add(name)
@@ -297,7 +300,9 @@ class _Search:
         except (_Uncovered, InvalidInput) as error:
             self.why[path] = str(error)
             return None
-        if path.endswith(".json") and _is_record(data):  # an approval of the plan cannot be part of its digest
+        if path.endswith(".json") and _is_record(
+            data
+        ):  # an approval of the plan cannot be part of its digest
             return None
         self.bytes += len(data)
         digest = str(sha256(data).hexdigest())

@@ -20,10 +20,11 @@ _READS = {
     "npm yarn pnpm yarnpkg corepack lerna nx turbo rush changeset": f"{_NODE} lerna.json nx.json project.json turbo.json rush.json .yarn/releases/* .yarn/plugins/*",
     "npx pnpx bunx node nodejs bun deno tsx ts-node esno": f"{_NODE} bunfig.toml deno.json deno.jsonc import_map.json node_modules/.bin/*",
     "eslint prettier stylelint vite webpack rollup esbuild next nuxt markdownlint babel tsup parcel astro svelte-kit storybook commitlint"
-    " release-it semantic-release lint-staged ncu tailwindcss postcss knip depcheck size-limit typedoc jsdoc swc snowpack remix ng"
+    " release-it semantic-release ncu tailwindcss postcss knip depcheck size-limit typedoc jsdoc swc snowpack remix ng"
     " vue-cli-service gatsby craco react-scripts rspack oxlint biome htmlhint standard xo dprint": f"{_NODE} {_OF_NODE}",
     "jest vitest mocha playwright cypress ava nyc c8 karma wdio cucumber-js tap jasmine testcafe codeceptjs protractor": f"{_NODE} {_OF_NODE}"
     " cucumber.* *.test.* *.spec.* *.cy.* test.js test.mjs test.ts __tests__/* test/* e2e/* cypress/*",
+    "lint-staged": f"{_NODE} .lintstagedrc* lint-staged.config.*",
     "tsc": f"{_NODE} *.ts *.tsx",
     "grunt gulp": f"{_NODE} [Gg]runtfile.* [Gg]ulpfile.*",
     "pytest py.test tox nox ptw": f"{_PYTHON} conftest.py tox.ini noxfile.py pytest.ini .pytest.ini pytest.toml test_*.py *_test.py",
@@ -42,7 +43,8 @@ _READS = {
     " airflow dbt behave robot pserve": "gunicorn.conf.py app.py wsgi.py asgi.py main.py .flaskenv .env manage.py settings.py celeryconfig.py alembic.ini env.py"
     " locustfile.py scrapy.cfg pyproject.toml dbt_project.yml profiles.yml dagster.yaml prefect.yaml config.toml environment.py *.robot",
     "pre-commit": ".pre-commit-config.yaml .pre-commit-hooks.yaml",
-    "git hub": ".gitmodules .gitattributes .pre-commit-config.yaml lefthook.y*ml .husky/* .githooks/* .lintstagedrc* .lfsconfig",
+    "git hub": ".gitattributes .gitmodules .lfsconfig",
+    "git-hooks": ".pre-commit-config.yaml *lefthook*.y*ml .husky/* .githooks/* .lintstagedrc* .overcommit.yml",
     "lefthook husky overcommit": "*lefthook*.y*ml .husky/* .overcommit.yml .git-hooks/*",
     "docker docker-compose podman podman-compose buildah nerdctl buildctl kaniko": "Dockerfile* *.Dockerfile *.dockerfile Containerfile* docker-compose*.y*ml compose*.y*ml docker-bake*.* .dockerignore .env",
     "devcontainer": "devcontainer.json .devcontainer.json",
@@ -119,6 +121,7 @@ _READS = {
     "task go-task": "[Tt]askfile* .taskrc.y*ml",
     "mise rtx asdf": "mise*.toml .mise* .tool-versions .config/mise* mise/* mise-tasks/*",
     "direnv": ".envrc .env",
+    "zizmor": "zizmor.y*ml .github/workflows/* action.y*ml",
     "invoke inv fab doit pyinvoke poe": "tasks.py fabfile.py dodo.py pyproject.toml invoke.* poe_tasks.*",
     "act": ".github/workflows/* action.y*ml .actrc .secrets .env",
     "gitlab-runner gitlab-ci-local": ".gitlab-ci.yml .gitlab-ci-local*",
@@ -156,7 +159,7 @@ _PLAIN = names_in(
     " gh glab az gcloud gsutil aws eksctl doctl linode-cli oci s3cmd mc rclone restic borg azcopy gsutil bq"
     " http https httpie wget2 aria2c redis-cli mongosh mongodump pg_dump pg_restore pg_isready mysqldump createdb dropdb"
     " 7z 7za cpio ar ranlib strip objdump objcopy readelf nm size ldd file patchelf cloc tokei scc xmllint xsltproc tidy"
-    " convert magick ffmpeg ffprobe pandoc dot gs qpdf pdftotext hyperfine strace ltrace perf valgrind git-lfs cal bc dc"
+    " convert magick ffmpeg ffprobe pandoc dot gs qpdf pdftotext hyperfine strace ltrace perf valgrind git-lfs cal bc dc check-jsonschema memcached redis-server"
     " busybox toybox factor crane skopeo oras mdbook hugo actions-runner notify-send xdg-open open pbcopy pbpaste say"
     " fd fdfind rg jq yq xq dasel gron miller mlr csvkit xsv delta bat exa eza fzf ag ack chronic run-parts sleep"
     " json json.tool http http.server calendar platform base64 ensurepip zipapp site sysconfig ast dis tokenize pickletools inspect"

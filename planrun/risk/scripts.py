@@ -90,6 +90,12 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
         for variant in part.variants:
             written = [target for _, op, target, _ in variant.redirects if ">" in op]
             made |= dict.fromkeys([_inside(target, cwd, scope.ground) for target in written for cwd in cwds])
+            inner = _inline(variant.words)
+            if inner and inner != text:
+                within = runs_of(inner)
+                unsaid |= dict.fromkeys([] if within.understood else [("a text that is not understood", "")])
+                unsaid |= dict.fromkeys(within.unsaid)
+                strangers |= dict.fromkeys(within.strangers)
             arg = None if part.simple.subject else _run(variant)
             if arg is not None and arg.trouble in _STRANGE:
                 if arg.value not in defined:
@@ -125,7 +131,8 @@ def runs_of_argv(argv: Sequence[str], setting: Setting = NO_SETTING) -> Runs:
             word.value = None
     arg = _script(words)
     if arg is None:
-        return Runs()
+        inner = _inline(words)
+        return runs_of(inner).but(scripts=(), made=()) if inner else Runs()
     if arg.trouble in _STRANGE:
         return Runs(strangers=(_STRANGE[arg.trouble] + str(arg.value),))
     ground = ground_of(setting)
@@ -164,6 +171,23 @@ def _run(variant: Variant) -> Arg | None:
         if op == "<<<" and target.value is not None:
             return None
     return arg
+
+
+def _inline(words: Sequence[Arg]) -> str:
+    """Return the text that a shell among some words runs; "" when there is none."""
+    values = [word.value or "" for word in words]
+    shells = [
+        at for at, value in enumerate(values) if value.rpartition("/")[2] in (*_SHELLS, "su", "runuser")
+    ]
+    for at in range(shells[0] + 1, len(values) - 1) if shells else ():
+        if _is_text(values[at]):
+            return values[at + 1]
+    return ""
+
+
+def _is_text(option: str) -> bool:
+    """Whether the word behind an option of a shell is its code: `-c`, `-euc`."""
+    return option[:1] == "-" and option[-1:] == "c" and option[1:].isalpha()
 
 
 _STDIN = "code from the standard input"
@@ -239,7 +263,7 @@ def _operand(words: Sequence[Arg], inline: frozenset[str], program: Arg) -> Arg 
             return words[at]
         if value == "-m" and inline == _INLINE and at + 1 < len(words) and words[at + 1].value is not None:
             return _module(words[at + 1 :])
-        if value in inline:
+        if value in inline or (inline == _OF_SHELLS and _is_text(value)):
             return words[at + 1] if at + 1 < len(words) and words[at + 1].value is None else None
         if value in _TELLING or (value == "-v" and at + 1 == len(words)):
             return None
