@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
+from planrun.risk.defaults import LANGUAGES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,32 +19,8 @@ _IMPORTED = re.compile(
     r"(?:^|[\s;({\"'=])(?:import|from|require|require_relative|require_once|use|include|load|source)[\s(=\"']+"
     r"([\w@./:, -]+)|[\"']([\w.]+):\w+[\"']"
 )
-_LANGUAGES = {
-    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin"
-    " celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
-    ".js .mjs .cjs .ts .mts .cts .tsx .jsx .json .node .wasm": "node nodejs bun deno tsx ts-node esno mocha jest nodemon NODE_OPTIONS"
-    " --require --import --loader --experimental-loader",
-    ".rb .so .ru": "ruby jruby irb rspec rake RUBYOPT rackup puma unicorn",
-    ".pl .pm .t .plx": "perl prove PERL5OPT",
-    ".php .phar .inc": "php artisan",
-    ".lua .so": "lua luajit LUA_INIT busted nvim",
-    ".class .java .jar .kt .groovy .scala .clj": "java javac kotlin kotlinc scala groovy clojure clj lein jshell",
-    ".el .elc .eln": "emacs emacsclient",
-    ".jl": "julia",
-    ".hs .lhs": "ghc runghc runhaskell ghci",
-    ".erl .beam .ex .exs": "erl elixir escript iex mix",
-    ".tcl .tm": "tclsh wish expect",
-    ".psm1 .ps1 .psd1": "pwsh powershell Import-Module",
-    ".m": "octave matlab",
-    ".R .r": "Rscript R",
-    ".vim .lua": "vim nvim vi",
-    ".scm .ss .rkt .lisp .fasl": "guile racket scheme sbcl",
-    ".so .dylib .dll": "LD_PRELOAD LD_LIBRARY_PATH sqlite3",
-}
-"""Endings that programs and variables add to a word for the name of a file."""
-_ENDINGS = {name: endings.split() for endings, names in _LANGUAGES.items() for name in names.split()}
 _STARTED = re.compile(
-    rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, _ENDINGS), key=len, reverse=True))})[\d.]*(?![\w-])([^\n;|&]*)"
+    rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, LANGUAGES), key=len, reverse=True))})[\d.]*(?![\w-])([^\n;|&]*)"
 )
 _HOOKED = re.compile(
     r"\bgit\b[^\n;|&]*\b(?:commit|push|pull|merge|rebase|am|checkout|switch|revert|cherry-pick|clone|worktree)\b"
@@ -71,7 +49,7 @@ def started_in(text: str) -> set[tuple[str, str]]:
         for program, rest in _STARTED.findall(text)
         for word in _BESIDE.split(rest)
         for part in {word, _ATTACHED.sub(r"\1", word)} - {""}
-        for ending in _ENDINGS[program]
+        for ending in LANGUAGES[program]
     }
 
 

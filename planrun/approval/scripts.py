@@ -7,7 +7,6 @@ texts of the files so found. Too much is found rather than too little.
 
 from __future__ import annotations
 
-import json
 import os
 
 from planrun.actions.command import BASH
@@ -18,7 +17,7 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
-from planrun.risk.defaults import files_read_by
+from planrun.risk.defaults import LANGUAGES, files_read_by
 from planrun.risk.scripts import Runs, runs_of
 from planrun.risk.tokens import HOLES
 from planrun.risk.words import names_in
@@ -55,7 +54,8 @@ _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
 _IMPORTS = ("import", "from", "require", "use", "include", "load", "source", ":")
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
-    " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl .vim .scm .ru .t .beam .wasm"
+    " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl"
+    " .vim .scm .ru .t .beam .wasm"
 )
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
 # Files of documents are not searched: they name everything, and run nothing.
@@ -90,24 +90,14 @@ class _Names:
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
         self.bases: dict[str, list[str]] = {}
+        for path in self.paths:
+            self.bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
         self._stems: dict[str, list[str]] = {}
-        self._folders: dict[str, list[str]] = {}
-        self._odd: list[tuple[str, str]] = []
+        self._odd: list[str] = []
+        if not _PLAIN_NAME.issuperset("".join(self.bases)):
+            self._odd = [base for base in self.bases if not _PLAIN_NAME.issuperset(base)]
         self.words: set[str] = set()
         self.has_patterns = False
-        for path in self.paths:
-            folder, _, base = path.rpartition("/")
-            self.bases.setdefault(base, []).append(path)
-            stem, ending = os.path.splitext(base)
-            if ending in _CODE:
-                self._stems.setdefault(stem, []).append(path)
-                if stem in _FOLDERS:
-                    self._stems.setdefault(folder.rpartition("/")[2], []).append(path)
-            if not _PLAIN_NAME.issuperset(base):
-                self._odd.append((base, path))
-            while folder:
-                self._folders.setdefault(folder, []).append(path)
-                folder = folder.rpartition("/")[0]
 
     def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
@@ -122,9 +112,9 @@ class _Names:
         words.discard("")
         self.words |= words
         found = {path for word in words for path in self._of_word(word)}
-        found.update(
-            path for base, path in self._odd if base in text or base in bare or not base.isprintable()
-        )
+        for base in self._odd:
+            if base in text or base in bare or not base.isprintable():
+                found.update(self.bases[base])
         found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
         if any(word in text for word in _IMPORTS):
             from planrun.approval.patterns import modules_in
@@ -133,15 +123,18 @@ class _Names:
                 self.words.add(name)
                 found.update(self.of_module(name))
         if ending in _SHELLS:
-            from planrun.approval.patterns import started_in, starts_hooks
+            programs = {word.rpartition("/")[2] for word in words}
+            if any(name in LANGUAGES or name.rstrip("0123456789.") in LANGUAGES for name in programs):
+                from planrun.approval.patterns import started_in
 
-            if "git" in words and starts_hooks(text):
-                words.add("git-hooks")
+                for name, end in {*started_in(text), *started_in(bare)}:
+                    self.words.add(name)
+                    found.update([path for path in self.of_module(name) if path.endswith(end)])
+            if "git" in programs:
+                from planrun.approval.patterns import starts_hooks
 
-            for name, end in {*started_in(text), *started_in(bare)}:
-                self.words.add(name)
-                found.update([path for path in self.of_module(name) if path.endswith(end)])
-            read = {glob for word in words for glob in files_read_by(word.rpartition("/")[2]) or ()}
+                programs |= {"git-hooks"} if starts_hooks(text) else set()
+            read = {glob for name in programs for glob in files_read_by(name) or ()}
             self.words |= read
             found.update(path for base in read for path in self.bases.get(base, ()))
             found.update(self._of_patterns([glob for glob in read if not _PLAIN_NAME.issuperset(glob)]))
@@ -154,12 +147,17 @@ class _Names:
             *[path.replace(".", "/").split("/") for path in paths], map(os.path.basename, paths)
         )
 
-    def below(self, text: str) -> set[str]:
-        """Return the files in the folders that a text names."""
-        words = {word.strip("/").removeprefix("./") for word in _words(text)}
-        return {
-            path for word in words for path in self._folders.get(os.path.normpath(word) if word else "", ())
-        }
+    def below(self, texts: Iterable[str]) -> set[str]:
+        """Return the files in the folders that texts name."""
+        folders = {path[: path.rfind("/")] for path in self.paths if "/" in path}
+        words = {word.strip("/").removeprefix("./") for text in texts for word in _words(text)}
+        inside = tuple([f"{os.path.normpath(word)}/" for word in words if word])
+        chosen = {folder for folder in folders if f"{folder}/".startswith(inside)}
+        return {path for path in self.paths if path[: path.rfind("/")] in chosen} if chosen else set()
+
+    def has(self, path: str) -> bool:
+        """Whether a path is that of one of the files."""
+        return path in self.bases.get(path[path.rfind("/") + 1 :], ())
 
     def _of_word(self, word: str) -> list[str]:
         """Return the files that end in a path; where none does, those of its base name."""
@@ -191,12 +189,22 @@ class _Names:
 
     def of_module(self, name: str) -> Iterator[str]:
         """Yield the files of a module, `a.b` or `./a/b`, and of the packages around it."""
+        if not self._stems:
+            self._index()
         parts = [part for part in name.replace(".", "/").split("/") if part]
         for at, part in enumerate(parts):
             around = f"/{parts[at - 1]}/" if at else "/"
             for path in self._stems.get(part, ()):
                 if around in f"/{path}":
                     yield path
+
+    def _index(self) -> None:
+        for base, paths in self.bases.items():
+            stem, ending = os.path.splitext(base)
+            if ending in _CODE:
+                self._stems.setdefault(stem, []).extend(paths)
+                for path in paths if stem in _FOLDERS else ():
+                    self._stems.setdefault(os.path.dirname(path).rpartition("/")[2], []).append(path)
 
 
 def names_of_steps(plan: Plan, paths: Iterable[str]) -> dict[str, set[str]]:
@@ -333,6 +341,8 @@ def _is_record(data: bytes) -> bool:
     """Whether a file is an approval or a lockfile, and nothing besides: no program finds anything else in it."""
     if b'"digest"' not in data:
         return False
+    import json  # few files come this far
+
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -358,9 +368,9 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
     unique = sorted(set(texts))
     ran = {path: step for step, look in zip(steps, found, strict=True) for path in look.scripts()}
     named = {path for text in unique for path in search.names.named(text)}
-    named |= ran.keys() & set(listing.names) if listing.is_git else ran.keys()
+    named |= {path for path in ran if search.names.has(path) or not listing.is_git}
     search.add(named, follow=True)
-    search.add({path for text in unique for path in search.names.below(text)}, follow=False)
+    search.add(search.names.below(unique), follow=False)
     uncovered = dict(search.why)
     if listing.note:
         uncovered["files of the workspace"] = listing.note
@@ -441,7 +451,7 @@ def _loose(steps: Iterable[Step], texts: Iterable[str], search: _Search) -> set[
     words = {word for text in texts for word in _words(text) if len(word) < _LONGEST}
     paths = {os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words}
     inside = {path for path in paths if not path.startswith(("/", "..", ".git", ".planrun", "planrun-out"))}
-    return {path for path in inside - set(search.names.paths) - search.own if search.holds(path)}
+    return {path for path in inside - search.own if not search.names.has(path) and search.holds(path)}
 
 
 def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Search) -> dict[str, str]:
@@ -461,7 +471,7 @@ def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Searc
                 where = f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs {path}'
                 raise InvalidInput(f"{where}, which {str(error).removeprefix('it ')}") from None
         else:
-            if data and path not in search.names.paths:
+            if data and not search.names.has(path):
                 found[path] = "git does not track it"
     if not (search.is_git and found):
         return found

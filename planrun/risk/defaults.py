@@ -142,6 +142,30 @@ _READS = {
 
 `{0}` is the name of the program.
 """
+_LANGUAGES = {
+    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin"
+    " celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
+    ".js .mjs .cjs .ts .mts .cts .tsx .jsx .json .node .wasm": "node nodejs bun deno tsx ts-node esno mocha jest nodemon NODE_OPTIONS"
+    " --require --import --loader --experimental-loader",
+    ".rb .so .ru": "ruby jruby irb rspec rake RUBYOPT rackup puma unicorn",
+    ".pl .pm .t .plx": "perl prove PERL5OPT",
+    ".php .phar .inc": "php artisan",
+    ".lua .so": "lua luajit LUA_INIT busted nvim",
+    ".class .java .jar .kt .groovy .scala .clj": "java javac kotlin kotlinc scala groovy clojure clj lein jshell",
+    ".el .elc .eln": "emacs emacsclient",
+    ".jl": "julia",
+    ".hs .lhs": "ghc runghc runhaskell ghci",
+    ".erl .beam .ex .exs": "erl elixir escript iex mix",
+    ".tcl .tm": "tclsh wish expect",
+    ".psm1 .ps1 .psd1": "pwsh powershell Import-Module",
+    ".m": "octave matlab",
+    ".R .r": "Rscript R",
+    ".vim .lua": "vim nvim vi",
+    ".scm .ss .rkt .lisp .fasl": "guile racket scheme sbcl",
+    ".so .dylib .dll": "LD_PRELOAD LD_LIBRARY_PATH sqlite3",
+}
+LANGUAGES = {name: endings.split() for endings, names in _LANGUAGES.items() for name in names.split()}
+"""Programs, variables and options -> the endings that they add to a word for the name of a file."""
 # Programs that run no file of a workspace but those that their words name. Missing ones only ask for a look.
 _PLAIN = names_in(
     ". source [[ : alias bg cd dirs disown fg getopts hash jobs let local declare typeset readonly mapfile readarray"

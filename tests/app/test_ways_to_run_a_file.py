@@ -378,7 +378,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("at", range(len(READ)), ids=[text for text, _ in READ])
 def test_a_file_that_a_program_reads_unasked(everything: Path, at: int) -> None:
     """What programs load by options, modules and settings counts, or the step is named as not covered."""
-    text, name = READ[at]
+    text = READ[at][0]
     found = reviewed(everything, {"steps": [{"id": "a", "run": text}]})
     assert place(at) in found.scripts or any(what.startswith("a: ") for what in found.uncovered)
 
