@@ -380,18 +380,19 @@ def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> tuple[list[
     found: tuple[list[bytes], list[bytes]] = ([], [])
     at, end, name = 12, len(data), b""
     for _ in range(count):
-        flags = int.from_bytes(data[at + fixed - 2 : at + fixed], "big")
-        start = at + fixed + (2 if flags & 0x4000 else 0)
+        start = at + fixed
+        high, low = data[start - 2], data[start - 1]  # of the flags
+        if high & 0x40:
+            start += 2
         if is_short:
             strip, start = _varint(data, start)
             stop = data.index(b"\0", start)
             name = name[: len(name) - strip] + data[start:stop]
             following = stop + 1
         else:
-            length = flags & 0xFFF
-            stop = data.index(b"\0", start) if length == _LONG_NAME else start + length
+            stop = data.index(b"\0", start)
             following = at + ((stop - at + 8) & ~7)
-            if data[stop] or following > end:
+            if following > end or ((high & 15) << 8 | low) not in (stop - start, _LONG_NAME):
                 raise ValueError("an entry that does not end")
         found[data[at + 26] >> 4 == _GITLINK].append(name if is_short else data[start:stop])
         at = following
