@@ -26,10 +26,7 @@ cli._dispatch = lambda words: __import__("planrun.cli.group", fromlist=["grouped
 cli.run()
 """
 VARIANTS = {
-    "modules loaded together": "import planrun.finder as f\nf.AHEAD.clear()\n" + RUN,
-    "import finder": "import planrun.finder as f\nf.install = lambda: None\n" + RUN,
     "options of `execute` parsed without click": CLICK,
-    "console script instead of an entry point (re)": "import re\n" + RUN,
     "`Record` instead of dataclasses": "import dataclasses\n" + RUN,
     "`model.jsontext` instead of json": "import json\n" + RUN,
     "`TYPE_CHECKING = False` instead of typing": "import typing\n" + RUN,
@@ -45,8 +42,6 @@ NEW = {
     "libyaml's parser without the rest of PyYAML": "import yaml\n" + RUN,
     "names and numbers checked without re": "import re\n" + RUN,
     "expressions and groups loaded where there are some": """
-from planrun.finder import install
-install()
 import planrun.plan.compile.groups, planrun.plan.compile.conflicts, planrun.plan.check.quoting
 import planrun.plan.check.references, planrun.expressions.parse, planrun.plan.keys.uses
 """

@@ -1,8 +1,16 @@
-"""Folders for this user alone, whatever the umask."""
+"""Folders for this user alone, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST = 40  # characters of the name that the draft shows: no file system refuses it
 
 
 def make_private(path: str) -> None:
@@ -21,3 +29,35 @@ def make_private(path: str) -> None:
             raise
         make_private(above)
         os.mkdir(path, 0o700)
+
+
+def write_atomically(
+    path: str, content: bytes | Callable[[BinaryIO], None], *, mode: int | None = None, sync: bool = False
+) -> None:
+    """Put a file in the place of `path`, or leave what was there; raises OSError, and what `content` raises.
+
+    `content`: the bytes, or a function that writes them. `mode`: its permissions; None: what the
+    umask leaves of 0666. `sync`: the bytes
+    survive a power cut. A link at `path` is replaced, not followed. A failed write leaves no draft.
+    """
+    folder, name = os.path.split(path)
+    draft = os.path.join(folder, f".{name[:_LONGEST]}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    fd = os.open(draft, _NEW, 0o666 if mode is None else 0o600)
+    try:
+        with open(fd, "wb", buffering=65536) as file:
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                content(file)
+            file.flush()
+            if mode is not None:
+                os.fchmod(fd, mode)
+            if sync:
+                os.fsync(fd)
+        os.rename(draft, path)
+    except BaseException:
+        try:
+            os.unlink(draft)
+        except OSError:  # the error that kept the file from being written is the one to report
+            pass
+        raise

@@ -11,7 +11,7 @@ import os
 
 from planrun.agents import compacting
 from planrun.agents.handing import steps_before
-from planrun.folders import make_private
+from planrun.folders import make_private, write_atomically
 from planrun.opening import read_record
 
 TYPE_CHECKING = False
@@ -38,11 +38,8 @@ def keep(run: AgentRun, summary: str) -> None:
         return
     path = _path(run, run.step.folder or run.step.id)
     make_private(os.path.dirname(path))
-    draft = f"{path}.new"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        json.dump({"agent": run.id, "messages": _ended(run.transcript.messages, summary)}, file)
-    os.replace(draft, path)
+    kept = {"agent": run.id, "messages": _ended(run.transcript.messages, summary)}
+    write_atomically(path, json.dumps(kept).encode(), mode=0o600)
 
 
 def before(run: AgentRun) -> tuple[str, Messages]:

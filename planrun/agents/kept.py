@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 
 from planrun.errors import RecordsLost
-from planrun.folders import make_private
+from planrun.folders import make_private, write_atomically
 from planrun.opening import read_record
 from planrun.plan.cache import folder
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_BYTES = 16 << 20  # of one file
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def folder_of(directory: str, workspace: str) -> str:
@@ -43,14 +42,9 @@ def read(path: str, form: str) -> dict[str, Any]:
 
 def write(path: str, form: str, data: dict[str, Any]) -> None:
     """Replace a file; its folder exists, and the caller holds its lock. Raises RecordsLost."""
-    draft = f"{path}.new"
     text = json.dumps({"form": form, **data}, ensure_ascii=True, indent=1, allow_nan=False)
     try:
-        with open(os.open(draft, _NEW, 0o600), "wb") as file:
-            file.write(text.encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+        write_atomically(path, text.encode() + b"\n", mode=0o600, sync=True)
     except OSError as error:
         raise RecordsLost(f"cannot write {path}: {error.strerror}") from None
 

@@ -8,6 +8,7 @@ import os
 from planrun.approval.digest import gaps
 from planrun.approval.policies import read_given, read_json
 from planrun.errors import Denied, InvalidInput
+from planrun.folders import write_atomically
 from planrun.plan.compile.canonical import plain
 from planrun.plan.revisions import path_of
 from planrun.sha256 import sha256
@@ -69,12 +70,9 @@ def as_text(lock: Mapping[str, Any]) -> str:
 
 def write_lock(path: str, lock: Mapping[str, Any]) -> None:
     """Write a lock, whole or not at all, and the folders on its way; raises InvalidInput."""
-    part = f"{path}.{os.getpid()}.part"
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(part, "x", encoding="utf-8") as file:
-            file.write(as_text(lock))
-        os.replace(part, path)
+        write_atomically(path, as_text(lock).encode())
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
 

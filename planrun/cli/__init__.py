@@ -34,9 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
     """Run the command line as a process: leave without taking the interpreter apart, which costs 3 ms."""
-    from planrun.finder import install
-
-    install()
     if os.getpid() == 1:
         from planrun.cliutil.first import leave_first_process  # in containers without an init
 

@@ -7,6 +7,7 @@ import os
 import click
 
 from planrun.app.servers import listed
+from planrun.cliutil.click import replace_file
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
@@ -84,10 +85,7 @@ def pin(plan: str | None) -> int:
     if after == before:
         say(f"{printable(file)}: every pin is right")
         return 0
-    part = f"{file}.part"
-    with open(part, "wb") as out:
-        out.write(after)
-    os.replace(part, file)
+    replace_file(file, after, before)
     for each in found:
         say(f"{printable(file)}: {each.server.name}: {len(each.tools)} tools pinned")
     return 0

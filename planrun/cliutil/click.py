@@ -21,6 +21,7 @@ from planrun.cliutil.completion import complete_params, complete_questions, comp
 from planrun.cliutil.failure import printable
 from planrun.cliutil.options import APPROVING, PARAM, RUNNING, Option
 from planrun.errors import EXIT_DENIED, EXIT_FAILED, InvalidInput
+from planrun.folders import write_atomically
 from planrun.settings import Settings
 
 TYPE_CHECKING = False
@@ -226,18 +227,13 @@ def replace_file(target: str, data: bytes, was: bytes | None = None) -> None:
     `was`: what the file must still hold, so that no other change is lost.
     """
     path = os.path.realpath(target)
-    part = f"{path}.part"
     try:
         if was is not None:
             with open(path, "rb") as file:
                 if file.read() != was:
                     raise InvalidInput(f"{target} was changed meanwhile; it is not overwritten")
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(part, "xb") as out:
-            out.write(data)
-            if os.path.exists(path):
-                os.fchmod(out.fileno(), os.stat(path).st_mode & 0o7777)
-        os.replace(part, path)
+        write_atomically(path, data, mode=os.stat(path).st_mode & 0o7777 if os.path.exists(path) else None)
     except OSError as error:
         raise InvalidInput(f"cannot write {target}: {error.strerror}") from None
 

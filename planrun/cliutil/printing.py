@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from planrun.errors import RecordsLost
+from planrun.model.widths import width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +39,6 @@ def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> s
 def _cell(text: str) -> str:
     """Return text for a cell: one line, and no bar that would end it."""
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def width_of(text: str) -> int:
-    """Return the columns that a text takes: wide characters of East Asia take two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 SCHEMA_VERSION = 1  # of every JSON document that a read-only verb prints; keys are only ever added

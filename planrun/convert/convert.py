@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.dagu.subdags import documents, names_of
+from planrun.convert.draft import ACTIONS
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
 from planrun.convert.reader import EVERYTHING, Finding, Findings
@@ -93,13 +94,10 @@ def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
                 return ""
         for step, message in _of_steps(rows, wrong, steps):
             given_up.add(step.id)
-            note = found.refuse(
-                "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root, step.id
-            )
             if step.condition:
                 step.notes.append(f"todo: its condition was: {step.condition}")
                 step.condition = ""
-            step.make_abstract(note)
+            step.leave(found, "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root)
         if found.is_refused:
             return ""
 
@@ -197,7 +195,7 @@ def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, roo
         again.files = found.files
         other = convert_workflow(root, again, order.jobs, unfolded)
         other_text = _text(other, again, root)
-        if _refusals(again) < _refusals(found):
+        if other_text and (not text or _left(other) < _left(draft)):
             draft, found, text = other, again, other_text
     _check_accepted(order, found)
     return Converted(
@@ -216,8 +214,8 @@ def _origins(draft: DraftPlan, found: Findings) -> frozenset[tuple[str, str]]:
     )
 
 
-def _refusals(found: Findings) -> int:
-    return sum(1 for each in found.listed if each.kind == "refused")
+def _left(draft: DraftPlan) -> int:
+    return sum(1 for step in draft.steps if set(ACTIONS).isdisjoint(step.keys))
 
 
 def _text(draft: DraftPlan, found: Findings, root: Node) -> str:

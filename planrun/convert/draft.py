@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from planrun.convert.reader import Findings
     from planrun.plan.yaml.node import Node
 
 MAX_ID = 100
@@ -77,6 +78,14 @@ class DraftStep:
             self.keys["notes"] = script
         self.keys.setdefault("title", self.id)
         self.notes.append(note)
+
+    def leave(self, found: Findings, code: str, message: str, node: Node) -> None:
+        """Leave the step to a person or a model, with its text in the file that is converted as description."""
+        self.make_abstract(found.todo(code, message, node, self.id))
+        for key in ("outputs", "retries", "workdir", "timeout"):
+            self.keys.pop(key, None)
+        self.keys["description"] = source_text(found.file, node)
+        self.keys.pop("notes", None)
 
     def as_keys(self) -> dict[str, Any]:
         """Return the keys of the step in reading order, as plain data."""
@@ -156,6 +165,25 @@ class DraftPlan:
         """Declare a secret."""
         if name not in self.secrets:
             self.secrets.append(name)
+
+
+def source_text(file: str, node: Node) -> str:
+    """Return the lines of a value as they stand in its file, at most 4,000 characters."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as opened:
+            lines = opened.read(2_000_000).split("\n")
+    except OSError:
+        return ""
+    start = min(node.line, len(lines)) - 1
+    indent = len(lines[start]) - len(lines[start].lstrip(" -"))
+    end = start + 1
+    while end < len(lines) and (
+        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent
+    ):
+        end += 1
+    return "\n".join(
+        line[min(indent, len(line) - len(line.lstrip(" -"))) :] for line in lines[start:end]
+    ).rstrip()[:4000]
 
 
 def slug(text: str, most: int = 40) -> str:

@@ -93,7 +93,7 @@ class Findings:
 
     @property
     def refusals(self) -> int:
-        """How often something was refused, in all files of the conversion, repeated ones included."""
+        """How often a step was left or something refused, in all files of the conversion, repeated ones included."""
         return self._refusals[0]
 
     def differs(self, code: str, message: str, node: Node) -> None:
@@ -102,6 +102,7 @@ class Findings:
 
     def todo(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what is left to a person; returns the text of the comment that the plan gets at that place."""
+        self._refusals[0] += bool(step)
         self._add("todo", code, message, node, step=step)
         return f"todo: {message}"
 

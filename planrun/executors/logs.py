@@ -398,7 +398,7 @@ def recover(folder: str) -> tuple[str, ...]:
     """Rename the slots of a killed planrun to their logs; return the paths of these logs."""
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a stranger put something else there
         return ()
     slots = [name for name in names if name.startswith(_SLOT)]
     recovered: list[str] = []

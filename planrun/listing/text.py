@@ -6,7 +6,7 @@ import os
 import sys
 
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import width_of
+from planrun.model.widths import width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -124,15 +124,6 @@ class Action(Record):
     schema: dict[str, Any] | None = None  # of the answer
     options: tuple[Any, ...] = ()  # answers to choose from
 
-    def packed(self) -> dict[str, Any]:
-        """Return its fields as plain data."""
-        return dict(vars(self))
-
-    @classmethod
-    def unpacked(cls, data: dict[str, Any]) -> Action:
-        """Return the action that was packed."""
-        return cls(**data)
-
     def words(self) -> tuple[Text, ...]:
         """Return the texts that decide what its process does."""
         return ()

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 200
 MAX_BYTES = 64 << 20  # of one entry; 100,000 steps need 30 MiB
-_FORM = b"planrun compiled plan 11\n"
+_FORM = b"planrun compiled plan 12\n"
 _ENDING = ".plan"
 _MODE = 0o600
 # The modules that decide what a file is compiled to, by folder.
 _COMPILERS = {
     "plan": "includes readers tables templates",
-    "plan/compile": "canonical compile conflicts groups packed risks step",
+    "plan/compile": "canonical compile conflicts groups risks step",
     "plan/keys": "agents checked checks collaboration containers files formulas fragments gates hooks instances "
     "mcp notify outline params policy rollback sandbox search services table tools top uses",
     "plan/kinds": "agent __init__ command question tool validate",

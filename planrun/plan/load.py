@@ -8,7 +8,7 @@ from posixpath import lexists
 from planrun.errors import InvalidPlan
 from planrun.model.record import Record
 from planrun.plan import cache as kept
-from planrun.plan.compile.packed import pack, unpack
+from planrun.plan.packed import pack, unpack
 from planrun.plan.yaml.file import BOUNDS, read_plan
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ def _restored(
             for fields in found["warnings"]:
                 named = _shown(file, fields["file"]) if fields["file"] else file
                 warnings.append(Problem(**{**fields, "file": named}))
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (LookupError, TypeError, AttributeError, ValueError, ImportError):
         return None
     return plan
 

@@ -7,12 +7,12 @@ reach the agent of a CI system, which obeys some of what stands in a log.
 from __future__ import annotations
 
 import json
-import unicodedata
 
 from planrun import __version__
 from planrun.model import commands
 from planrun.model.hidden import escaped
 from planrun.model.jsontext import well_formed
+from planrun.model.widths import width_of
 from planrun.plan.problems import CODES
 
 TYPE_CHECKING = False
@@ -117,21 +117,11 @@ def _excerpt(rows: dict[int, str], line: int, col: int, end_col: int) -> list[st
     marked = escaped(row[start : min(end, right)])
     after = escaped(row[min(end, right) : right]) + ("..." if right < len(row) else "")
     number = str(line)
-    pad = " " * (_columns(before))
+    pad = " " * (width_of(before))
     return [
         f"  {number} | {before}{marked}{after}",
-        f"  {' ' * len(number)} | {pad}{'^' * max(1, _columns(marked))}",
+        f"  {' ' * len(number)} | {pad}{'^' * max(1, width_of(marked))}",
     ]
-
-
-def _columns(shown: str) -> int:
-    """Count the columns of a terminal: East Asian wide characters take two, combining ones none."""
-    if shown.isascii():
-        return len(shown)
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in shown
-    )
 
 
 def render_json(problems: Sequence[Problem]) -> str:

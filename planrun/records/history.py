@@ -15,12 +15,14 @@ from __future__ import annotations
 import os
 from stat import S_ISREG  # os has loaded it already
 
+from planrun.folders import write_atomically
 from planrun.model.record import Record
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
 
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
@@ -135,14 +137,19 @@ def _is_sound(shape: str, count: int) -> bool:
 
 def write(path: str, history: History) -> bool:
     """Replace the history file atomically; return whether that succeeded."""
-    part = f"{path}.part"
+
+    def fill(out: BinaryIO) -> None:  # by rows: the whole of it is many times its size
+        out.write(f"{_FORM}\n{' '.join(history.runs)}\n".encode())
+        out.writelines(
+            f"{_median(cells)}\t{cells}\t{name}\n".encode() for name, cells in history.cells.items()
+        )
+
     try:
         try:
-            _put(part, history)
+            write_atomically(path, fill, mode=0o600)
         except FileNotFoundError:
             os.mkdir(os.path.dirname(path), 0o700)
-            _put(part, history)
-        os.rename(part, path)
+            write_atomically(path, fill, mode=0o600)
     except (OSError, UnicodeError):  # a full disk, an invalid name: the file can be rebuilt at any time
         return False
     return True
@@ -192,15 +199,6 @@ def _rows(path: str) -> list[str]:
     if form != _FORM or last or not rows:
         raise ValueError("not a file of ours")
     return rows
-
-
-def _put(path: str, history: History) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb", buffering=65536) as out:  # by rows: the whole of it is many times its size
-        out.write(f"{_FORM}\n{' '.join(history.runs)}\n".encode())
-        out.writelines(
-            f"{_median(cells)}\t{cells}\t{name}\n".encode() for name, cells in history.cells.items()
-        )
 
 
 def _cell(ending: str, seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
-from planrun.folders import make_private
+from planrun.folders import make_private, write_atomically
 from planrun.records.rundir import FILES, PLAN, SCRIPTS, write_new
 from planrun.sha256 import sha256
 
@@ -55,12 +55,8 @@ def plan_file(version: int) -> str:
 def add_plan(path: str, version: int, plan: bytes) -> None:
     """Keep a later version of a run's plan; on return its bytes and its name survive a power cut."""
     name = os.path.join(path, plan_file(version))
-    part = f"{name}.part"
     try:
-        if os.path.lexists(part):  # its writer was killed before an event named it
-            os.unlink(part)
-        write_new(part, plan, sync=True)
-        os.rename(part, name)
+        write_atomically(name, plan, mode=0o600, sync=True)
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)

@@ -7,7 +7,7 @@ import math
 import os
 import re
 
-from planrun.folders import make_private
+from planrun.folders import make_private, write_atomically
 from planrun.model.record import Record
 from planrun.opening import read_record
 from planrun.records.rundir import HOME
@@ -53,11 +53,7 @@ def keep(workspace: str, plan: KeptPlan) -> None:
     folder = _folder(workspace)
     make_private(folder)
     path = os.path.join(folder, f"{plan.id}.json")
-    draft = f"{path}.{os.getpid()}.new"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        json.dump({"form": _FORM, **vars(plan)}, file)
-    os.replace(draft, path)
+    write_atomically(path, json.dumps({"form": _FORM, **vars(plan)}).encode(), mode=0o600)
     for old in kept(workspace)[MAX_KEPT:]:
         os.unlink(os.path.join(folder, f"{old.id}.json"))
 

@@ -185,10 +185,16 @@ def _quoted(name: str) -> str:
     return json.dumps(name[:60])
 
 
-_INSIDE = {
+_LEVELS = {"auto_approve": "str", "llm_auto_approve": "str", "rules": "int", "ask_for": "str"}
+_INSIDE: dict[str, dict[str, Any]] = {
     "plan": {"name": "str", "version": "int", "digest": "str", "file": "str", "sha256": "str"},
     "options": {
-        "policy": "dict[str, Any] | None",
+        "policy": {
+            "plan": _LEVELS,
+            "ceilings": ({"file": "str", "sha256": "str", "commit": "str", **_LEVELS},),
+            "told": "str",
+            "option": "str",
+        },
         "selection": "dict[str, Any] | None",
         "answers": "dict[str, Any] | tuple[Any, ...] | str | None",
         **dict.fromkeys(("given", "env_left_out"), "tuple[str, ...]"),
@@ -202,10 +208,12 @@ _INSIDE = {
     "tools": {"name": "str"},
     "resources": {"kind": "str", "id": "str", "action": "str"},
 }
-"""Types of what stands in the objects of events, by the name of the field; a key may be missing."""
+"""Types of what stands in the objects of events, by the name of the field: an object or None, in a tuple a list."""
+_NEEDED = {"files": ("path", "op", "sha256")}
+"""Keys that such objects have; any other may be missing."""
 _BASIC: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 _LARGEST = 1 << 63
-_PLAIN = ("fingerprint", "risk", "log", "log_sha256", "planrun")
+_PLAIN = ("fingerprint", "risk", "log", "log_sha256", "planrun", "status", "verdict")
 """Texts that only planrun makes, never with a control character."""
 
 
@@ -222,12 +230,34 @@ def _check_types(kind: Any, event: str, record: dict[str, Any]) -> None:
         inner = _INSIDE.get(name)
         if inner and "dict[str, Any]" in annotation:
             for each in value if isinstance(value, list) else [value]:
-                for key, wanted in inner.items():
-                    if key in each and not _is(wanted, each[key]):
-                        raise ValueError(f'"{key}" in "{name}" of {event} is not of the type {wanted}')
+                wrong = _wrong(inner, each, _NEEDED.get(name, ()))
+                if wrong:
+                    raise ValueError(f'"{wrong}" in "{name}" of {event} is missing or of another type')
     plan = record.get("plan")
     if plan and event in ("run_started", "run_resumed", "planning_ended") and "version" not in plan:
         raise ValueError(f'"version" in "plan" of {event} is missing')
+
+
+def _wrong(shape: dict[str, Any], value: dict[str, Any], needed: Sequence[str] = ()) -> str:
+    """Return the first key of an object that is missing or has another type; "" for a sound object."""
+    for key in needed:
+        if key not in value:
+            return key
+    for key, wanted in shape.items():
+        if key not in value:
+            continue
+        each = value[key]
+        if isinstance(wanted, str):
+            is_right = _is(wanted, each)
+        elif isinstance(wanted, tuple):
+            is_right = isinstance(each, list) and all(
+                isinstance(item, dict) and not _wrong(wanted[0], item) for item in each
+            )
+        else:
+            is_right = each is None or (isinstance(each, dict) and not _wrong(wanted, each))
+        if not is_right:
+            return key
+    return ""
 
 
 def _is(annotation: str, value: Any) -> bool:

@@ -1,16 +1,14 @@
 """The status area of a terminal: a line for each running step, and one for the whole run.
 
-Loaded when an area is drawn for the first time: a run that is over before needs neither it nor `rich`, which knows how
-many cells a character takes.
+Loaded when an area is drawn for the first time: a run that is over before does not need it.
 """
 
 from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, set_cell_size
-
 from planrun.model.record import Record
+from planrun.model.widths import padded, width_of
 from planrun.reports.facts import seconds
 
 TYPE_CHECKING = False
@@ -42,7 +40,7 @@ def lines(rows: Sequence[Row], summary: str, size: tuple[int, int], *, unicode: 
     if len(rows) > room == 1:
         return [", ".join([_name(row) for row in rows]), summary]
     shown = rows if len(rows) <= room else rows[: room - 1]
-    width = min(_WIDEST, max([cell_len(row.label) for row in shown], default=0))
+    width = min(_WIDEST, max([width_of(row.label) for row in shown], default=0))
     texts = [_step(row, width, unicode=unicode) for row in shown]
     if len(shown) < len(rows):
         texts.append(f"  and {len(rows) - len(shown)} more")
@@ -71,25 +69,25 @@ def fitted(line: str, columns: int) -> str:
         if part.startswith("\x1b"):
             parts.append(part)
             coloured = part != _RESET
-        elif cell_len(part) <= left:
+        elif width_of(part) <= left:
             parts.append(part)
-            left -= cell_len(part)
+            left -= width_of(part)
         else:
-            parts.append(set_cell_size(part, left).rstrip() + "…")
+            parts.append(padded(part, left).rstrip() + "…")
             break
     return "".join(parts) + (_RESET if coloured else "")
 
 
 def sized(text: str, cells: int) -> str:
     """Return a text without sequences that takes exactly so many cells: cut, with `…` at its end, or padded."""
-    if cell_len(text) > cells:
-        return set_cell_size(set_cell_size(text, max(0, cells - 1)).rstrip() + "…"[:cells], cells)
-    return set_cell_size(text, cells)
+    if width_of(text) > cells:
+        return padded(padded(text, max(0, cells - 1)).rstrip() + "…"[:cells], cells)
+    return padded(text, cells)
 
 
 def height(drawn: Sequence[str], columns: int) -> int:
     """Return how many rows these lines take on a terminal that has become so wide."""
-    return sum([max(1, -(-cell_len(_SEQUENCE.sub("", line)) // max(1, columns))) for line in drawn])
+    return sum([max(1, -(-width_of(_SEQUENCE.sub("", line)) // max(1, columns))) for line in drawn])
 
 
 def rows_of(line: str, columns: int) -> int:
@@ -98,7 +96,7 @@ def rows_of(line: str, columns: int) -> int:
         return height([line], columns)
     rows, column = 1, 0
     for letter in _SEQUENCE.sub("", line):
-        cells = cell_len(letter)
+        cells = width_of(letter)
         if column + cells > columns:
             rows, column = rows + 1, 0
         column += cells
@@ -108,7 +106,7 @@ def rows_of(line: str, columns: int) -> int:
 def _is_longer(line: str, columns: int) -> bool:
     if len(line) * 2 <= columns:  # no character takes more than two cells
         return False
-    return cell_len(_SEQUENCE.sub("", line)) > columns
+    return width_of(_SEQUENCE.sub("", line)) > columns
 
 
 def _name(row: Row) -> str:
@@ -116,6 +114,6 @@ def _name(row: Row) -> str:
 
 
 def _step(row: Row, width: int, *, unicode: bool) -> str:
-    padding = " " * max(0, width - cell_len(row.label))
+    padding = " " * max(0, width - width_of(row.label))
     mark = "◐" if unicode else ">"
     return f"{mark} {_name(row)}{padding}  {seconds(row.seconds):>5}  {row.note}".rstrip()

@@ -10,6 +10,7 @@ import io
 import os
 
 from planrun.errors import InvalidInput, RecordsLost
+from planrun.folders import write_atomically
 from planrun.model.record import Record
 from planrun.reports.elements import DIALECTS
 from planrun.reports.junit import write_junit
@@ -154,53 +155,18 @@ def write_texts(folder: str, texts: Mapping[str, str]) -> list[str]:
     paths = []
     for name, text in texts.items():
         path = os.path.join(folder, name)
-        place(path, _filled(text.encode("utf-8", "replace")))
+        place(path, text.encode("utf-8", "replace"))
         paths.append(path)
     return paths
 
 
-def _filled(data: bytes) -> Callable[[BinaryIO], None]:
-    def write(out: BinaryIO) -> None:
-        out.write(data)
-
-    return write
-
-
-def place(path: str, write: Callable[[BinaryIO], None]) -> None:
-    """Have `write` fill a file that then appears as `path`; raises RecordsLost naming it."""
-    folder, name = os.path.split(path)
-    part = os.path.join(folder, f".{name}.part")
+def place(path: str, content: bytes | Callable[[BinaryIO], None]) -> None:
+    """Write a report, see `write_atomically`; raises RecordsLost naming it."""
     try:
-        _remove(part)  # left over by a run that was killed
-        # Exclusive, so that a link planted under this name is never written through.
-        with open(part, "xb", buffering=65536) as out:
-            write(out)
-            out.flush()
-            _sync(out.fileno())
-        os.rename(part, path)
+        # Durability is switched off for reports where it is for the ledger.
+        write_atomically(path, content, sync="PLANRUN_NO_SYNC" not in os.environ)
     except OSError as error:
-        _remove_quietly(part)
         raise RecordsLost(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def _sync(fd: int) -> None:
-    """Have a report survive a power cut, except where durability is switched off, as for the ledger."""
-    if "PLANRUN_NO_SYNC" not in os.environ:
-        os.fsync(fd)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-
-
-def _remove_quietly(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:  # the error that kept the report from being written is the one to report
-        return
 
 
 def _known_dialect(dialect: str) -> str:

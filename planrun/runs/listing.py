@@ -11,9 +11,10 @@ import sys
 from planrun.app.inspect import changed_logs, known_runs, listing, read
 from planrun.app.summaries import resting_status
 from planrun.cliutil.failure import printable
-from planrun.cliutil.printing import say, say_json, table, width_of
+from planrun.cliutil.printing import say, say_json, table
 from planrun.errors import InvalidInput
 from planrun.model.events import GateAnswered
+from planrun.model.widths import width_of
 from planrun.reports.escape import line
 from planrun.reports.facts import seconds
 from planrun.reports.gates import answer

@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 
+from planrun.folders import write_atomically
 from planrun.risk.sensitive import looks_secret
 from planrun.sha256 import sha256
 from planrun.tools.git import Git, decoded
@@ -218,8 +219,8 @@ def patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG0
         "files": files,
     }
     os.makedirs(os.path.dirname(out), 0o700, exist_ok=True)
-    _write(out, data)
-    _write(f"{out}.json", json.dumps(facts).encode())
+    write_atomically(out, data, mode=0o600, sync=True)
+    write_atomically(f"{out}.json", json.dumps(facts).encode(), mode=0o600, sync=True)
     say(f"{plural(len(files), 'file')} changed, {insertions} insertions, {deletions} deletions")
     return {}
 
@@ -253,14 +254,3 @@ def _counted(git: Git, base: str) -> tuple[int, int]:
         insertions += int(added) if added.isdecimal() else 0
         deletions += int(removed) if removed.isdecimal() else 0
     return insertions, deletions
-
-
-def _write(path: str, data: bytes) -> None:
-    """Write a file of the run atomically, and sync it."""
-    part = f"{path}.part"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(part, path)

@@ -13,6 +13,7 @@ import shutil
 import stat
 import sys
 
+from planrun.folders import write_atomically
 from planrun.sha256 import sha256
 from planrun.tools.copies import leads_out
 from planrun.tools.git import Git
@@ -73,12 +74,7 @@ def _targets(ground: Ground, args: dict[str, Any], data: bytes) -> dict[str, dic
         if git.ask(*words, given=data).code:
             raise Conflict("the patch does not fit the files as they are now")
     targets = {each["path"]: _target(tree, each, before[each["path"]]) for each in args["files"]}
-    part = f"{name}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(targets, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(part, name)
+    write_atomically(name, json.dumps(targets).encode(), mode=0o600, sync=True)
     return targets
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planrun.expressions import grammar, parse
 from planrun.expressions import parse as scan
-from planrun.plan import printing, problems
-from planrun.plan.compile import packed
+from planrun.plan import packed, printing, problems
 from planrun.plan.keys import outline
 from planrun.plan.schema import forms
 from planrun.plan.yaml import document, text
@@ -20,6 +19,7 @@ from planrun.plan.yaml import text as syntax
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planrun.model.plan import Plan
     from planrun.plan.yaml.node import Node
 
 
@@ -57,8 +57,15 @@ def _raw_excerpts() -> None:
 
 
 def _forgetful_cache() -> None:
-    pack = packed._pack_step
-    packed._pack_step = lambda step: {key: value for key, value in pack(step).items() if key != "recovers"}
+    pack = packed.pack
+
+    def forgetting(plan: Plan) -> dict[str, Any]:
+        found = pack(plan)
+        for record in found["plan"][2]["steps"]:
+            record[1].pop("recovers", None)
+        return found
+
+    packed.pack = forgetting
 
 
 def _places_off() -> None:

@@ -19,8 +19,8 @@ from planrun.expressions import check, evaluate, parse, render
 from planrun.expressions.tree import ROOTS, ExpressionError
 from planrun.model import jsontext
 from planrun.model.plan import Group
-from planrun.plan import load
-from planrun.plan.compile import canonical, packed
+from planrun.plan import load, packed
+from planrun.plan.compile import canonical
 from planrun.plan.printing import render_github, render_json, render_sarif, render_text
 from planrun.plan.problems import CODES, Problem
 from planrun.reports import describe, drawing

@@ -98,12 +98,12 @@ def test_status_functions_are_edges(made: Make) -> None:
     assert steps["a.end"]["depends_on"] == ["a.x", "a.y", "a.z"]
 
 
-def test_an_unknown_action_is_refused_until_it_is_given_up(made: Make) -> None:
-    """Given up by its name it is a step without an action that says what it was."""
-    text = JOB + "        steps:\n          - {uses: a/b@v1, with: {x: 1}}\n"
-    found = made(text)
-    assert (found.text, codes(found, "refused")) == ("", {"uses:a/b"})
-    assert steps_of(made(text, "uses:a/b")) == {"a": {"id": "a", "title": "a", "notes": "uses: a/b@v1\nx: 1"}}
+def test_an_unknown_action_is_a_step_without_an_action(made: Make) -> None:
+    """It says what it was."""
+    found = made(JOB + "        steps:\n          - {uses: a/b@v1, with: {x: 1}}\n")
+    assert codes(found, "todo") == {"uses:a/b"}
+    text = "{uses: a/b@v1, with: {x: 1}}"
+    assert steps_of(found) == {"a": {"id": "a", "title": "a", "description": text}}
 
 
 SERVED = (
@@ -148,10 +148,10 @@ def test_services_shared_by_instances_are_told(made: Make) -> None:
 @pytest.mark.parametrize(
     "path", ["job.services.cache.id", "job.services.other.ports[1]", "job.services.cache.ports[0]"]
 )
-def test_what_else_there_is_of_services_is_refused(made: Make, path: str) -> None:
+def test_what_else_there_is_of_services_is_left(made: Make, path: str) -> None:
     """Containers have no id before they run, and a port is one of a service that the job has."""
     text = SERVED.replace("run: prepare", f'run: "prepare ${{{{ {path} }}}}"')
-    assert "expression" in codes(made(text), "refused")
+    assert "expression" in codes(made(text), "todo")
 
 
 def test_two_ports_of_a_service_are_two_parameters(made: Make) -> None:

@@ -174,8 +174,7 @@ def install(venv: Path) -> None:
     (libraries,) = venv.glob("lib/python*/site-packages")
     (libraries / "shared.pth").write_text("\n".join([str(ROOT), *sys.path[1:]]))
     script = venv / "bin" / "planrun"
-    source = (ROOT / "bin" / "planrun").read_text("utf-8")
-    script.write_text(source.replace("#!python\n", f"#!{venv / 'bin' / 'python'}\n", 1), "utf-8")
+    script.write_text(f"#!{venv / 'bin' / 'python'}\nfrom planrun.cli import run\n\nrun()\n", "utf-8")
     script.chmod(0o755)
 
 

@@ -63,35 +63,7 @@ def test_the_wheel_carries_what_is_read_at_run_time(wheel: Path) -> None:
 def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
     """Tests, plans and benchmarks stay in the repository."""
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {top.rpartition(".")[2] if "-" in top else top for top in tops} == {"planrun", "data", "dist-info"}
-
-
-def test_the_command_is_a_script_and_no_entry_point(wheel: Path) -> None:
-    """The installer sets the interpreter in a script of ours, instead of writing its own, which imports re."""
-    archive = zipfile.ZipFile(wheel)
-    (script,) = [name for name in archive.namelist() if name.endswith(".data/scripts/planrun")]
-    assert archive.read(script).startswith(b"#!python\n")
-    assert not [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-
-
-def mode(wheel: Path) -> int:
-    """Return the mode with which the wheel carries the command."""
-    (script,) = [
-        info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith("/scripts/planrun")
-    ]
-    return script.external_attr >> 16 & 0o777
-
-
-def test_the_command_is_executable_whatever_the_sources_were_unpacked_with(
-    unpacked: Path, wheel: Path, tmp_path: Path
-) -> None:
-    """The mode is the build's, not the source file's, also where the wheel is built from the sdist."""
-    assert not (unpacked / "bin" / "planrun").stat().st_mode & 0o111
-    assert mode(built(tmp_path / "direct", unpacked)) == mode(wheel) == 0o755
-    unpack(built(tmp_path / "sdist", unpacked, "sdist"), tmp_path)
-    (source,) = tmp_path.glob("planrun-*/")
-    assert mode(built(tmp_path / "by-sdist", source)) == 0o755
-    assert not (unpacked / "bin" / "planrun").stat().st_mode & 0o111  # the source is left as it is
+    assert {top.rpartition(".")[2] if "-" in top else top for top in tops} == {"planrun", "dist-info"}
 
 
 def test_the_first_run_from_a_source_archive_is_green(unpacked: Path, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from planrun.plan import cache
-from planrun.plan.compile.packed import pack, unpack
 from planrun.plan.load import load, load_bytes
+from planrun.plan.packed import pack, unpack
 from planrun.sha256 import sha256
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from planrun.diff import plans as diff
-from planrun.model import plan as model
 from planrun.model.plan import Plan, Step
 from planrun.plan.compile.step import READ
 from planrun.plan.keys import formulas
@@ -60,10 +59,9 @@ def test_every_field_of_a_step_and_of_a_plan_has_a_row() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
 def test_each_row_names_what_there_is(row: Key) -> None:
-    """Forms, modules, records and kinds of text are looked up by name when a plan has the key."""
+    """Forms, modules and kinds of text are looked up by name when a plan has the key."""
     compiled = getattr(module(row.module), "COMPILE", {}) if row.module else {}
     assert row.form in READ or row.form in OWN_FORMS or row.key in compiled
-    assert not row.record or hasattr(model, row.record)
     assert row.holds in ("", "literal") or row.holds in formulas.PLACES
     if row.module:
         assert any(hasattr(module(row.module), name) for name in ("take", "find", "check"))

@@ -434,10 +434,8 @@ class Dag:
         code, message = (
             (why.code, why.message) if isinstance(why, UntranslatableError) else ("shape", str(why))
         )
-        step.make_abstract(self.found.todo(code, f"the step {step.id}: {message}", keys.node, step.id))
-        for key in ("outputs", "retries", "workdir", "timeout", "on_failure"):
-            step.keys.pop(key, None)
-        step.keys["description"] = _source(self.found.file, keys.node)
+        step.leave(self.found, code, f"the step {step.id}: {message}", keys.node)
+        step.keys.pop("on_failure", None)
 
     def _plain_step(self, name: str, keys: Keys, after: list[str]) -> DraftStep:
         """Emit a step that no other one refers to."""
@@ -483,22 +481,3 @@ class Dag:
 def re_quotes(word: str) -> bool:
     """Say whether a word has quotes or signs of a shell."""
     return any(sign in word for sign in "'\"`\\")
-
-
-def _source(file: str, node: Node) -> str:
-    """Return the lines of a step as they stand in its file."""
-    try:
-        with open(file, encoding="utf-8", errors="replace") as opened:
-            lines = opened.read(2_000_000).split("\n")
-    except OSError:
-        return ""
-    start = node.line - 1
-    indent = len(lines[start]) - len(lines[start].lstrip(" -"))
-    end = start + 1
-    while end < len(lines) and (
-        not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) >= indent
-    ):
-        end += 1
-    return "\n".join(
-        line[min(indent, len(line) - len(line.lstrip(" -"))) :] for line in lines[start:end]
-    ).rstrip()[:4000]

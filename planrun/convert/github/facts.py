@@ -79,7 +79,6 @@ class Workflow:
             frozenset()
         )  # jobs whose instances become steps of their own
         self.troubled: set[tuple[str, str]] = set()  # jobs with a matrix of which something is refused
-        self.site = ""  # the folder that is uploaded for GitHub Pages
         self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
 
     @property
@@ -135,13 +134,7 @@ class Job:
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
         self.sometimes: set[str] = set()  # steps that hand variables on which they need not write
-        self.codeql: dict[str, Node] | None = None  # what `github/codeql-action/init` is given
-        self.codeql_at = 0  # how many steps stand before it
         self.places: list[str] = []  # folders into which this repository is checked out
-        self.silent: dict[str, str] = {}  # actions that are left out, by the ids of their steps
-        self.tokens: dict[
-            str, Mapping[str, str]
-        ] = {}  # secrets by outputs with tokens, by the ids of their steps
         self.exported: dict[str, str] = {}
         self.outputs: Mapping[str, Node] = {}
         self.asking: set[str] = set()  # steps that run whatever came before

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.draft import ACTIONS, DraftStep, slug, step_path
+from planrun.convert.draft import ACTIONS, DraftStep, slug, source_text, step_path
 from planrun.convert.github.calls import adopt, call_workflow, link, merge_scripts
 from planrun.convert.github.facts import Job
 from planrun.convert.github.grammar import NotAnExpressionError
@@ -108,7 +108,7 @@ def services_of(workflow: Workflow, job: Job, names: PlaceNames) -> list[DraftSt
         try:
             _fill(workflow, step, node, names)
         except UntranslatableError as why:
-            step.make_abstract(workflow.found.refuse(why.code, why.message, node, step.id))
+            step.leave(workflow.found, why.code, why.message, node)
     return found
 
 
@@ -180,15 +180,17 @@ class JobConversion:
         self._defaults()
         elsewhere = self._machine()
         if elsewhere:
-            self._given_up(own, elsewhere, f"runs-on: {machine_text(node.get('runs-on'))}")
+            self._given_up(own, elsewhere)
             return
         self._told()
         refusal = self._matrix(names)
         if self.is_elsewhere:
-            self._given_up(own, refusal, f"runs-on: {machine_text(node.get('runs-on'))}")
+            self._given_up(own, refusal)
             return
-        refusal = refusal or note
-        if not refusal and job.matrix is not None and job.matrix.is_unfolded:
+        if refusal or note:
+            self._given_up(own, refusal or note)
+            return
+        if job.matrix is not None and job.matrix.is_unfolded:
             self._unfold()
             return
         self._tolerated()
@@ -199,13 +201,10 @@ class JobConversion:
             for step in made.make(item, position):
                 job.made.append(step)
                 note_exports(self.workflow, job, step)
-        self._finish(names, own, refusal, left=made.actions.comments)
+        self._finish(names, own, left=made.actions.comments)
 
-    def _finish(self, names: PlaceNames, own: Condition, refusal: str, left: list[str]) -> None:
+    def _finish(self, names: PlaceNames, own: Condition, left: list[str]) -> None:
         job = self.job
-        if refusal:
-            for step in job.made:
-                step.make_abstract(refusal)
         self._merge()
         if job.matrix is not None:
             self._instances()
@@ -244,7 +243,7 @@ class JobConversion:
             return condition(node, names), ""
         except UntranslatableError as why:
             assert node is not None  # only an `if` that is there is refused
-            return Condition(), self.found.refuse(why.code, f"{why.message} (job {self.job.name})", node)
+            return Condition(), self._left(why.code, f"{why.message} (job {self.job.name})", node)
 
     def _with_workflow(self, own: Condition, names: PlaceNames) -> None:
         """Put in a workflow of this repository; another one is refused, and, accepted, a step to be written."""
@@ -259,20 +258,23 @@ class JobConversion:
                 )
                 return
         except UntranslatableError as why:
-            self.found.refuse(why.code, why.message, uses)
+            self._left(why.code, why.message, uses)
         self.job.matrix = self.job.row = None
         message = (
             f"the job {self.job.name} is the workflow {text_of(self.node.get('uses'))}; convert that one, too"
         )
-        note = self.found.refuse("workflow-call", message, uses, self.job.name)
-        self._given_up(own, note, f"uses: {text_of(self.node.get('uses'))}")
+        self._given_up(own, self._left("workflow-call", message, uses))
 
-    def _given_up(self, own: Condition, note: str, notes: str) -> None:
+    def _left(self, code: str, message: str, node: Node) -> str:
+        """Leave the whole job to a person or a model; returns the comment."""
+        return self.found.todo(code, message, node, self.job.name)
+
+    def _given_up(self, own: Condition, note: str) -> None:
         """Put one step without an action in the place of the job."""
         step = DraftStep(self.workflow.plan.name(self.job.label))
         step.node = self.node
         step.make_abstract(note)
-        step.keys["notes"] = notes
+        step.keys["description"] = source_text(self.found.file, self.node)
         self.job.made.append(step)
         if known_truth(self.node.get("continue-on-error"), self.job, self.workflow):
             step.keys["on_failure"] = "skip"
@@ -309,9 +311,7 @@ class JobConversion:
             )
         elif other:
             doubt = "" if len(other) == len(options) else "may be "
-            return self.found.refuse(
-                "runs-on", f"the job {self.job.name} {doubt or 'is '}for {other[0]}", node
-            )
+            return self._left("runs-on", f"the job {self.job.name} {doubt or 'is '}for {other[0]}", node)
         return ""
 
     def _told(self) -> None:
@@ -345,9 +345,10 @@ class JobConversion:
             )
             self.found.differs("continue-on-error", message, self.node.key("continue-on-error"))
         elif tolerant is None:
-            message = f"whether a failure of {self.job.name} counts is worked out when it runs"
-            note = self.found.refuse("continue-on-error", message, self.node.key("continue-on-error"))
-            self.notes.append(note)
+            message = f"whether a failure of {self.job.name} counts is worked out there; here it counts"
+            self.notes.append(
+                self.found.todo("continue-on-error", message, self.node.key("continue-on-error"))
+            )
 
     def _matrix(self, names: PlaceNames) -> str:
         """Read the matrix; returns a comment when it is refused."""
@@ -359,9 +360,9 @@ class JobConversion:
             self.job.matrix = matrix_of(self.workflow, self.job, strategy, names)
         except UntranslatableError as why:
             self.is_elsewhere = why.code == "runs-on"
-            return self.found.refuse(why.code, f"{why.message} (matrix of {self.job.name})", strategy)
+            return self._left(why.code, f"{why.message} (matrix of {self.job.name})", strategy)
         except NotAnExpressionError as error:
-            return self.found.refuse(
+            return self._left(
                 "expression", f"not an expression: {error} (matrix of {self.job.name})", strategy
             )
         return ""
@@ -462,9 +463,7 @@ class JobConversion:
                 _pass_on(step, made[at + 1 :])
             elif later is not None and (step.hands_on or step.sets_path):
                 message = f"{later.id} is another step, and does not see the variables and the PATH that {step.id} sets"
-                later.notes.append(
-                    self.found.refuse("github-env", message, later.node or self.node, later.id)
-                )
+                later.leave(self.found, "github-env", message, later.node or self.node)
 
     def _can_read(self, later: list[DraftStep]) -> bool:
         """Say whether all later scripts are for shells, which can be given variables first."""
@@ -512,15 +511,16 @@ class JobConversion:
         try:
             container = container_of(self.workflow, node, names) or container
         except UntranslatableError as why:
-            note = self.found.refuse(why.code, why.message, node)
+            note = self._left(why.code, why.message, node)
         if self.job.is_mixed and len(scripts) > 1:
             message = (
                 f"the {len(scripts)} scripts of {self.job.name} share a container in some instances only"
             )
-            note = self.found.refuse("container", message, node)
+            note = self._left("container", message, node)
         if note:
             for step in scripts:
                 step.make_abstract(note)
+                step.keys["description"] = source_text(self.found.file, step.node or self.node)
             return
         self.notes += told_of(self.workflow, node, "the container")
         if len(scripts) > 1:

@@ -18,23 +18,23 @@ _CHECK = """\
 [ "$(uname -s)" = Darwin ] || { echo "this plan is for macOS, and this machine is no Mac" >&2; exit 1; }"""
 
 
-def choose(workflow: Workflow) -> bool:
-    """Choose the system that the plan is for; False where none of the jobs can run where planrun does.
+def choose(workflow: Workflow) -> None:
+    """Choose the system that the plan is for.
 
     A plan is for Linux, unless all jobs are for other systems and one of them is for macOS: then its first step checks
     that.
     """
     jobs = workflow.jobs.values()
     if not jobs or any(job.node.get("uses") is not None or not _elsewhere(workflow, job) for job in jobs):
-        return True
+        return
     workflow.machine = "macOS"
     first = next((job for job in jobs if not _elsewhere(workflow, job)), None)
     if first is None:
         workflow.machine = "Linux"
         node = next(iter(jobs)).node
         message = "every job of this workflow is for Windows, and planrun runs on Linux and macOS"
-        workflow.found.refuse("only-windows", message, node.get("runs-on") or node)
-        return not workflow.found.is_refused
+        workflow.found.differs("only-windows", message, node.get("runs-on") or node)
+        return
     message = "no job is for Linux: the plan is for macOS, which its first step checks"
     workflow.found.differs("macos", message, first.node.get("runs-on") or first.node)
     step = workflow.plan.add(DraftStep(workflow.plan.name("machine"), run=_CHECK))
@@ -42,7 +42,6 @@ def choose(workflow: Workflow) -> bool:
     entry.made, entry.tips, entry.plain = [step], [step], {step.id}
     entry.is_open = entry.is_converted = True
     workflow.entry = [entry]
-    return True
 
 
 def leave_out(workflow: Workflow, wanted: Collection[str] = ()) -> None:

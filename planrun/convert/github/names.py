@@ -420,12 +420,6 @@ class PlaceNames:
 
     def _of_none(self, name: str, output: str) -> Spelled | None:
         """Return an output of an action that becomes no step; None for one that is not known."""
-        shown = f"`steps.{name}.outputs.{output}`"
-        if name in self.job.silent:
-            message = f"{shown}: {self.job.silent[name]} is left out, and writes no output"
-            raise UntranslatableError("action-output", message)
-        if output in self.job.tokens.get(name, ()):
-            raise UntranslatableError("secret", f"{shown} is used where planrun inserts no secrets")
         return const("false" if output == "cache-hit" else "") if name in self.job.dropped else None
 
     def _composite_output(self, action: Composite, name: str) -> Spelled:

@@ -122,18 +122,9 @@ class StepMaking:
     def make(self, node: Node, position: int) -> Iterator[DraftStep]:
         """Yield the steps that one of a job becomes, without edges: several for an action that is made of steps."""
         members = self.reader.mapping(node, "a step")
-        list(self.reader.unknown(members, _KNOWN, node, "a step"))
         own_id = text_of(members.get("id")).lower()
         env = {**self.env, **self._env(members.get("env"))}
         names = PlaceNames(self.workflow, self.job, node, (env, self.job.env, self.workflow.env))
-        if "uses" in members and (scripted := self.actions.scripted(node)) is not None:
-            text = text_of(scripted.get("run"))
-            written = possible_names(text)
-            for made in self.make(scripted, position):
-                if "require('./" not in text and "import(" not in text:
-                    made.writes = {"result", *written, *(each.replace("-", "_") for each in written)}
-                yield made
-            return
         if "uses" in members:
             action = self._composite(node, names)
             if action is not None:
@@ -141,8 +132,8 @@ class StepMaking:
                 return
             step = self._with_action(node, position)
         elif is_nothing(members.get("run")):
-            self.found.refuse("shape", "a step has `run` or `uses`", node)
-            return
+            step = DraftStep(self._name(node, position))
+            step.leave(self.found, "shape", "a step has `run` or `uses`", node)
         else:
             step = self._with_script(node, names, position)
         if step is None:
@@ -154,6 +145,9 @@ class StepMaking:
         if own_id:
             self.job.ids[own_id] = step
         self._common(step, node, names)
+        unknown = [name for name in members if name not in _KNOWN]
+        if unknown:
+            step.leave(self.found, f"key:{unknown[0]}", f"a step with the unknown key `{unknown[0]}`", node)
         yield step
         if (behind := self.actions.behind(node)) is not None:
             yield from self.make(behind, position)
@@ -264,9 +258,7 @@ class StepMaking:
         try:
             self._fill(step, node, names, text)
         except UntranslatableError as why:
-            step.keys["run"] = text
-            note = self.found.refuse(why.code, why.message, node.key("run"), step.id)
-            step.make_abstract(note)
+            step.leave(self.found, why.code, why.message, node)
         return step
 
     def _fill(self, step: DraftStep, node: Node, names: PlaceNames, text: str) -> None:
@@ -378,9 +370,8 @@ class StepMaking:
         lenient = node.get("continue-on-error")
         tolerant = known_truth(lenient, self.job, self.workflow)
         if lenient is not None and tolerant is None:
-            note = self.found.refuse(
-                "continue-on-error", "whether a failure counts is worked out when it runs", lenient
-            )
+            message = "whether a failure counts is worked out there; here it counts"
+            note = self.found.todo("continue-on-error", message, lenient, step.id)
             step.notes.append(note)
         if tolerant:
             step.keys["on_failure"] = "continue"

@@ -96,8 +96,6 @@ def secret_of(piece: Piece) -> str:
 
 def secret_here(piece: Piece, names: PlaceNames) -> str:
     """Return the name in planrun of the secret that an expression reads and nothing else; "" for any other."""
-    if not isinstance(piece, str) and piece[0] == "path" and piece[1][0] == "steps" and len(piece[1]) == 4:
-        return names.job.tokens.get(piece[1][1].lower(), {}).get(piece[1][3], "")
     name = secret_of(piece)
     return names.workflow.secret_names.get(name, name)
 
@@ -428,7 +426,7 @@ def apply_condition(step: DraftStep, node: Node | None, names: PlaceNames, job: 
         found = condition(node, names)
     except UntranslatableError as why:
         assert node is not None  # only an `if` that is there is refused
-        step.make_abstract(names.workflow.found.refuse(why.code, why.message, node, step.id))
+        step.leave(names.workflow.found, why.code, why.message, step.node or node)
         found = Condition()
     step.condition = found.text
     if found.asks:

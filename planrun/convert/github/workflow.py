@@ -8,7 +8,6 @@ from planrun.convert.github.facts import Job, Workflow
 from planrun.convert.github.jobs import JobConversion, lock_name
 from planrun.convert.github.machines import choose, leave_out
 from planrun.convert.github.names import PlaceNames
-from planrun.convert.github.scope import only_talks
 from planrun.convert.github.steps import SHELLS
 from planrun.convert.github.texts import cut, secrets_of, template, with_preludes
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
@@ -47,16 +46,13 @@ def convert_workflow(
     members = workflow.reader.mapping(root, "a workflow")
     nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
     workflow.jobs = {name: Job(name, node) for name, node in nodes.items() if node.kind == MAPPING}
-    if only_talks(workflow):
-        return workflow.plan
     list(workflow.reader.unknown(members, _KNOWN, root, "the workflow"))
     _head(workflow)
     if not nodes:
         found.refuse("shape", "a workflow has `jobs`", root)
     for name, node in nodes.items():
         workflow.reader.mapping(node, f"the job {name}")
-    if not choose(workflow):
-        return workflow.plan
+    choose(workflow)
     leave_out(workflow, jobs)
     for name in _wanted(workflow, jobs):
         convert_job(workflow, workflow.jobs[name])
@@ -166,7 +162,9 @@ def _environment(workflow: Workflow) -> None:
             else:
                 workflow.plan.keys.setdefault("env", {})[name] = template(text_of(node), names)
         except UntranslatableError as why:
-            workflow.found.refuse(why.code, f"{why.message} (variable {name})", node)
+            message = f"{why.message} (variable {name}): the scripts that would have it are left to you"
+            workflow.found.todo(why.code, message, node)
+            workflow.secret_env[name] = node  # each step tries it, and is left
     workflow.env = env
 
 
@@ -188,7 +186,9 @@ def _input(workflow: Workflow, name: str, node: Node) -> None:
     members = workflow.reader.mapping(node, f"the input {name}")
     param = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if not _NAME.match(param):
-        workflow.found.refuse("input", f"`{name}` cannot be the name of a parameter", node)
+        workflow.found.todo(
+            "input", f"`{name}` cannot be the name of a parameter: what reads it is left to you", node
+        )
         return
     kind = _TYPES.get(text_of(members.get("type")), "string")
     fragment: dict[str, Any] = {"type": kind}
@@ -253,4 +253,4 @@ def _finish(workflow: Workflow) -> None:
                 step.keys["run"], str(step.keys.get("shell", workflow.usual_shell)), wanted
             )
         except UntranslatableError as why:
-            step.make_abstract(workflow.found.refuse(why.code, why.message, workflow.root, step.id))
+            step.leave(workflow.found, why.code, why.message, step.node or workflow.root)

@@ -1,13 +1,13 @@
 """What each key of a plan is, in one table: everything that reads, checks, compares or shows a key asks here.
 
 A row says which field of the record `Step` or `Plan` the key becomes, and in which form. The form names the functions
-that read it (`compile.compile`), make it canonical (`compile.canonical`), pack it (`compile.packed`) and show it
-(`diff.plain`, `reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
+that read it (`compile.compile`), make it canonical (`compile.canonical`) and show it (`diff.plain`,
+`reports.describe`). The type of a value and its description stand in `planrun.plan.schema`.
 
 Forms: word, seconds, number, amount, flag: plain values. words: texts that are taken as they are; names: the same,
 in any order. template, templates, named: texts that are filled in when a step starts, one, a list, by name. tree: an
-expression. command: words of a shell. steps: ids. fragments: JSON Schemas by name. record: a record of plain data,
-of class `record`; records and checks: a list of such. All others stand for one field each.
+expression. command: words of a shell. steps: ids. fragments: JSON Schemas by name. record: a record of plain data;
+records and checks: a list of such. All others stand for one field each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class Key(Record):
     key: str
     field: str
     form: str = "word"
-    record: str = ""
     under: str = ""  # the key that a change of it is shown under, where it is not `key`
     holds: str = ""
     module: str = ""
@@ -94,28 +93,28 @@ _STEP = (
     _key("timeout", form="seconds", role="flow", shown="timeout_s", general=True),
     _key("idle_timeout", form="seconds", role="flow", shown="idle_timeout_s", general=True),
     _key("verify_timeout", form="seconds", module="checks", shown="verify_timeout_s", general=True),
-    _key("retries", form="retries", record="Retry", role="flow", shown="retries", general=True),
+    _key("retries", form="retries", role="flow", shown="retries", general=True),
     _action("exec", "texts"),
     _key("env_file", form="templates", holds="texts", undone=True),
     _key("workdir", form="template", holds="texts", general=True, undone=True),
     _key("shell", form="command", general=True, undone=True),
     _key("inputs", form="templates", holds="texts", module="files"),
     _key("produces", form="templates", holds="patterns", module="files", special=True),
-    _fact("keeps", form="records", record="Kept"),
+    _fact("keeps", form="records"),
     _key("writes", form="templates", holds="texts", module="files"),
-    _key("cache", form="record", record="Cache", holds="within", module="files"),
-    _key("reports", form="record", record="Reports", holds="within", module="files"),
+    _key("cache", form="record", holds="within", module="files"),
+    _key("reports", form="record", holds="within", module="files"),
     _key("env", form="named", holds="named", undone=True),
     _key("outputs", form="fragments", shown="outputs", grouped=True),
     _key("secrets", form="names", module="top", shown="secrets", undone=True),
     _action("validate", "checks", "checks"),
     _key("criteria", form="words", module="checks", role="people", shown="criteria"),
-    _key("expect", form="checks", record="Check", holds="proofs", module="checks"),
+    _key("expect", form="checks", holds="proofs", module="checks"),
     _key("verify", form="commands", holds="commands", module="checks"),
     _fact("hooks", form="hooks", role="flow", under="hooks"),
-    _key("service", form="record", record="Serving", module="services"),
+    _key("service", form="record", module="services"),
     _key("ready", form="", field="", holds="probe", module="services"),
-    _key("container", form="record", record="Container", holds="container", module="containers"),
+    _key("container", form="record", holds="container", module="containers"),
     _action("ask", "question", "gates"),
     _action("decide", "question", "gates"),
     _action("agent", "agent", "agents"),
@@ -142,7 +141,6 @@ _STEP = (
     _key(
         "sandbox",
         form="record",
-        record="Sandbox",
         module="sandbox",
         shown="sandbox",
         general=True,
@@ -171,7 +169,7 @@ _PLAN = (
     _key("outputs", form="named", holds="outputs", merged=True),
     _key("secrets", form="names", module="top"),
     _fact("optional_secrets", form="names"),
-    _key("limits", form="limits", record="Limits", merged=True),
+    _key("limits", form="limits", merged=True),
     _key("schedule"),
     _key("concurrency"),
     _key("allow_uncovered", form="flag"),
@@ -223,12 +221,6 @@ FORMS: dict[str, str] = {
     **{name: row.form for table in (PLAN_FIELDS, STEP_FIELDS) for name, row in table.items()},
 }
 """The form of a field, by its name in whatever record: a name that two of them share has one canonical form."""
-
-
-RECORDS: dict[str, tuple[str, bool]] = {
-    name: (row.record, row.form in ("records", "checks")) for name, row in STEP_FIELDS.items() if row.record
-}
-"""The fields of a step that are records of plain data: their class, and whether they are lists of such."""
 
 
 def fields_with(attribute: str, table: dict[str, Key] = STEP_FIELDS) -> tuple[str, ...]:

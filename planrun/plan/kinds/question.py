@@ -10,7 +10,7 @@ from planrun.values import duration, show, sorted_data
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self
+    from typing import Any
 
     from planrun.model.plan import Step, Text, Tree
 
@@ -84,16 +84,6 @@ class Decide(Question):
     kind = "decide"
     summary = "asks for a decision"
     options: tuple[Option, ...]
-
-    def packed(self) -> dict[str, Any]:
-        """Return the decision as plain data."""
-        return {**vars(self), "options": tuple([vars(option) for option in self.options])}
-
-    @classmethod
-    def unpacked(cls, data: dict[str, Any]) -> Self:
-        """Return the decision that was packed."""
-        data["options"] = tuple([Option(**option) for option in data["options"]])
-        return cls(**data)
 
     def _choices(self) -> Iterator[str]:
         for option in self.options:

@@ -30,11 +30,6 @@ class Tool(Action):
     args: dict[str, Any]
     version: int = 1  # of the tool
 
-    @classmethod
-    def unpacked(cls, data: dict[str, Any]) -> Action:
-        """Return the call that was packed."""
-        return Shell(**data) if "script" in data else Tool(**data)
-
     def words(self) -> tuple[Text, ...]:
         """Return the name and every text of the arguments, with other values as Python writes them."""
         return (self.name, *_words(self.args))

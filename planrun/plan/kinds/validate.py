@@ -19,15 +19,6 @@ class Validate(Action):
     activity = "analyzing"
     checks: tuple[Check, ...]
 
-    def packed(self) -> dict[str, Any]:
-        """Return the checks as plain data."""
-        return {"checks": tuple([vars(check) for check in self.checks])}
-
-    @classmethod
-    def unpacked(cls, data: dict[str, Any]) -> Validate:
-        """Return the action that was packed."""
-        return cls(checks=tuple([Check(**check) for check in data["checks"]]))
-
     def formulas(self) -> Iterator[Any]:
         """Yield what the checks read."""
         for check in self.checks:
