@@ -6,6 +6,7 @@ A program that is in neither table may run any file: what a step with it runs is
 from __future__ import annotations
 
 from planrun.risk.programs import FAMILIES
+from planrun.risk.programs.dangerous import REASONS
 from planrun.risk.words import names_in
 
 _PYTHON = "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py"
@@ -168,26 +169,16 @@ LANGUAGES = {name: endings.split() for endings, names in _LANGUAGES.items() for 
 """Programs, variables and options -> the endings that they add to a word for the name of a file."""
 # Programs that run no file of a workspace but those that their words name. Missing ones only ask for a look.
 _PLAIN = names_in(
-    ". source [[ : alias bg cd dirs disown fg getopts hash jobs let local declare typeset readonly mapfile readarray"
-    " popd pushd shopt shift test times trap type ulimit unalias wait history complete compgen umask builtin kill"
-    " logout caller enable exit return unset eval env exec"
-    " chown chgrp chroot dd shred nohup setsid disown flock stdbuf taskset nice ionice chrt timeout sudo su doas runuser setpriv"
-    " pkexec xargs parallel watch time tput clear reset stty yes printenv sponge ts pv tree less more most man top htop apropos"
-    " ed nano pico comm killall pkill pgrep pidof fuser lsof free vmstat iostat uptime w last dmesg"
-    " ssh scp sftp ftp telnet nc ncat netcat socat rsync dig nslookup host ping mosh ssh-keygen ssh-keyscan ssh-add ssh-agent"
-    " openssl gpg gpg2 age sops cosign minisign signify base58 uuidgen mkfifo mknod link pathchk getent id ntpdate"
-    " apt apt-get apt-cache dpkg dpkg-deb dpkg-query yum dnf rpm apk pacman zypper snap brew flatpak port"
-    " systemctl journalctl service sysctl mount umount iptables nft ip ifconfig ss netstat modprobe insmod reboot shutdown halt"
-    " useradd userdel usermod groupadd passwd chpasswd visudo setcap getcap unshare nsenter losetup swapon hostnamectl timedatectl"
-    " mkfs mkfs.ext4 fdisk parted wipefs mkswap blkid lsblk findmnt sync logger crontab at batch"
-    " gh glab az gcloud gsutil aws eksctl doctl linode-cli oci s3cmd mc rclone restic borg azcopy gsutil bq"
-    " http https httpie wget2 aria2c redis-cli mongosh mongodump pg_dump pg_restore pg_isready mysqldump createdb dropdb"
-    " 7z 7za cpio ar ranlib strip objdump objcopy readelf nm size ldd file patchelf cloc tokei scc xmllint xsltproc tidy"
-    " convert magick ffmpeg ffprobe pandoc dot gs qpdf pdftotext hyperfine strace ltrace perf valgrind git-lfs cal bc dc check-jsonschema memcached redis-server"
-    " busybox toybox factor crane skopeo oras mdbook hugo actions-runner notify-send xdg-open open pbcopy pbpaste say"
-    " fd fdfind rg jq yq xq dasel gron miller mlr csvkit xsv delta bat exa eza fzf ag ack chronic run-parts sleep"
-    " json json.tool http http.server calendar platform base64 ensurepip zipapp site sysconfig ast dis tokenize pickletools inspect"
-    " webbrowser uuid random sqlite3 gzip mimetypes asyncio this"
+    "7z 7za [[ ack actions-runner ag age apropos apt-cache ar aria2c ast asyncio aws azcopy base58 bat bc blkid borg bq busybox calendar caller"
+    " check-jsonschema chronic chrt clear cloc complete convert cosign cpio crane createdb csvkit dasel dc delta dirs dis dmesg doctl dot dpkg-deb"
+    " dpkg-query dropdb eksctl ensurepip exa eza ffmpeg ffprobe fg findmnt flock fuser fzf getcap getent getopts gh git-lfs gpg gpg2 gron gs gsutil"
+    " history http http.server httpie https hugo hyperfine inspect ionice iostat jobs journalctl json json.tool last ldd let link linode-cli local"
+    " logger logout lsblk lsof ltrace magick mapfile mc mdbook memcached miller mimetypes minisign mkfifo mknod mlr mongodump mongosh mysqldump netstat"
+    " nm notify-send ntpdate objcopy objdump oci open openssl oras pandoc patchelf pathchk pbcopy pbpaste pdftotext perf pg_dump pg_isready pg_restore"
+    " pgrep pickletools pico pidof platform popd port pushd pv qpdf random ranlib rclone readarray readelf readonly redis-cli redis-server reset restic"
+    " run-parts s3cmd say scc signify site size skopeo sops sponge sqlite3 ss ssh-add ssh-agent ssh-keygen ssh-keyscan stdbuf strace strip stty"
+    " sysconfig taskset this tidy time times tokei tokenize toybox tput ts ulimit uuid uuidgen valgrind vmstat w webbrowser wget2 xdg-open xmllint xq"
+    " xsltproc xsv yes zipapp"
 )
 _CONTAINED = ("shell", "files", "text", "filters", "system", "archives", "network")
 _known: dict[str, list[str]] = {}
@@ -198,7 +189,7 @@ def files_read_by(program: str) -> list[str] | None:
     if not _known:
         for family in _CONTAINED:
             _known.update((name, []) for name in FAMILIES[family].split())
-        _known.update((name, []) for name in _PLAIN)
+        _known.update((name, []) for name in (*_PLAIN, *REASONS))
         _known.update(
             (name, [glob.replace("{0}", name) for glob in globs.split()])
             for names, globs in _READS.items()
