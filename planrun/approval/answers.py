@@ -117,7 +117,6 @@ def answer_of_value(step: Step, value: Any) -> Any:
 
 
 def _fate(step: Step, word: Any) -> str:
-    """Return the choice for a failure of a step with `on_failure: ask`."""
     if isinstance(word, str) and word in CHOICES:
         return word
     there = ", ".join(CHOICES)
@@ -132,7 +131,6 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _words(options: Sequence[Option], text: str) -> Sequence[str]:
-    """Split a text at its commas, unless the whole text is an option."""
     if _option(options, text):  # exact, blanks included
         return [text]
     whole = text.strip()
@@ -317,7 +315,6 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
 
 
 def _of_node(step: Step, node: Node) -> Any:
-    """Return the answer in a value of the file; without quotes, its type follows from the question."""
     if node.kind == SCALAR:
         if node.plain and node.value in NULLS:
             raise ValueError(f'the step "{step.id}" has no answer in the file')

@@ -43,7 +43,6 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
 
 
 def _commands(step: Step) -> Risk | None:
-    """Return the commands of a step and of what verifies it, None where it starts no process."""
     found = commands_of(step)
     if found is not None:
         for proof in filter(None, map(commands_of, step.attached_steps)):
@@ -218,7 +217,6 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
 
 
 def _root(job: Job, place: RunEnvironment) -> str:
-    """Return the workspace of a job: that of the run, or the copy that an agent works on."""
     return job.env.get("PLANRUN_WORKSPACE", place.workspace)
 
 

@@ -78,7 +78,6 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bo
 
 
 def _contents(workspace: str, ran: Mapping[str, str]) -> dict[str, bytes] | None:
-    """Return the bytes of scripts by their sha256; None when one is not what it was."""
     found: dict[str, bytes] = {}
     for path, digest in ran.items():
         try:

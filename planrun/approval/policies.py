@@ -90,7 +90,6 @@ def read_json(path: str, what: str) -> bytes:
 
 
 def _tree(data: bytes, path: str) -> tuple[Node | None, list[Problem]]:
-    """Return the JSON object in a file with its places."""
     try:
         found = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -296,7 +295,6 @@ def _fits(name: str, last: str) -> bool:
 
 
 def _committed(pattern: str) -> list[str]:
-    """Return the files of a commit that a pattern names, each as `COMMIT:PATH`."""
     folder, last = _parted(pattern)
     ref, _, inside = folder.partition(":")
     start = f"{inside}/" if inside and inside != "/" else ""
@@ -317,7 +315,6 @@ def _ignored(path: str, data: bytes) -> str:
 
 
 def _in_checkout(path: str) -> str:
-    """Return the path of a file of the repository relative to this folder."""
     prefix = path_from_root("./")
     return os.path.relpath(path or ".", prefix or ".")
 

@@ -209,7 +209,6 @@ class Question:
         return Said(act="again", message=f"{line(words, 60)!r} is no answer; ? explains the answers")
 
     def _answer(self, words: str) -> Any:
-        """Return the value in a line; raises ValueError with the reason why there is none."""
         step = asking_step(self._plan, self.opened.step)
         if not self._options or not self._numbered:
             return answer_of_text(step, words)
@@ -235,7 +234,6 @@ def key_of(opened: GateOpened) -> tuple[str, str, str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    """Return the first lines of a command, and how many more there are."""
     rows = plain(text).strip("\n").split("\n") if text.strip() else []
     found = [f"  | {line(row, 300)}" for row in rows[:FIRST_LINES]]
     more = len(rows) - FIRST_LINES

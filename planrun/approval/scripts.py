@@ -85,8 +85,6 @@ def _words(text: str) -> list[str]:
 
 
 class _Names:
-    """The files of a workspace by what texts can call them."""
-
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
         self.bases: dict[str, list[str]] = {}
@@ -250,8 +248,6 @@ class _Uncovered(Exception):
 
 
 class _Search:
-    """The search for the files of one plan."""
-
     def __init__(self, plan: Plan, root: str, listing: Listing) -> None:
         self.root, self.is_git, self._listing = root, listing.is_git, listing
         self.names = _Names(listing.names)
@@ -421,7 +417,6 @@ def _filled(text: Text) -> str:
 
 
 def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
-    """Yield what of a step may run files that it does not name."""
     if not look.argv:
         return
     if not look.runs.understood:

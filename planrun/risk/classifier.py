@@ -127,7 +127,6 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
 
 
 def _done(found: Risk, files: Trace | History, *, bare: bool) -> Risk:
-    """Return a risk with what the text does to files."""
     overwrites, sweeps = tuple(dict.fromkeys(files.overwrites)), tuple(dict.fromkeys(files.sweeps))
     return found.but(bare=bare, overwrites=overwrites, sweeps=sweeps)
 
@@ -246,7 +245,6 @@ def _command(found: Found, finding: Finding) -> Command:
 
 
 def _is_made(word: str) -> bool:
-    """Whether a word holds a place that bash names when it runs."""
     return HOME in word or PRINTED in word
 
 

@@ -87,7 +87,6 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
 
 
 def _is_fed(variant: Variant) -> bool:
-    """Whether a command is given what other commands print as a file."""
     words = [*variant.words, *(target for _, _, target, _ in variant.redirects)]
     return any(PRINTED in (arg.value or "") for arg in words)
 

@@ -131,7 +131,6 @@ def looks_secret(path: str) -> bool:
 
 
 def _is_listed(name: str) -> bool:
-    """Whether a name is one of those that secrets usually have, or begins or ends like one."""
     bare = name.lstrip(".")  # of `.id_rsa.swp`
     if name in _PUBLIC:
         return False

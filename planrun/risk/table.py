@@ -65,7 +65,6 @@ def _name(value: str, use: Use) -> None:
 
 
 def _filter(value: str, _use: Use) -> None:
-    """Refuse a pattern that chooses files with secrets."""
     if names.chooses_secrets(value):
         raise Refused(f"{value}: a pattern that may name files with secrets", "secrets")
 
@@ -262,22 +261,8 @@ class Rule:
     """What one form of a program may be given, and the class of that."""
 
     __slots__ = (
-        "_operands",
-        "_options",
-        "builtin",
-        "check",
-        "effects",
-        "glob",
-        "level",
-        "needs",
-        "operands",
-        "options",
-        "reads",
-        "reason",
-        "style",
-        "sub",
-        "unknown",
-        "writes",
+        "_operands", "_options", "builtin", "check", "effects", "glob", "level", "needs", "operands", "options",
+        "reads", "reason", "style", "sub", "unknown", "writes",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a table reads best when every column has a name
@@ -422,7 +407,6 @@ def _value_reader(rule: Rule, use: Use) -> Callable[[str, Option, Arg | None], N
 
 
 def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
-    """Look at one operand or value of an option; raises Refused."""
     if arg.trouble:
         raise Refused(arg.trouble)
     if arg.value is None:
@@ -495,7 +479,6 @@ def _kinds_of(rule: Rule, operands: list[Arg]) -> Sequence[tuple[str, str]]:
 
 
 def _assignments(operands: list[Arg]) -> int:
-    """Count the operands before the first that is no assignment."""
     for count, arg in enumerate(operands):
         if arg.value is not None and "=" not in arg.value:
             return count

@@ -56,8 +56,6 @@ class StartFailed(Exception):
 
 
 class _Running(Record):
-    """What is known of a sandboxed attempt while it runs."""
-
     view: View
     names: dict[str, str]  # of what controls later work in the workspace; of links, their targets
     proxy: int  # its number at the proxy; -1: none

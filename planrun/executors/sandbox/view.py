@@ -206,7 +206,6 @@ class _Builder:
             self._writable.append(path)
 
     def _shown(self, path: str) -> bool:
-        """Whether a path is in the view already."""
         return any(
             verb != "dir" and (path == root or path.startswith(f"{root}/"))
             for root, (verb, _) in self._mounts.items()
@@ -444,7 +443,6 @@ class _Builder:
             self._writable.append(path)
 
     def _own_program(self) -> None:
-        """Show planrun itself, which carries out the call of a tool."""
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
         for path in (sys.base_prefix, sys.prefix, here):
             if path != "/" and not self._shown(path) and not _holds(path, self._site.home):
@@ -473,7 +471,6 @@ def _git_folders(top: str) -> list[str]:
 
 
 def _line(path: str) -> str:
-    """Return the first line of a file; "" for none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.readline(4096).strip()
@@ -482,7 +479,6 @@ def _line(path: str) -> str:
 
 
 def _holds(folder: str, path: str) -> bool:
-    """Whether a folder is another one, or above it."""
     return bool(path) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 
@@ -544,7 +540,6 @@ def _secrets_in(top: str) -> list[str]:
 
 
 def _has_credentials(config: str) -> bool:
-    """Whether settings of git hold a token, or an address with a user."""
     try:
         with open(config, encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).lower().splitlines()
@@ -582,7 +577,6 @@ def _walked(
 
 
 def _is_named(path: str, named: Iterable[str]) -> bool:
-    """Whether the plan lets a step write a path."""
     return any(path == each or path.startswith(f"{each}/") for each in named)
 
 
@@ -612,7 +606,6 @@ def direct(path: str) -> str:
 
 
 def _base_of(settings: str) -> list[str]:
-    """Return the folder of the Python that a virtual environment was made of."""
     try:
         with open(settings, encoding="utf-8", errors="replace") as file:
             lines = file.read(4096).splitlines()

@@ -236,7 +236,6 @@ def _yq(use: Use) -> Finding | None:
 
 
 def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Rule, Rule]:
-    """Return the rules for an expression at once, and behind `eval`."""
     rule = Rule(level, operands, _YQ_OPTIONS + more, needs=needs, check=_yq)
     return rule, Rule("high", "", "", sub=dict.fromkeys(("eval", "e", "eval-all", "ea"), rule))
 

@@ -206,7 +206,6 @@ def _checkout(use: Use) -> Finding | None:
 
 
 def _plain_paths(use: Use) -> Finding | None:
-    """Refuse patterns, which git expands by itself, over all folders."""
     for operand in use.operands:
         if operand.startswith(":") or set(operand) & set("*?[\\"):
             return high(f"{operand}: a pattern names what is deleted", "destroys")

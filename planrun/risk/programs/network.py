@@ -39,7 +39,6 @@ def _headers(use: Use) -> Finding | None:
 
 
 def _saved(use: Use, urls: list[str]) -> Finding | None:
-    """Look at files that are named after the address."""
     for url in urls:
         name = _remote_name(url)
         if "%" in name or paths.writing(name or "index.html", use.cwd, use.ground):

@@ -21,7 +21,6 @@ _HIDDEN = ("secret", "password", "credential", "token", "key")
 
 
 def _asks(operands: str, options: str = "", **more: object) -> Rule:
-    """Return a rule for what asks a server and prints the answer."""
     return Rule("medium", operands, options, effects=_ASKS, reason="asks a server", **more)  # type: ignore[arg-type]
 
 
