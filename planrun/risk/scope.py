@@ -33,25 +33,8 @@ class Frame:
     """
 
     __slots__ = (
-        "_last",
-        "entry",
-        "exits",
-        "fail",
-        "filled",
-        "here",
-        "kind",
-        "loop",
-        "negated",
-        "ok",
-        "op",
-        "pending",
-        "phase",
-        "pipe",
-        "ready",
-        "soft",
-        "stages",
-        "start",
-        "strict",
+        "_last", "entry", "exits", "fail", "filled", "here", "kind", "loop", "negated", "ok", "op",
+        "pending", "phase", "pipe", "ready", "soft", "stages", "start", "strict",
     )  # fmt: skip
 
     def __init__(self, kind: str, phase: str, here: Folders, start: int) -> None:

@@ -32,19 +32,9 @@ if TYPE_CHECKING:
 
 TEMPORARY = "/tmp"  # noqa: S108 - the path inside, on a file system of the attempt's own
 _SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/snap",
-)
+)  # fmt: skip
 _STATE = (
     *("/var/lib/dpkg", "/var/lib/rpm", "/var/cache/fontconfig", "/lib/apk/db"),
     *("/sys/devices/system", "/sys/fs/cgroup"),
@@ -53,41 +43,23 @@ _STATE = (
 _SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
     *(
-        "/etc/sudoers.d",
-        "/etc/ssl/private",
-        "/etc/docker",
-        "/etc/kubernetes",
-        "/etc/rancher",
-        "/etc/wireguard",
-        "/nix/var/nix/daemon-socket",
+        "/etc/sudoers.d", "/etc/ssl/private", "/etc/docker", "/etc/kubernetes", "/etc/rancher",
+        "/etc/wireguard", "/nix/var/nix/daemon-socket",
     ),
     *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
-)
+)  # fmt: skip
 # Installed programs below the home folder; they hold no credentials.
 _TOOLCHAINS = (
     *(
-        ".local/bin",
-        ".local/lib",
-        ".local/share/uv",
-        ".local/share/mise",
-        ".local/share/fnm",
-        ".pyenv",
+        ".local/bin", ".local/lib", ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".pyenv",
         ".rbenv",
     ),
     *(
-        ".nvm",
-        ".fnm",
-        ".volta",
-        ".asdf",
-        ".sdkman",
-        ".cargo/bin",
-        ".rustup",
-        "go/bin",
-        ".bun/bin",
+        ".nvm", ".fnm", ".volta", ".asdf", ".sdkman", ".cargo/bin", ".rustup", "go/bin", ".bun/bin",
         ".deno/bin",
     ),
     *(".dotnet", ".local/share/virtualenvs", "miniconda3", "anaconda3", "miniforge3", "mambaforge"),
-)
+)  # fmt: skip
 CACHES = {
     "pip": (".cache/pip",),
     "uv": (".cache/uv",),

@@ -170,43 +170,21 @@ perl|ruby -e : runs a text as code
 gh auth : uses or shows credentials of GitHub
 """
 _SQL = (
-    "psql",
-    "mysql",
-    "mariadb",
-    "sqlite3",
-    "sqlcmd",
-    "clickhouse-client",
-    "cqlsh",
-    "bq",
-    "duckdb",
-    "mongosh",
-    "mongo",
-)
+    "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "clickhouse-client", "cqlsh", "bq", "duckdb",
+    "mongosh", "mongo",
+)  # fmt: skip
 _SQL_WORDS = (
-    "drop ",
-    "truncate ",
-    "delete from",
-    "alter table",
-    ".drop(",
-    ".deletemany(",
-    ".dropdatabase(",
+    "drop ", "truncate ", "delete from", "alter table", ".drop(", ".deletemany(", ".dropdatabase(",
     "update ",
-)
+)  # fmt: skip
 # What code that is given on a command line deletes by.
 _CODE_WORDS = (
     *(
-        "rmtree",
-        "os.remove",
-        "os.unlink",
-        "os.rmdir",
-        ".unlink(",
-        "rmsync",
-        "rmdirsync",
-        "unlinksync",
+        "rmtree", "os.remove", "os.unlink", "os.rmdir", ".unlink(", "rmsync", "rmdirsync", "unlinksync",
         "fs.rm",
     ),
     *("file.delete", "fileutils.rm", "unlink(", "rmdir(", "truncate(", "removeall"),
-)
+)  # fmt: skip
 _WORDS_PER_LINE = 400  # of one high command that are looked at
 _MOST = 40  # places where a program may stand
 _ROWS: dict[str, list[Row]] = {}

@@ -123,18 +123,9 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 # What makes an awk program more than a filter, wherever it stands in the text.
 _AWK = (
-    "system",
-    "getline",
-    "ENVIRON",
-    "PROCINFO",
-    "ARGV",
-    "ARGC",
-    "@",
-    "extension",
-    "SYMTAB",
-    "FUNCTAB",
+    "system", "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "@", "extension", "SYMTAB", "FUNCTAB",
     "/inet",
-)
+)  # fmt: skip
 # What gives a program of jq or yq the environment, other files, or its own command line.
 _ASKS = ("env", "ENV", "load", "prog_args")
 _ASKS_AS_WORDS = names_in("import include modulemeta input_filename system eval")

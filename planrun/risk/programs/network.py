@@ -11,16 +11,9 @@ if TYPE_CHECKING:
     from planrun.risk.table import Rules, Use
 
 _SECRET_HEADERS = (
-    "authorization",
-    "cookie",
-    "proxy-",
-    "x-api-key",
-    "private-token",
-    "job-token",
-    "x-auth",
-    "token",
+    "authorization", "cookie", "proxy-", "x-api-key", "private-token", "job-token", "x-auth", "token",
     "key",
-)
+)  # fmt: skip
 
 
 def _remote_name(url: str) -> str:

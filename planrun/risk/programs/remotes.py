@@ -294,19 +294,11 @@ _AWS_MORE = names_in(
 # What shows variables, scripts that machines start with, or keys.
 _AWS_SHOWS = (
     *(
-        "secret",
-        "password",
-        "credential",
-        "token",
-        "user-data",
-        "task",
-        "instance-attribute",
-        "launch-",
-        "key",
-        "export",
+        "secret", "password", "credential", "token", "user-data", "task", "instance-attribute", "launch-",
+        "key", "export",
     ),
     *("connection", "spot-fleet", "spot-instance-requests", "fleet"),
-)
+)  # fmt: skip
 _AWS_FLAGS = names_in(
     "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run"
     " --only-show-errors --include-all-instances"
