@@ -110,23 +110,8 @@ PROGRAMS: dict[str, Rules] = {
     "bzip2": _squeezer("-s --small -z --compress"),
     "xz": _squeezer("-T=number --threads=number -e --extreme -z --compress"),
     "zstd": _squeezer("-T=number --threads=number --long[=number] --ultra -z --compress -o=write"),
-    "lz4": (
-        Rule("read-only", "read", f"{_LOOK} -m", needs="-c --stdout --to-stdout"),
-        Rule(
-            "medium",
-            "make write?",
-            f"{_SQUEEZE} -d --decompress",
-            needs="-d --decompress",
-            writes="unpacked",
-            **_UNPACKED,
-        ),
-        Rule("low", "make write?", _SQUEEZE),
-    ),
-    "gunzip": (
-        Rule("read-only", "read*", "-c -f -k -q -v --stdout --to-stdout", needs="-c --stdout --to-stdout"),
-        Rule("read-only", "read+", "-l -t -v --list --test", needs="-l -t --list --test"),
-        _UNSQUEEZE,
-    ),
+    "lz4": (Rule("read-only", "read", f"{_LOOK} -m", needs="-c --stdout --to-stdout"), Rule("medium", "make write?", f"{_SQUEEZE} -d --decompress", needs="-d --decompress", writes="unpacked", **_UNPACKED), Rule("low", "make write?", _SQUEEZE)),
+    "gunzip": (Rule("read-only", "read*", "-c -f -k -q -v --stdout --to-stdout", needs="-c --stdout --to-stdout"), Rule("read-only", "read+", "-l -t -v --list --test", needs="-l -t --list --test"), _UNSQUEEZE),
     "bunzip2": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
     "unxz": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
     "unzstd": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
@@ -142,20 +127,6 @@ PROGRAMS: dict[str, Rules] = {
         reads="packs",
         reason="packs an archive",
     ),
-    "unzip": (
-        Rule(
-            "read-only",
-            "read filter*",
-            "-l -t -v -z -Z -p -c -q -qq -1 -x=text",
-            needs="-l -t -v -z -Z -p -c",
-        ),
-        Rule(
-            "medium",
-            "read text*",
-            "-o -n -q -qq -u -j -a -L -C -d=write -x=text -DD -D -B",
-            writes="archive",
-            **_UNPACKED,
-        ),
-    ),
+    "unzip": (Rule("read-only", "read filter*", "-l -t -v -z -Z -p -c -q -qq -1 -x=text", needs="-l -t -v -z -Z -p -c"), Rule("medium", "read text*", "-o -n -q -qq -u -j -a -L -C -d=write -x=text -DD -D -B", writes="archive", **_UNPACKED)),
     "zipinfo": Rule("read-only", "read text*", "-1 -2 -s -m -l -v -h -t -z -T"),
-}
+}  # fmt: skip

@@ -167,14 +167,8 @@ _BAZEL = "-k -c=text --keep_going --config=name --test_output=text --jobs=text -
 
 PROGRAMS: dict[str, Rules] = {
     "go": Rule("high", "", "-C=folder", style="single", sub=_GO),
-    "gofmt": (
-        Rule("low", "make+", "-w -s -l -d -e -r=text", style="single", needs="-w"),
-        Rule("read-only", "read*", "-s -l -d -e -r=text", style="single"),
-    ),
-    "goimports": (
-        Rule("low", "make+", "-w -l -d -e -v -local=text", style="single", needs="-w"),
-        Rule("read-only", "read*", "-l -d -e -v -local=text", style="single"),
-    ),
+    "gofmt": (Rule("low", "make+", "-w -s -l -d -e -r=text", style="single", needs="-w"), Rule("read-only", "read*", "-s -l -d -e -r=text", style="single")),
+    "goimports": (Rule("low", "make+", "-w -l -d -e -v -local=text", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -v -local=text", style="single")),
     "gofumpt": (Rule("low", "make+", "-w -l -d -e -extra", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -extra", style="single")),
     "golangci-lint": Rule("high", "", "-v --color=text", sub={
         "run": Rule("medium", "arg*", "-v -c=inside -E=text -D=text -j=number -n --fix --timeout=text --config=inside --enable=text --disable=text --out-format=text --fast --new --new-from-rev=arg --allow-parallel-runners --max-issues-per-linter=number --max-same-issues=number --tests --verbose --build-tags=text --concurrency=number --show-stats --issues-exit-code=number", effects=_NET),
@@ -183,14 +177,8 @@ PROGRAMS: dict[str, Rules] = {
     "staticcheck": Rule("medium", "arg*", "-f=text -checks=text -tests -tags=text -fail=text -show-ignored -go=text", style="single", check=_packages, effects=_NET),
     "govulncheck": Rule("medium", "arg*", "-test -json -tags=text -mode=text", style="single", check=_packages, effects="network code"),
     "cargo": Rule("high", "", "-q -v --quiet --verbose --locked --offline --frozen --color=text", sub=_CARGO),
-    "rustc": (
-        Rule("read-only", "", "-V -vV --version", needs="-V -vV --version"),
-        Rule("medium", "inside", "-O -g -o=write --edition=text --crate-type=text --crate-name=name --out-dir=write --test"),
-    ),
-    "rustfmt": (
-        Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"),
-        Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup"),
-    ),
+    "rustc": (Rule("read-only", "", "-V -vV --version", needs="-V -vV --version"), Rule("medium", "inside", "-O -g -o=write --edition=text --crate-type=text --crate-name=name --out-dir=write --test")),
+    "rustfmt": (Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"), Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup")),
     "cmake": (
         Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
         Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=_needs_prefix),
@@ -205,17 +193,12 @@ PROGRAMS: dict[str, Rules] = {
         "compile": Rule("medium", "name*", "-C=folder -j=number -v --verbose --clean"),
         "test": Rule("medium", "name*", "-C=folder -v -q --verbose --print-errorlogs --no-rebuild --suite=text --repeat=number --num-processes=number"),
     }),
-    "bazel": Rule("high", sub={
-        "build": Rule("medium", "arg+", _BAZEL, effects=_NET), "test": Rule("medium", "arg+", _BAZEL, effects=_NET),
-    }),
+    "bazel": Rule("high", sub={"build": Rule("medium", "arg+", _BAZEL, effects=_NET), "test": Rule("medium", "arg+", _BAZEL, effects=_NET)}),
     "just": Rule("medium", "name*", "-l -n -q -v --list --dry-run --quiet --verbose --summary --evaluate --check", check=_tasks),
     "task": Rule("medium", "name*", "-l -a -n -p -s -v -f --list --list-all --dry --parallel --silent --verbose --force --summary --status", check=_tasks),
     "gcc": Rule("medium", "inside+", "-c -S -E -g -O -O0 -O1 -O2 -O3 -Os -Wall -Wextra -Werror -pedantic -std=text -o=write -fPIC -shared -static -pthread -v -w -MMD -MP", style="single", effects="writes"),
     "javac": Rule("medium", "inside+", "-d=write -g -verbose -nowarn -Xlint -deprecation -parameters -encoding=text -source=text -target=text --release=text", style="single", effects="writes code"),
-    "java": (
-        Rule("read-only", "", "-version --version", style="single", needs="-version --version"),
-        Rule("medium", "arg*", "-jar=run -ea -Xmx=text -Xms=text", needs="-jar", style="single"),
-    ),
+    "java": (Rule("read-only", "", "-version --version", style="single", needs="-version --version"), Rule("medium", "arg*", "-jar=run -ea -Xmx=text -Xms=text", needs="-jar", style="single")),
     "mvn": _MVN,
     "gradle": (Rule("read-only", "", "-v", needs="-v"), _GRADLE),
     "ant": Rule("medium", "name*", "-q -v -d -k -f=run -quiet -verbose -keep-going", check=_tasks),

@@ -232,10 +232,7 @@ def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Ru
 
 
 PROGRAMS: dict[str, Rules] = {
-    "yq": (
-        *_yqs("read-only", "text read*"),
-        *_yqs("low", "text write+", " -i --inplace", "-i --inplace"),
-    ),
+    "yq": (*_yqs("read-only", "text read*"), *_yqs("low", "text write+", " -i --inplace", "-i --inplace")),
     "sed": Rule(
         "read-only",
         "text*",
@@ -248,15 +245,6 @@ PROGRAMS: dict[str, Rules] = {
     "gawk": _AWKS,
     "mawk": _AWKS,
     "nawk": _AWKS,
-    "jq": (
-        Rule(
-            "read-only",
-            "text text*",
-            f"{_JQ_OPTIONS} --args --jsonargs",
-            needs="--args --jsonargs",
-            check=_jq,
-        ),
-        Rule("read-only", "text read*", _JQ_OPTIONS, check=_jq),
-    ),
+    "jq": (Rule("read-only", "text text*", f"{_JQ_OPTIONS} --args --jsonargs", needs="--args --jsonargs", check=_jq), Rule("read-only", "text read*", _JQ_OPTIONS, check=_jq)),
     "find": Rule("read-only", "text*", style="raw", check=find),
-}
+}  # fmt: skip

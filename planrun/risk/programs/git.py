@@ -60,9 +60,7 @@ HISTORY: dict[str, Rules] = {
     "log": _LOGS,
     "show": _SHOW,
     "whatchanged": _LOGS,
-    "diff": Rule(
-        "read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature
-    ),
+    "diff": Rule("read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature),
     "diff-tree": Rule("read-only", "arg*", f"{_DIFF} -r -t --root --no-commit-id --always --pretty[=text] --format=text", check=signature),
     "diff-index": Rule("read-only", "arg*", f"{_DIFF} --cached --merge-base", check=signature),
     "diff-files": Rule("read-only", "arg*", f"{_DIFF} -q", check=signature),
@@ -89,12 +87,7 @@ HISTORY: dict[str, Rules] = {
         " --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text",
     ),
     "annotate": Rule("read-only", "arg+", "-e -l -t -L=arg --date=text"),
-    "describe": Rule(
-        "read-only",
-        "arg*",
-        "--tags --always --all --long --dirty[=text] --broken[=text] --abbrev=number --match=text --exclude=text --contains"
-        " --exact-match --first-parent --candidates=number --debug",
-    ),
+    "describe": Rule("read-only", "arg*", "--tags --always --all --long --dirty[=text] --broken[=text] --abbrev=number --match=text --exclude=text --contains --exact-match --first-parent --candidates=number --debug"),
     "rev-parse": Rule(
         "read-only",
         "arg*",
@@ -105,9 +98,7 @@ HISTORY: dict[str, Rules] = {
         " --path-format={absolute,relative} --git-path=text --local-env-vars --since=text --until=text --default=text"
         " --show-ref-format --disambiguate=text",
     ),
-    "rev-list": Rule(
-        "read-only", "arg+", f"{_LOG} --count --objects --objects-edge --header --timestamp --disk-usage[=text] --bisect --quiet --unpacked", check=signature
-    ),
+    "rev-list": Rule("read-only", "arg+", f"{_LOG} --count --objects --objects-edge --header --timestamp --disk-usage[=text] --bisect --quiet --unpacked", check=signature),
     "ls-files": Rule(
         "read-only",
         "arg*",
@@ -124,12 +115,7 @@ HISTORY: dict[str, Rules] = {
     "symbolic-ref": Rule("read-only", "arg", "-q --quiet --short --no-recurse"),
     "show-branch": Rule("read-only", "arg*", "-a -r --all --remotes --current --list --merge-base --independent --no-name --sha1-name --topics --topo-order --date-order --more=number --no-color"),
     "cherry": Rule("read-only", "arg*", "-v --verbose --abbrev[=number]"),
-    "reflog": Rule("high", "", "", sub={
-        "": Rule("read-only"),
-        "show": Rule("read-only", "arg*", "-n=number -# --oneline --date=text --all --format=text --no-abbrev", check=signature),
-        "exists": Rule("read-only", "arg"),
-        "list": Rule("read-only"),
-    }),
+    "reflog": Rule("high", "", "", sub={"": Rule("read-only"), "show": Rule("read-only", "arg*", "-n=number -# --oneline --date=text --all --format=text --no-abbrev", check=signature), "exists": Rule("read-only", "arg"), "list": Rule("read-only")}),
     "grep": (
         Rule("read-only", "arg*", "-e=text " + (_GREP := (
             "-a -i -I -w -v -h -H -E -G -F -P -n -l -L -z -o -c -p -q -W -A=number -B=number -C=number -# -m=number"
@@ -238,12 +224,7 @@ _NET = "network writes"
 _LOCAL: dict[str, Any] = {"effects": "writes", "reason": "moves the state of the repository"}
 
 LOCAL: dict[str, Rules] = {
-    "add": Rule(
-        "low",
-        "arg*",
-        "-A -u -N -f -n -v --all --no-all --update --intent-to-add --dry-run --verbose --force --renormalize --chmod={+x,-x}"
-        " --ignore-errors --ignore-removal --sparse",
-    ),
+    "add": Rule("low", "arg*", "-A -u -N -f -n -v --all --no-all --update --intent-to-add --dry-run --verbose --force --renormalize --chmod={+x,-x} --ignore-errors --ignore-removal --sparse"),
     "commit": Rule(
         "low",
         "arg*",
@@ -292,10 +273,7 @@ LOCAL: dict[str, Rules] = {
         Rule("medium", "name name?", "-m --move -q", needs="-m --move", **_LOCAL),
         Rule("low", "name arg?", "-q --quiet --no-track --create-reflog"),
     ),
-    "switch": (
-        Rule("low", "arg?", "-c=name --create=name -q --quiet --no-track --no-guess", needs="-c --create"),
-        Rule("medium", "arg", "-q --quiet -d --detach --no-guess --progress --no-progress", **_LOCAL),
-    ),
+    "switch": (Rule("low", "arg?", "-c=name --create=name -q --quiet --no-track --no-guess", needs="-c --create"), Rule("medium", "arg", "-q --quiet -d --detach --no-guess --progress --no-progress", **_LOCAL)),
     "checkout": (
         Rule("low", "arg?", "-b=name -q --quiet --no-track", needs="-b"),
         Rule("medium", "arg", "-q --quiet --detach --progress --no-progress", needs="--detach", **_LOCAL),
@@ -352,20 +330,8 @@ LOCAL: dict[str, Rules] = {
         " -X=text --strategy-option=text --no-gpg-sign --signoff --empty={drop,keep} --reapply-cherry-picks",
         **_LOCAL,
     ),
-    "cherry-pick": Rule(
-        "medium",
-        "arg*",
-        "-x -n -s --no-commit --abort --quit -m=number --mainline=number --signoff --ff --allow-empty"
-        " --allow-empty-message --keep-redundant-commits -X=text --strategy-option=text --no-gpg-sign",
-        **_LOCAL,
-    ),
-    "revert": Rule(
-        "medium",
-        "arg*",
-        "--no-edit -n --no-commit --abort --quit -m=number --mainline=number -s --signoff -X=text --no-gpg-sign",
-        check=_no_editor,
-        **_LOCAL,
-    ),
+    "cherry-pick": Rule("medium", "arg*", "-x -n -s --no-commit --abort --quit -m=number --mainline=number --signoff --ff --allow-empty --allow-empty-message --keep-redundant-commits -X=text --strategy-option=text --no-gpg-sign", **_LOCAL),
+    "revert": Rule("medium", "arg*", "--no-edit -n --no-commit --abort --quit -m=number --mainline=number -s --signoff -X=text --no-gpg-sign", check=_no_editor, **_LOCAL),
     "apply": (
         Rule("read-only", "read*", "--check --stat --numstat --summary -p=number -R --reverse -v", needs="--stat --numstat"),
         Rule(
@@ -389,11 +355,7 @@ LOCAL: dict[str, Rules] = {
         Rule("read-only", "arg*", "--stdout -# -n -N -k --no-stat --cover-letter", needs="--stdout"),
         Rule("low", "arg*", "-o=write --output-directory=write -# -n -N -k -q --quiet --no-stat --start-number=number --subject-prefix=text --zero-commit --no-signature -v=number"),
     ),
-    "bundle": Rule("high", sub={
-        "create": Rule("low", "write arg*", "-q --quiet --all --branches --tags --progress"),
-        "verify": Rule("read-only", "read", "-q --quiet"),
-        "list-heads": Rule("read-only", "read arg*"),
-    }),
+    "bundle": Rule("high", sub={"create": Rule("low", "write arg*", "-q --quiet --all --branches --tags --progress"), "verify": Rule("read-only", "read", "-q --quiet"), "list-heads": Rule("read-only", "read arg*")}),
     "worktree": Rule("high", sub={
         "list": Rule("read-only", "", "-v --verbose --porcelain -z"),
         "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
@@ -411,10 +373,7 @@ LOCAL: dict[str, Rules] = {
         "reset": Rule("medium", "arg?", **_LOCAL),
     }),
     "clean": Rule("read-only", "arg*", "-n --dry-run -d -x -X -q --quiet -e=text --exclude=text", needs="-n --dry-run"),
-    "config": (
-        Rule("read-only", "text", "--get --type=text --default=text --local --global -z", needs="--get", check=_config),
-        Rule("read-only", "text", check=_config),
-    ),
+    "config": (Rule("read-only", "text", "--get --type=text --default=text --local --global -z", needs="--get", check=_config), Rule("read-only", "text", check=_config)),
     "notes": Rule("high", sub={"": Rule("read-only"), "list": Rule("read-only", "arg?"), "show": Rule("read-only", "arg?")}),
     "submodule": Rule("high", "", "-q --quiet", sub={
         "": Rule("read-only"),
@@ -461,13 +420,7 @@ REMOTE: dict[str, Rules] = {
         check=_clone,
         reason="fetches a repository",
     ),
-    "ls-remote": Rule(
-        "medium",
-        "remote? text*",
-        "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref",
-        effects="network",
-        reason="asks a remote",
-    ),
+    "ls-remote": Rule("medium", "remote? text*", "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref", effects="network", reason="asks a remote"),
     "remote": Rule("high", "", "-v --verbose", sub={
         "": Rule("read-only"),
         "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")),
@@ -478,11 +431,5 @@ REMOTE: dict[str, Rules] = {
 }  # fmt: skip
 
 PROGRAMS: dict[str, Rules] = {
-    "git": Rule(
-        "high",
-        "",
-        "-C=folder -P --no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs"
-        " --icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice",
-        sub={**HISTORY, **LOCAL, **REMOTE},
-    ),
-}
+    "git": Rule("high", "", "-C=folder -P --no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice", sub={**HISTORY, **LOCAL, **REMOTE}),
+}  # fmt: skip

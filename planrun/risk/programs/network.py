@@ -94,10 +94,7 @@ _SENDING = (
 )
 
 PROGRAMS: dict[str, Rules] = {
-    "curl": (
-        Rule("medium", "url*", _CURL, effects="network", check=_curl, reason="fetches over the network"),
-        Rule("medium", "url*", _CURL + _SENDING, effects="network", check=_sends),
-    ),
+    "curl": (Rule("medium", "url*", _CURL, effects="network", check=_curl, reason="fetches over the network"), Rule("medium", "url*", _CURL + _SENDING, effects="network", check=_sends)),
     "wget": Rule(
         "medium",
         "url+",
@@ -111,4 +108,4 @@ PROGRAMS: dict[str, Rules] = {
         check=_wget,
         reason="fetches over the network",
     ),
-}
+}  # fmt: skip

@@ -58,18 +58,8 @@ _NPMS: dict[str, Rules] = {
     "prune": Rule("medium", "", "--production --omit=text --dry-run" + _NPM, effects="destroys"),
     "dedupe": Rule("medium", "", "--dry-run" + _NPM, effects=_NET),
     "pack": Rule("medium", "", "--dry-run --json --pack-destination=write" + _NPM),
-    "ls": Rule(
-        "read-only",
-        "name*",
-        "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link"
-        + _NPM,
-    ),
-    "list": Rule(
-        "read-only",
-        "name*",
-        "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link"
-        + _NPM,
-    ),
+    "ls": Rule("read-only", "name*", "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link" + _NPM),
+    "list": Rule("read-only", "name*", "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link" + _NPM),
     "explain": Rule("read-only", "name+", "--json" + _NPM),
     "outdated": Rule("medium", "name*", "--json --long --all" + _NPM, effects="network"),
     "view": Rule("medium", "name text*", "--json" + _NPM, effects="network"),
@@ -77,7 +67,7 @@ _NPMS: dict[str, Rules] = {
     "root": Rule("read-only", "", _NPM),
     "prefix": Rule("read-only", "", _NPM),
     "query": Rule("read-only", "text", _NPM),
-}
+}  # fmt: skip
 _YARN = " -s --silent --cwd=folder --json --verbose --no-progress --non-interactive"
 _YARNS: dict[str, Rules] = {
     "": _install(_YARN),

@@ -32,13 +32,11 @@ _LIST = "-a -q -n=number -l -s -f=text --all --quiet --no-trunc --last=number --
 _CONTAINER: dict[str, Rules] = {
     "ls": Rule("read-only", "", _LIST),
     "list": Rule("read-only", "", _LIST),
-    "logs": Rule(
-        "read-only", "name", "-t -n=number --tail=text --since=text --until=text --timestamps --details"
-    ),
+    "logs": Rule("read-only", "name", "-t -n=number --tail=text --since=text --until=text --timestamps --details"),
     "top": Rule("read-only", "name"),
     "port": Rule("read-only", "name name?"),
     "diff": Rule("read-only", "name"),
-}
+}  # fmt: skip
 _DOCKER: dict[str, Rules] = {
     "ps": Rule("read-only", "", _LIST),
     "images": Rule("read-only", "name?", _LIST),
@@ -51,31 +49,11 @@ _DOCKER: dict[str, Rules] = {
     "info": Rule("read-only", "", "-f=text --format=text"),
     "stats": Rule("read-only", "name*", "-a --all --no-trunc --no-stream --format=text", needs="--no-stream"),
     "container": Rule("high", sub=_CONTAINER),
-    "image": Rule(
-        "high",
-        sub={
-            "ls": Rule("read-only", "name?", _LIST),
-            "list": Rule("read-only", "name?", _LIST),
-            "history": Rule("read-only", "name", "-q -H --quiet --human"),
-            "pull": _asks("name", "-q --quiet --platform=name"),
-        },
-    ),
-    "volume": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text")}
-    ),
-    "network": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text --no-trunc")}
-    ),
-    "context": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q --quiet --format=text"), "show": Rule("read-only")}
-    ),
-    "system": Rule(
-        "high",
-        sub={
-            "df": Rule("read-only", "", "-v --verbose --format=text"),
-            "info": Rule("read-only", "", "-f=text"),
-        },
-    ),
+    "image": Rule("high", sub={"ls": Rule("read-only", "name?", _LIST), "list": Rule("read-only", "name?", _LIST), "history": Rule("read-only", "name", "-q -H --quiet --human"), "pull": _asks("name", "-q --quiet --platform=name")}),
+    "volume": Rule("high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text")}),
+    "network": Rule("high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text --no-trunc")}),
+    "context": Rule("high", sub={"ls": Rule("read-only", "", "-q --quiet --format=text"), "show": Rule("read-only")}),
+    "system": Rule("high", sub={"df": Rule("read-only", "", "-v --verbose --format=text"), "info": Rule("read-only", "", "-f=text")}),
     "buildx": Rule("high", sub={"version": Rule("read-only"), "ls": Rule("read-only")}),
     "compose": Rule(
         "high",
@@ -101,7 +79,7 @@ _DOCKER: dict[str, Rules] = {
     "pull": _asks("name", "-q --quiet --platform=name"),
     "search": _asks("name", "-f=text --filter=text --limit=number --no-trunc --format=text"),
     "manifest": Rule("high", sub={"inspect": _asks("name", "-v --verbose")}),
-}
+}  # fmt: skip
 
 # Clusters
 
@@ -124,46 +102,18 @@ def _resources(use: Use) -> Finding | None:
 _KUBECTL: dict[str, Rules] = {
     "get": _asks("name+", _GET, check=_resources),
     "describe": _asks("name+", f"{_PLACE}{_PICK} --show-events", check=_resources),
-    "logs": _asks(
-        "name",
-        f"{_PLACE} -c=name -l=text -p --container=name --all-containers --previous --tail=text --since=text --since-time=text"
-        " --timestamps --prefix --selector=text --limit-bytes=number --ignore-errors",
-    ),
-    "top": Rule(
-        "high",
-        sub={
-            "pods": _asks("name?", f"{_PLACE}{_PICK} --containers"),
-            "pod": _asks("name?", f"{_PLACE}{_PICK} --containers"),
-        }
-        | {"nodes": _asks("name?", f"{_PLACE}{_PICK}"), "node": _asks("name?", f"{_PLACE}{_PICK}")},
-    ),
+    "logs": _asks("name", f"{_PLACE} -c=name -l=text -p --container=name --all-containers --previous --tail=text --since=text --since-time=text --timestamps --prefix --selector=text --limit-bytes=number --ignore-errors"),
+    "top": Rule("high", sub={"pods": _asks("name?", f"{_PLACE}{_PICK} --containers"), "pod": _asks("name?", f"{_PLACE}{_PICK} --containers")} | {"nodes": _asks("name?", f"{_PLACE}{_PICK}"), "node": _asks("name?", f"{_PLACE}{_PICK}")}),
     "wait": _asks("name+", f"{_PLACE}{_PICK} --for=text --timeout=number --all", check=_resources),
-    "rollout": Rule(
-        "high",
-        sub={
-            "status": _asks("name name?", f"{_PLACE} -w --watch[=text] --timeout=number --revision=number"),
-            "history": _asks("name name?", f"{_PLACE} --revision=number"),
-        },
-    ),
+    "rollout": Rule("high", sub={"status": _asks("name name?", f"{_PLACE} -w --watch[=text] --timeout=number --revision=number"), "history": _asks("name name?", f"{_PLACE} --revision=number")}),
     "explain": _asks("name", f"{_PLACE} --recursive --api-version=name"),
     "version": _asks("", f"{_PLACE} -o=name --output=name --client"),
     "cluster-info": _asks("", _PLACE),
-    "api-resources": _asks(
-        "", f"{_PLACE} -o=name --output=name --namespaced[=text] --verbs=text --api-group=name"
-    ),
+    "api-resources": _asks("", f"{_PLACE} -o=name --output=name --namespaced[=text] --verbs=text --api-group=name"),
     "api-versions": _asks("", _PLACE),
-    "auth": Rule(
-        "high", sub={"can-i": _asks("text text?", f"{_PLACE} -A -q --all-namespaces --quiet --list")}
-    ),
-    "config": Rule(
-        "high",
-        sub={
-            "current-context": Rule("read-only"),
-            "get-contexts": Rule("read-only", "name*", "-o=name --output=name --no-headers"),
-            "get-clusters": Rule("read-only"),
-        },
-    ),
-}
+    "auth": Rule("high", sub={"can-i": _asks("text text?", f"{_PLACE} -A -q --all-namespaces --quiet --list")}),
+    "config": Rule("high", sub={"current-context": Rule("read-only"), "get-contexts": Rule("read-only", "name*", "-o=name --output=name --no-headers"), "get-clusters": Rule("read-only")}),
+}  # fmt: skip
 
 # Charts and infrastructure
 
@@ -178,10 +128,7 @@ _HELM: dict[str, Rules] = {
     "ls": _asks("", f"{_HELM_AT} -A -a -q -d -r -o=name --all-namespaces --all --short --output=name --filter=text --max=number"),
     "status": _asks("name", f"{_HELM_AT} -o=name --output=name --revision=number"),
     "history": _asks("name", f"{_HELM_AT} -o=name --output=name --max=number"),
-    "template": (
-        Rule("medium", "inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"),
-        Rule("medium", "name inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"),
-    ),
+    "template": (Rule("medium", "inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"), Rule("medium", "name inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart")),
     "lint": Rule("read-only", "inside+", f"{_HELM_AT} --strict --quiet --with-subcharts -f=inside --values=inside --set=text --set-string=text --kube-version=text"),
     "version": Rule("read-only", "", "--short --client --template=text"),
     "show": Rule("high", sub=dict.fromkeys(("chart", "values", "readme", "crds", "all"), Rule("read-only", "inside"))),
@@ -196,10 +143,7 @@ _HELM: dict[str, Rules] = {
 }  # fmt: skip
 _TF_VARS = " -var=text -var-file=values -no-color -json -compact-warnings"
 _TERRAFORM: dict[str, Rules] = {
-    "fmt": (
-        Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"),
-        Rule("low", "make*", "-diff -recursive -no-color -list=text", style="single"),
-    ),
+    "fmt": (Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"), Rule("low", "make*", "-diff -recursive -no-color -list=text", style="single")),
     "validate": Rule("medium", "", "-json -no-color -no-tests", style="single", reason="runs the providers of the project"),
     "init": Rule("medium", "", "-backend={true,false} -input={true,false} -no-color -upgrade -get={true,false} -lockfile={readonly} -lock={true,false} -lock-timeout=number -reconfigure -json -test-directory=inside", style="single", effects="code network writes", reason="fetches the providers of the project"),
     "plan": Rule("medium", "", f"-out=write -input={{true,false}} -lock={{true,false}} -lock-timeout=number -refresh={{true,false}} -refresh-only -detailed-exitcode -parallelism=number -target=text -concise -destroy{_TF_VARS}", style="single", effects="code network", reason="runs the providers of the project"),
@@ -353,14 +297,11 @@ def _aws_reads(words: list[str]) -> bool:
 
 PROGRAMS: dict[str, Rules] = {
     "docker": Rule("high", sub=_DOCKER),
-    "podman": Rule(
-        "high",
-        sub={name: rule for name, rule in _DOCKER.items() if name not in ("compose", "buildx", "context")},
-    ),
+    "podman": Rule("high", sub={name: rule for name, rule in _DOCKER.items() if name not in ("compose", "buildx", "context")}),
     "kubectl": Rule("high", "", _PLACE, sub=_KUBECTL),
     "terraform": _TERRAFORMS,
     "tofu": _TERRAFORMS,
     "helm": Rule("high", "", _HELM_AT, sub=_HELM),
     "gh": Rule("high", sub=_GITHUB),
     "aws": _asks("text*", style="raw", check=_aws),
-}
+}  # fmt: skip
