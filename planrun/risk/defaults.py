@@ -11,10 +11,7 @@ from planrun.risk.words import names_in
 
 _PYTHON = "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py"
 _NODE = "package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml .npmrc .yarnrc .yarnrc.yml pnpm-workspace.yaml .pnpmfile.cjs tsconfig*.json"
-_OF_NODE = (
-    ".{0}rc* {0}.config.* {0}.conf.* {0}.json .{0}.* {0}-*.json .{0}ignore release.config.* .releaserc* babel.config.* .babelrc*"
-    " .storybook/* angular.json vue.config.*"
-)
+_OF_NODE = ".{0}rc* {0}.config.* {0}.conf.* {0}.json .{0}.* {0}-*.json .{0}ignore release.config.* .releaserc* babel.config.* .babelrc* .storybook/* angular.json vue.config.*"
 _JVM = "*.java *.kt *.groovy *.scala *.class"
 _READS = {
     "make gmake bmake remake": "Makefile makefile GNUmakefile BSDmakefile",
@@ -23,8 +20,7 @@ _READS = {
     "eslint prettier stylelint vite webpack rollup esbuild next nuxt markdownlint babel tsup parcel astro svelte-kit storybook commitlint"
     " release-it semantic-release ncu tailwindcss postcss knip depcheck size-limit typedoc jsdoc swc snowpack remix ng"
     " vue-cli-service gatsby craco react-scripts rspack oxlint biome htmlhint standard xo dprint": f"{_NODE} {_OF_NODE}",
-    "jest vitest mocha playwright cypress ava nyc c8 karma wdio cucumber-js tap jasmine testcafe codeceptjs protractor": f"{_NODE} {_OF_NODE}"
-    " cucumber.* *.test.* *.spec.* *.cy.* test.js test.mjs test.ts __tests__/* test/* e2e/* cypress/*",
+    "jest vitest mocha playwright cypress ava nyc c8 karma wdio cucumber-js tap jasmine testcafe codeceptjs protractor": f"{_NODE} {_OF_NODE} cucumber.* *.test.* *.spec.* *.cy.* test.js test.mjs test.ts __tests__/* test/* e2e/* cypress/*",
     "lint-staged": f"{_NODE} .lintstagedrc* lint-staged.config.*",
     "tsc": f"{_NODE} *.ts *.tsx",
     "grunt gulp": f"{_NODE} [Gg]runtfile.* [Gg]ulpfile.*",
@@ -33,16 +29,14 @@ _READS = {
     "doctest python python2 python3 pypy pypy3 ipython bpython py pythonw compileall py_compile tabnanny zipfile tarfile pdb cProfile timeit"
     " profile trace": "sitecustomize.py usercustomize.py pyvenv.cfg *.pth",
     "pip pip3 pipx uv uvx poetry hatch pdm pipenv rye flit twine virtualenv venv conda mamba micromamba pip-compile maturin easy_install"
-    " python-build hatchling setuptools-scm cibuildwheel": f"{_PYTHON} hatch_build.py hatch.toml uv.toml build.py uv.lock poetry.lock poetry.toml"
-    " pdm.lock Pipfile* requirements*.txt environment.y*ml constraints*.txt Cargo.toml",
+    " python-build hatchling setuptools-scm cibuildwheel": f"{_PYTHON} hatch_build.py hatch.toml uv.toml build.py uv.lock poetry.lock poetry.toml pdm.lock Pipfile* requirements*.txt environment.y*ml constraints*.txt Cargo.toml",
     "coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell"
     " ruff lint-imports djlint pydocstyle pycodestyle pyre interrogate deptry pyflakes mutmut bumpversion bump2version tbump"
     " towncrier commitizen cz dmypy stubtest import-linter ty basedpyright": f"{_PYTHON} .{{0}} .{{0}}rc {{0}}.ini {{0}}.toml .{{0}}.* {{0}}.json"
     " {0}config.json .coveragerc tox.ini mypy_plugin.py pylintrc .style.yapf .importlinter .bumpversion.cfg .cz.* newsfragments/*",
     "sphinx-build sphinx-autobuild mkdocs jupyter nbconvert papermill quarto": "conf.py mkdocs.yml mkdocs.yaml jupyter_*config.* _quarto.yml",
     "gunicorn uvicorn hypercorn daphne flask django-admin celery alembic waitress-serve streamlit locust scrapy dagster prefect"
-    " airflow dbt behave robot pserve": "gunicorn.conf.py app.py wsgi.py asgi.py main.py .flaskenv .env manage.py settings.py celeryconfig.py alembic.ini env.py"
-    " locustfile.py scrapy.cfg pyproject.toml dbt_project.yml profiles.yml dagster.yaml prefect.yaml config.toml environment.py *.robot",
+    " airflow dbt behave robot pserve": "gunicorn.conf.py app.py wsgi.py asgi.py main.py .flaskenv .env manage.py settings.py celeryconfig.py alembic.ini env.py locustfile.py scrapy.cfg pyproject.toml dbt_project.yml profiles.yml dagster.yaml prefect.yaml config.toml environment.py *.robot",
     "pre-commit": ".pre-commit-config.yaml .pre-commit-hooks.yaml",
     "git hub": ".gitattributes .gitmodules .lfsconfig",
     "git-hooks": ".pre-commit-config.yaml *lefthook*.y*ml .husky/* .githooks/* .lintstagedrc* .overcommit.yml",
@@ -59,23 +53,19 @@ _READS = {
     "terraform tofu terragrunt terramate tflint cdktf": "*.tf *.tf.json *.tofu *.tfvars *.tfvars.json *.hcl .terraformrc cdktf.json *.tftest.*",
     "packer nomad vault consul waypoint": "*.hcl *.pkr.* *.nomad",
     "vagrant": "Vagrantfile",
-    "ansible ansible-playbook ansible-galaxy ansible-lint ansible-test ansible-navigator molecule": "ansible.cfg main.y*ml requirements.y*ml hosts inventory* molecule.yml"
-    " ansible-navigator.y*ml galaxy.yml group_vars/* host_vars/* roles/* library/* filter_plugins/* action_plugins/* callback_plugins/*",
+    "ansible ansible-playbook ansible-galaxy ansible-lint ansible-test ansible-navigator molecule": "ansible.cfg main.y*ml requirements.y*ml hosts inventory* molecule.yml ansible-navigator.y*ml galaxy.yml group_vars/* host_vars/* roles/* library/* filter_plugins/* action_plugins/* callback_plugins/*",
     "salt salt-call salt-ssh": "*.sls Saltfile",
     "puppet chef-client knife kitchen inspec": "*.pp Puppetfile *.rb kitchen.yml .kitchen.yml",
     "pulumi": "Pulumi*.y*ml __main__.py index.ts index.js main.go package.json",
     "cdk sam serverless sls amplify": "cdk.json samconfig.toml template.y*ml serverless.*",
     "vercel netlify wrangler firebase fly flyctl heroku railway now": "vercel.json netlify.toml wrangler.toml wrangler.json* firebase.json fly.toml heroku.yml Procfile railway.*",
-    "go golangci-lint staticcheck govulncheck gotestsum ginkgo air ko goreleaser buf mage wire": "go.mod go.sum go.work *.go .golangci.* .air.toml .ko.yaml .goreleaser.y*ml"
-    " buf*.y*ml magefile.go",
+    "go golangci-lint staticcheck govulncheck gotestsum ginkgo air ko goreleaser buf mage wire": "go.mod go.sum go.work *.go .golangci.* .air.toml .ko.yaml .goreleaser.y*ml buf*.y*ml magefile.go",
     "gofmt goimports gofumpt": "",
-    "cargo rustc cross trunk wasm-pack bacon rustdoc": "Cargo.toml Cargo.lock *.rs .cargo/* rust-toolchain rust-toolchain.toml nextest.toml deny.toml clippy.toml .clippy.toml"
-    " Cross.toml Trunk.toml bacon.toml",
+    "cargo rustc cross trunk wasm-pack bacon rustdoc": "Cargo.toml Cargo.lock *.rs .cargo/* rust-toolchain rust-toolchain.toml nextest.toml deny.toml clippy.toml .clippy.toml Cross.toml Trunk.toml bacon.toml",
     "rustfmt rustup": "rust-toolchain rust-toolchain.toml rustfmt.toml .rustfmt.toml",
     "cmake ctest cpack ccmake": "CMakeLists.txt CMakePresets.json CMakeUserPresets.json *.cmake CTest*.cmake *.cmake.in",
     "meson ninja samu": "meson.build meson.options meson_options.txt *.ninja",
-    "bazel bazelisk buck buck2 pants blaze please plz": "WORKSPACE* MODULE.bazel BUILD BUILD.* BUCK TARGETS *.bzl *.bazel .bazelrc .bazelversion .buckconfig pants*.toml"
-    " .plzconfig* user.bazelrc tools/bazel",
+    "bazel bazelisk buck buck2 pants blaze please plz": "WORKSPACE* MODULE.bazel BUILD BUILD.* BUCK TARGETS *.bzl *.bazel .bazelrc .bazelversion .buckconfig pants*.toml .plzconfig* user.bazelrc tools/bazel",
     "scons waf tup premake premake5 xmake": "SConstruct SConscript wscript Tupfile* premake*.lua xmake.lua",
     "autoreconf autoconf automake aclocal configure libtoolize": "configure.ac configure.in *.am *.in *.m4 configure autogen.sh",
     "gcc g++ clang clang++ cc c++ ld as cpp tcc nvcc": "",
@@ -86,8 +76,7 @@ _READS = {
     "sbt mill scala scala-cli bleep": f"*.sbt build.properties build.sc *.scala *.sc mill project/* {_JVM}",
     "java javac kotlinc kotlin groovy jshell jar jbang": f"{_JVM} jbang-catalog.json",
     "lein clj clojure bb": "project.clj deps.edn bb.edn *.clj profiles.clj",
-    "dotnet msbuild nuget csc fsi paket cake": "*.csproj *.fsproj *.vbproj *.sln* *.props *.targets *.cs *.fs *.fsx global.json nuget.config NuGet.Config *.cake *.rsp"
-    " dotnet-tools.json paket.*",
+    "dotnet msbuild nuget csc fsi paket cake": "*.csproj *.fsproj *.vbproj *.sln* *.props *.targets *.cs *.fs *.fsx global.json nuget.config NuGet.Config *.cake *.rsp dotnet-tools.json paket.*",
     "pwsh powershell": "*.ps1 *.psm1 *.psd1",
     "ruby irb erb": ".irbrc .ruby-version",
     "rake bundle bundler gem rspec rubocop rails cucumber jekyll fastlane pod thor guard danger cap foreman overmind hivemind"
@@ -97,8 +86,7 @@ _READS = {
     "puma unicorn rackup": "config.ru puma.rb unicorn.rb Gemfile*",
     "perl prove": "*.t .proverc .perlcriticrc",
     "cpanm cpan carton dzil": "cpanfile* Makefile.PL Build.PL dist.ini",
-    "php composer phpunit phpstan psalm pest phpcs artisan drush symfony php-cs-fixer rector": "composer.json composer.lock phpunit.xml* phpstan.neon* psalm.xml* *Test.php bootstrap.php"
-    " Pest.php phpcs.xml* .phpcs.xml* artisan php.ini .user.ini .php-cs-fixer* rector.php autoload.php",
+    "php composer phpunit phpstan psalm pest phpcs artisan drush symfony php-cs-fixer rector": "composer.json composer.lock phpunit.xml* phpstan.neon* psalm.xml* *Test.php bootstrap.php Pest.php phpcs.xml* .phpcs.xml* artisan php.ini .user.ini .php-cs-fixer* rector.php autoload.php",
     "mix elixir iex rebar3 erl escript erlc": "mix.exs mix.lock *.ex *.exs rebar.config* rebar.lock *.erl .iex.exs .formatter.exs .credo.exs erlang.mk sys.config vm.args",
     "swift": "Package.swift Package.resolved *.swift",
     "dart flutter pub melos": "pubspec.* build.yaml dart_test.yaml analysis_options.yaml *.dart melos.yaml",
@@ -131,23 +119,20 @@ _READS = {
     "planrun": ".planrun.yml",
     "rpmbuild dpkg-buildpackage debuild makepkg snapcraft flatpak-builder nfpm fpm": "*.spec debian/* PKGBUILD snapcraft.yaml nfpm.yaml .fpm",
     "shellcheck shfmt hadolint yamllint actionlint taplo clang-format clang-tidy stylua vale checkov trivy semgrep gitleaks"
-    " sonar-scanner snyk megalinter super-linter reviewdog cspell typos lychee renovate dependabot grype syft": ".{0}rc* .{0}.* {0}.* .{0} .editorconfig sonar-project.properties .cspell*"
-    " .snyk .mega-linter.yml _typos.toml renovate.json* .gitleaks.toml",
+    " sonar-scanner snyk megalinter super-linter reviewdog cspell typos lychee renovate dependabot grype syft": ".{0}rc* .{0}.* {0}.* .{0} .editorconfig sonar-project.properties .cspell* .snyk .mega-linter.yml _typos.toml renovate.json* .gitleaks.toml",
     "protoc thrift grpcurl": "",
     "latexmk pdflatex xelatex lualatex tectonic": ".latexmkrc latexmkrc *.tex *.sty *.cls",
     "dpp k6 artillery hurl newman": "*.k6.* artillery.y*ml",
     "codecov codecovcli": "codecov.y*ml .codecov.y*ml",
     "screen tmux tmuxinator": ".screenrc .tmux.conf .tmuxinator.yml",
-}
+}  # fmt: skip
 """Programs by name -> the patterns of the names of files that they read; one with a folder is that of a whole path.
 
 `{0}` is the name of the program.
 """
 _LANGUAGES = {
-    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin"
-    " celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
-    ".js .mjs .cjs .ts .mts .cts .tsx .jsx .json .node .wasm": "node nodejs bun deno tsx ts-node esno mocha jest nodemon NODE_OPTIONS"
-    " --require --import --loader --experimental-loader",
+    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
+    ".js .mjs .cjs .ts .mts .cts .tsx .jsx .json .node .wasm": "node nodejs bun deno tsx ts-node esno mocha jest nodemon NODE_OPTIONS --require --import --loader --experimental-loader",
     ".rb .so .ru": "ruby jruby irb rspec rake RUBYOPT rackup puma unicorn",
     ".pl .pm .t .plx": "perl prove PERL5OPT",
     ".php .phar .inc": "php artisan",
@@ -164,7 +149,7 @@ _LANGUAGES = {
     ".vim .lua": "vim nvim vi",
     ".scm .ss .rkt .lisp .fasl": "guile racket scheme sbcl",
     ".so .dylib .dll": "LD_PRELOAD LD_LIBRARY_PATH sqlite3",
-}
+}  # fmt: skip
 LANGUAGES = {name: endings.split() for endings, names in _LANGUAGES.items() for name in names.split()}
 """Programs, variables and options -> the endings that they add to a word for the name of a file."""
 # Programs that run no file of a workspace but those that their words name. Missing ones only ask for a look.

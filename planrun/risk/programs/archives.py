@@ -119,14 +119,7 @@ PROGRAMS: dict[str, Rules] = {
     "bzcat": _PRINT,
     "xzcat": _PRINT,
     "zstdcat": _PRINT,
-    "zip": Rule(
-        "low",
-        "write read+",
-        "-r -q -v -j -y -D -X -u -f -o -n=text -x=text -i=text -# -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -9r --recurse-paths --quiet"
-        " --junk-paths --symlinks --no-extra --update --freshen --exclude=text --include=text --no-dir-entries",
-        reads="packs",
-        reason="packs an archive",
-    ),
+    "zip": Rule("low", "write read+", "-r -q -v -j -y -D -X -u -f -o -n=text -x=text -i=text -# -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -9r --recurse-paths --quiet --junk-paths --symlinks --no-extra --update --freshen --exclude=text --include=text --no-dir-entries", reads="packs", reason="packs an archive"),
     "unzip": (Rule("read-only", "read filter*", "-l -t -v -z -Z -p -c -q -qq -1 -x=text", needs="-l -t -v -z -Z -p -c"), Rule("medium", "read text*", "-o -n -q -qq -u -j -a -L -C -d=write -x=text -DD -D -B", writes="archive", **_UNPACKED)),
     "zipinfo": Rule("read-only", "read text*", "-1 -2 -s -m -l -v -h -t -z -T"),
 }  # fmt: skip

@@ -15,17 +15,13 @@ if TYPE_CHECKING:
 _LEAVES = names_in("deploy publish release upload push site-deploy install uninstall signing")
 _LOSES = names_in("drop reset purge destroy migrate seed rollback wipe nuke truncate prune")
 _GOALS = names_in(
-    "clean validate initialize compile test-compile test package verify integration-test site process-resources"
-    " generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze"
-    " checkstyle:check spotbugs:check pmd:check spotless:check spotless:apply surefire:test failsafe:verify"
-    " jacoco:report enforcer:enforce versions:display-dependency-updates install"
+    "clean validate initialize compile test-compile test package verify integration-test site process-resources generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze checkstyle:check spotbugs:check pmd:check spotless:check spotless:apply surefire:test failsafe:verify jacoco:report enforcer:enforce versions:display-dependency-updates install"
 )
 _CMAKE = names_in(
     "CMAKE_BUILD_TYPE CMAKE_EXPORT_COMPILE_COMMANDS CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_VERBOSE_MAKEFILE"
 )
 _PROPERTIES = names_in(
-    "skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip"
-    " checkstyle.skip jacoco.skip gpg.skip"
+    "skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip checkstyle.skip jacoco.skip gpg.skip"
 )
 
 
@@ -188,11 +184,7 @@ PROGRAMS: dict[str, Rules] = {
     ),
     "ctest": Rule("medium", "", "-V -VV -Q -N -j[=number] -R=text -E=text -L=text -LE=text -C=text -T=text --output-on-failure --test-dir=inside --parallel[=number] --verbose --timeout=number --rerun-failed --stop-on-failure --no-tests=text --output-junit=write --preset=name --progress --repeat=text --schedule-random", reason="runs the project's tests"),
     "ninja": Rule("medium", "name*", "-v -n -k=number -j=number -l=number -C=folder -f=run --verbose --quiet", check=_tasks),
-    "meson": Rule("high", sub={
-        "setup": Rule("medium", "write inside?", "-D=text --buildtype=text --reconfigure --wipe --prefix=inside --werror --default-library=text"),
-        "compile": Rule("medium", "name*", "-C=folder -j=number -v --verbose --clean"),
-        "test": Rule("medium", "name*", "-C=folder -v -q --verbose --print-errorlogs --no-rebuild --suite=text --repeat=number --num-processes=number"),
-    }),
+    "meson": Rule("high", sub={"setup": Rule("medium", "write inside?", "-D=text --buildtype=text --reconfigure --wipe --prefix=inside --werror --default-library=text"), "compile": Rule("medium", "name*", "-C=folder -j=number -v --verbose --clean"), "test": Rule("medium", "name*", "-C=folder -v -q --verbose --print-errorlogs --no-rebuild --suite=text --repeat=number --num-processes=number")}),
     "bazel": Rule("high", sub={"build": Rule("medium", "arg+", _BAZEL, effects=_NET), "test": Rule("medium", "arg+", _BAZEL, effects=_NET)}),
     "just": Rule("medium", "name*", "-l -n -q -v --list --dry-run --quiet --verbose --summary --evaluate --check", check=_tasks),
     "task": Rule("medium", "name*", "-l -a -n -p -s -v -f --list --list-all --dry --parallel --silent --verbose --force --summary --status", check=_tasks),
@@ -252,10 +244,7 @@ PROGRAMS: dict[str, Rules] = {
     "Rscript": Rule("medium", "run arg*", "--vanilla --no-save --no-restore", style="posix"),
     "julia": Rule("medium", "run arg*", "", style="posix"),
     "shellcheck": Rule("read-only", "read+", "-a:medium:secrets -x:medium:secrets -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources:medium:secrets --color[=text] --check-sourced:medium:secrets --norc"),
-    "shfmt": (
-        Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
-        Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single"),
-    ),
+    "shfmt": (Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"), Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single")),
     "hadolint": Rule("read-only", "read*", "-f=text -t=text --format=text --ignore=text --failure-threshold=text --no-fail --no-color"),
     "yamllint": Rule("read-only", "read+", "-s -f=text -d=text -c=read --strict --format=text --config-file=read --no-warnings --list-files"),
     "actionlint": Rule("read-only", "read*", "-color -no-color -oneline -verbose -format=text -ignore=text", style="single"),

@@ -28,14 +28,12 @@ _REASONS = {
     "changes remote state": "gcloud az glab flyctl heroku ansible ansible-playbook pulumi",
     "controls containers": "nerdctl buildah crictl",
     "installs into the system": "apt apt-get dpkg yum dnf rpm apk pacman zypper snap brew flatpak",
-    "changes the system": "systemctl service sysctl mount umount chroot iptables nft ip ifconfig modprobe insmod reboot"
-    " shutdown halt poweroff useradd userdel usermod groupadd passwd chpasswd visudo setcap nsenter unshare losetup"
-    " swapon swapoff hostnamectl timedatectl",
+    "changes the system": "systemctl service sysctl mount umount chroot iptables nft ip ifconfig modprobe insmod reboot shutdown halt poweroff useradd userdel usermod groupadd passwd chpasswd visudo setcap nsenter unshare losetup swapon swapoff hostnamectl timedatectl",
     "destroys data for good": "dd shred mkfs mkfs.ext4 fdisk parted wipefs mkswap",
     "changes owners": "chown chgrp",
     "ends processes that are not its own": "kill killall pkill",
     "is a program to be used by a person": "vi vim nvim nano emacs ed ex less more most man top htop watch",
-}
+}  # fmt: skip
 REASONS = {name: f"{name}: {reason}" for reason, names in _REASONS.items() for name in names.split()}
 """Name of a program -> why it is high."""
 

@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from planrun.risk.table import Rules, Use
 
 _PLAIN = names_in(
-    "-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit"
-    " -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race"
+    "-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race"
 )
 _VALUED = names_in(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -ctime -atime"
-    " -mmin -cmin -amin -newermt -newerct -newerat -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -printf"
-    " -fstype -lname -ilname -used"
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -ctime -atime -mmin -cmin -amin -newermt -newerct -newerat -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -printf -fstype -lname -ilname -used"
 )
 _FILES = names_in("-newer -anewer -cnewer -samefile")
 _NAMES = names_in("-name -iname -path -ipath -wholename -iwholename")
@@ -204,16 +201,9 @@ _AWKS = Rule(
     "-F=text -v=text --field-separator=text --assign=text --posix --re-interval -b -n -S --sandbox",
     check=_awk,
 )
-_JQ_OPTIONS = (
-    "-r -e -c -n -s -S -C -M -a -j --raw-output --exit-status --compact-output --null-input --slurp --sort-keys --color-output"
-    " --monochrome-output --ascii-output --join-output --tab --indent=number --stream --seq --raw-input -R --arg=text,text"
-    " --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
-)
+_JQ_OPTIONS = "-r -e -c -n -s -S -C -M -a -j --raw-output --exit-status --compact-output --null-input --slurp --sort-keys --color-output --monochrome-output --ascii-output --join-output --tab --indent=number --stream --seq --raw-input -R --arg=text,text --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
 
-_YQ_OPTIONS = (
-    "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name"
-    " --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
-)
+_YQ_OPTIONS = "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
 _YQ_VERBS = frozenset(("eval", "e", "eval-all", "ea", "completion", "help", "shell-completion"))
 
 
@@ -233,14 +223,7 @@ def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Ru
 
 PROGRAMS: dict[str, Rules] = {
     "yq": (*_yqs("read-only", "text read*"), *_yqs("low", "text write+", " -i --inplace", "-i --inplace")),
-    "sed": Rule(
-        "read-only",
-        "text*",
-        "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended"
-        " --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number",
-        check=_sed,
-        writes="backup",
-    ),
+    "sed": Rule("read-only", "text*", "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number", check=_sed, writes="backup"),
     "awk": _AWKS,
     "gawk": _AWKS,
     "mawk": _AWKS,

@@ -65,27 +65,9 @@ HISTORY: dict[str, Rules] = {
     "diff-index": Rule("read-only", "arg*", f"{_DIFF} --cached --merge-base", check=signature),
     "diff-files": Rule("read-only", "arg*", f"{_DIFF} -q", check=signature),
     "range-diff": Rule("read-only", "arg+", "--no-color --color[=text] --stat -s --no-patch --creation-factor=number --left-only --right-only"),
-    "status": Rule(
-        "read-only",
-        "arg*",
-        "-s -b -v -z -u[=text] --short --branch --show-stash --porcelain[=text] --long --verbose --untracked-files[=text]"
-        " --ignore-submodules[=text] --ignored[=text] --column[=text] --no-column --ahead-behind --no-ahead-behind"
-        " --renames --no-renames --find-renames[=text]",
-    ),
-    "shortlog": Rule(
-        "read-only",
-        "arg*",
-        "-s -n -e -c --summary --numbered --email --committer --group=text --format=text --no-merges --since=text"
-        " --until=text --after=text --before=text --all --merges --author=text --date=text -w[=text]",
-        check=signature,
-    ),
-    "blame": Rule(
-        "read-only",
-        "arg+",
-        "-b -c -e -f -l -n -p -s -t -w -L=arg -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental"
-        " --show-name --show-number --show-email --show-stats --date=text --since=text --abbrev=number --no-progress"
-        " --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text",
-    ),
+    "status": Rule("read-only", "arg*", "-s -b -v -z -u[=text] --short --branch --show-stash --porcelain[=text] --long --verbose --untracked-files[=text] --ignore-submodules[=text] --ignored[=text] --column[=text] --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames[=text]"),
+    "shortlog": Rule("read-only", "arg*", "-s -n -e -c --summary --numbered --email --committer --group=text --format=text --no-merges --since=text --until=text --after=text --before=text --all --merges --author=text --date=text -w[=text]", check=signature),
+    "blame": Rule("read-only", "arg+", "-b -c -e -f -l -n -p -s -t -w -L=arg -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental --show-name --show-number --show-email --show-stats --date=text --since=text --abbrev=number --no-progress --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text"),
     "annotate": Rule("read-only", "arg+", "-e -l -t -L=arg --date=text"),
     "describe": Rule("read-only", "arg*", "--tags --always --all --long --dirty[=text] --broken[=text] --abbrev=number --match=text --exclude=text --contains --exact-match --first-parent --candidates=number --debug"),
     "rev-parse": Rule(
@@ -99,13 +81,7 @@ HISTORY: dict[str, Rules] = {
         " --show-ref-format --disambiguate=text",
     ),
     "rev-list": Rule("read-only", "arg+", f"{_LOG} --count --objects --objects-edge --header --timestamp --disk-usage[=text] --bisect --quiet --unpacked", check=signature),
-    "ls-files": Rule(
-        "read-only",
-        "arg*",
-        "-c -d -o -i -s -u -k -m -z -t -v -f -x=text --cached --deleted --others --ignored --stage --unmerged --killed"
-        " --modified --exclude-standard --exclude=text --full-name --error-unmatch --directory --no-empty-directory --eol"
-        " --deduplicate --recurse-submodules --abbrev[=number] --format=text --debug --resolve-undo --sparse",
-    ),
+    "ls-files": Rule("read-only", "arg*", "-c -d -o -i -s -u -k -m -z -t -v -f -x=text --cached --deleted --others --ignored --stage --unmerged --killed --modified --exclude-standard --exclude=text --full-name --error-unmatch --directory --no-empty-directory --eol --deduplicate --recurse-submodules --abbrev[=number] --format=text --debug --resolve-undo --sparse"),
     "ls-tree": Rule("read-only", "arg+", "-d -r -t -l -z --long --name-only --name-status --object-only --full-name --full-tree --abbrev[=number] --format=text"),
     "cat-file": Rule("read-only", "arg+", "-e -p -t -s"),
     "merge-base": Rule("read-only", "arg+", "-a --all --octopus --is-ancestor --independent --fork-point"),
@@ -142,8 +118,7 @@ HISTORY: dict[str, Rules] = {
 
 
 _HARMLESS_KEYS = names_in(
-    "user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff"
-    " push.default commit.gpgsign tag.gpgsign merge.ff"
+    "user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff push.default commit.gpgsign tag.gpgsign merge.ff"
 )
 _BRANCHES = names_in("main master develop dev trunk staging release next")
 _HEX = frozenset("0123456789abcdef")
@@ -274,23 +249,9 @@ LOCAL: dict[str, Rules] = {
         Rule("low", "name arg?", "-q --quiet --no-track --create-reflog"),
     ),
     "switch": (Rule("low", "arg?", "-c=name --create=name -q --quiet --no-track --no-guess", needs="-c --create"), Rule("medium", "arg", "-q --quiet -d --detach --no-guess --progress --no-progress", **_LOCAL)),
-    "checkout": (
-        Rule("low", "arg?", "-b=name -q --quiet --no-track", needs="-b"),
-        Rule("medium", "arg", "-q --quiet --detach --progress --no-progress", needs="--detach", **_LOCAL),
-        Rule("medium", "name", "-q --quiet --progress --no-progress", check=_checkout, **_LOCAL),
-    ),
+    "checkout": (Rule("low", "arg?", "-b=name -q --quiet --no-track", needs="-b"), Rule("medium", "arg", "-q --quiet --detach --progress --no-progress", needs="--detach", **_LOCAL), Rule("medium", "name", "-q --quiet --progress --no-progress", check=_checkout, **_LOCAL)),
     "restore": Rule("low", "arg+", "--staged -S -q --quiet -s=name --source=name", needs="--staged -S"),
-    "rm": (
-        Rule("low", "arg+", "--cached -r -f -q -n --force --quiet --dry-run --ignore-unmatch", needs="--cached"),
-        Rule(
-            "medium",
-            "delete+",
-            "-r -f -q -n --force --quiet --dry-run --ignore-unmatch",
-            check=_plain_paths,
-            effects="destroys",
-            reason="deletes files",
-        ),
-    ),
+    "rm": (Rule("low", "arg+", "--cached -r -f -q -n --force --quiet --dry-run --ignore-unmatch", needs="--cached"), Rule("medium", "delete+", "-r -f -q -n --force --quiet --dry-run --ignore-unmatch", check=_plain_paths, effects="destroys", reason="deletes files")),
     "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose", writes="into"),
     "stash": Rule(
         "high",
@@ -346,32 +307,11 @@ LOCAL: dict[str, Rules] = {
         ),
     ),
     "am": Rule("medium", "read*", "--abort --quit -3 --3way -q --quiet -k --keep-cr -s --signoff --no-verify", check=_patch, **_LOCAL),
-    "archive": (
-        Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"),
-        Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose", reads="tracked"),
-        Rule("read-only", "", "-l --list", needs="-l --list"),
-    ),
-    "format-patch": (
-        Rule("read-only", "arg*", "--stdout -# -n -N -k --no-stat --cover-letter", needs="--stdout"),
-        Rule("low", "arg*", "-o=write --output-directory=write -# -n -N -k -q --quiet --no-stat --start-number=number --subject-prefix=text --zero-commit --no-signature -v=number"),
-    ),
+    "archive": (Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"), Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose", reads="tracked"), Rule("read-only", "", "-l --list", needs="-l --list")),
+    "format-patch": (Rule("read-only", "arg*", "--stdout -# -n -N -k --no-stat --cover-letter", needs="--stdout"), Rule("low", "arg*", "-o=write --output-directory=write -# -n -N -k -q --quiet --no-stat --start-number=number --subject-prefix=text --zero-commit --no-signature -v=number")),
     "bundle": Rule("high", sub={"create": Rule("low", "write arg*", "-q --quiet --all --branches --tags --progress"), "verify": Rule("read-only", "read", "-q --quiet"), "list-heads": Rule("read-only", "read arg*")}),
-    "worktree": Rule("high", sub={
-        "list": Rule("read-only", "", "-v --verbose --porcelain -z"),
-        "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
-        "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"),
-        "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL),
-    }),
-    "bisect": Rule("high", sub={
-        "log": Rule("read-only"),
-        "start": Rule("medium", "arg*", "--first-parent --no-checkout", **_LOCAL),
-        "good": Rule("medium", "arg*", **_LOCAL),
-        "bad": Rule("medium", "arg*", **_LOCAL),
-        "old": Rule("medium", "arg*", **_LOCAL),
-        "new": Rule("medium", "arg*", **_LOCAL),
-        "skip": Rule("medium", "arg*", **_LOCAL),
-        "reset": Rule("medium", "arg?", **_LOCAL),
-    }),
+    "worktree": Rule("high", sub={"list": Rule("read-only", "", "-v --verbose --porcelain -z"), "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"), "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"), "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL)}),
+    "bisect": Rule("high", sub={"log": Rule("read-only"), "start": Rule("medium", "arg*", "--first-parent --no-checkout", **_LOCAL), "good": Rule("medium", "arg*", **_LOCAL), "bad": Rule("medium", "arg*", **_LOCAL), "old": Rule("medium", "arg*", **_LOCAL), "new": Rule("medium", "arg*", **_LOCAL), "skip": Rule("medium", "arg*", **_LOCAL), "reset": Rule("medium", "arg?", **_LOCAL)}),
     "clean": Rule("read-only", "arg*", "-n --dry-run -d -x -X -q --quiet -e=text --exclude=text", needs="-n --dry-run"),
     "config": (Rule("read-only", "text", "--get --type=text --default=text --local --global -z", needs="--get", check=_config), Rule("read-only", "text", check=_config)),
     "notes": Rule("high", sub={"": Rule("read-only"), "list": Rule("read-only", "arg?"), "show": Rule("read-only", "arg?")}),
@@ -410,24 +350,9 @@ REMOTE: dict[str, Rules] = {
         check=_unforced,
         reason="fetches from a remote",
     ),
-    "clone": Rule(
-        "medium",
-        "url make?",
-        "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet"
-        " --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name"
-        " -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6",
-        effects=_NET,
-        check=_clone,
-        reason="fetches a repository",
-    ),
+    "clone": Rule("medium", "url make?", "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6", effects=_NET, check=_clone, reason="fetches a repository"),
     "ls-remote": Rule("medium", "remote? text*", "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref", effects="network", reason="asks a remote"),
-    "remote": Rule("high", "", "-v --verbose", sub={
-        "": Rule("read-only"),
-        "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")),
-        "get-url": Rule("read-only", "name", "--push --all"),
-        "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"),
-        "update": Rule("medium", "name*", "-p --prune", effects="network writes"),
-    }),
+    "remote": Rule("high", "", "-v --verbose", sub={"": Rule("read-only"), "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")), "get-url": Rule("read-only", "name", "--push --all"), "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"), "update": Rule("medium", "name*", "-p --prune", effects="network writes")}),
 }  # fmt: skip
 
 PROGRAMS: dict[str, Rules] = {

@@ -116,10 +116,7 @@ PROGRAMS: dict[str, Rules] = {
     "npm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _NPM, sub=_NPMS)),
     "yarn": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _YARN + _INSTALLS, sub=_YARNS)),
     "pnpm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _PNPM, sub=_PNPMS)),
-    "npx": (
-        Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no", check=project_tool),
-        Rule("medium", "command", "-y -q --yes --quiet --prefer-offline", style="posix", effects=_NET, check=known_tool(KNOWN_NODE), reason="fetches a tool"),
-    ),
+    "npx": (Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no", check=project_tool), Rule("medium", "command", "-y -q --yes --quiet --prefer-offline", style="posix", effects=_NET, check=known_tool(KNOWN_NODE), reason="fetches a tool")),
     "bun": Rule("high", "", "", sub={"install": _install(""), "test": Rule("medium", "arg*", "--coverage --bail[=number] -t=text --timeout=number --rerun-each=number"), "run": _run("--silent")}),
     "deno": Rule("high", "", "-q --quiet", sub={
         "fmt": Rule("low", "write*", "--check -q --quiet --ignore=text --options-line-width=number --ext=text -c=inside"),

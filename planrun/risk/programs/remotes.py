@@ -118,11 +118,7 @@ _KUBECTL: dict[str, Rules] = {
 # Charts and infrastructure
 
 _HELM_AT = " -n=name --namespace=name --kube-context=name"
-_CHART = (
-    " -f=inside --values=inside --set=text --set-string=text --include-crds --skip-tests --no-hooks --is-upgrade"
-    " --kube-version=text -a=text --api-versions=text -s=text --show-only=text --name-template=text -g --generate-name"
-    " --version=text --release-name --debug --skip-crds"
-)
+_CHART = " -f=inside --values=inside --set=text --set-string=text --include-crds --skip-tests --no-hooks --is-upgrade --kube-version=text -a=text --api-versions=text -s=text --show-only=text --name-template=text -g --generate-name --version=text --release-name --debug --skip-crds"
 _HELM: dict[str, Rules] = {
     "list": _asks("", f"{_HELM_AT} -A -a -q -d -r -o=name --all-namespaces --all --short --output=name --filter=text --max=number --deployed --failed --pending --date --reverse"),
     "ls": _asks("", f"{_HELM_AT} -A -a -q -d -r -o=name --all-namespaces --all --short --output=name --filter=text --max=number"),
@@ -134,12 +130,7 @@ _HELM: dict[str, Rules] = {
     "show": Rule("high", sub=dict.fromkeys(("chart", "values", "readme", "crds", "all"), Rule("read-only", "inside"))),
     "search": Rule("high", sub={"repo": Rule("read-only", "name?", "-l --versions --version=text --devel -o=name"), "hub": _asks("name?", "-o=name --max-col-width=number")}),
     "repo": Rule("high", sub={"list": Rule("read-only", "", "-o=name --output=name")}),
-    "dependency": Rule("high", sub={
-        "list": Rule("read-only", "inside?"),
-        "ls": Rule("read-only", "inside?"),
-        "build": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
-        "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
-    }),
+    "dependency": Rule("high", sub={"list": Rule("read-only", "inside?"), "ls": Rule("read-only", "inside?"), "build": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"), "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names")}),
 }  # fmt: skip
 _TF_VARS = " -var=text -var-file=values -no-color -json -compact-warnings"
 _TERRAFORM: dict[str, Rules] = {
@@ -199,19 +190,9 @@ def _api(use: Use) -> Finding | None:
 
 
 _GITHUB: dict[str, Rules] = {
-    "pr": Rule("high", sub={
-        "view": _hub("arg?", _GH_VIEW),
-        "list": _hub("", _GH_PR),
-        "ls": _hub("", _GH_PR),
-        "diff": _hub("arg?", f"{_GH} --name-only --patch --color=name"),
-        "checks": _hub("arg?", f"{_GH} --required"),
-        "status": _hub("", f"{_GH} -c --conflict-status"),
-    }),
+    "pr": Rule("high", sub={"view": _hub("arg?", _GH_VIEW), "list": _hub("", _GH_PR), "ls": _hub("", _GH_PR), "diff": _hub("arg?", f"{_GH} --name-only --patch --color=name"), "checks": _hub("arg?", f"{_GH} --required"), "status": _hub("", f"{_GH} -c --conflict-status")}),
     "issue": Rule("high", sub={"view": _hub("arg", _GH_VIEW), "list": _hub("", f"{_GH_LIST} -m=text --milestone=text --mention=name"), "ls": _hub("", _GH_LIST), "status": _hub("", _GH)}),
-    "run": Rule("high", sub={
-        "list": _hub("", f"{_GH_LIST} -w=arg -b=arg -e=name -u=name -c=name --workflow=arg --branch=arg --event=name --user=name --status=name --commit=name --created=text"),
-        "view": _hub("name?", f"{_GH} -v -j=name --log --log-failed --job=name --attempt=number --verbose --exit-status"),
-    }),
+    "run": Rule("high", sub={"list": _hub("", f"{_GH_LIST} -w=arg -b=arg -e=name -u=name -c=name --workflow=arg --branch=arg --event=name --user=name --status=name --commit=name --created=text"), "view": _hub("name?", f"{_GH} -v -j=name --log --log-failed --job=name --attempt=number --verbose --exit-status")}),
     "release": Rule("high", sub={"view": _hub("name?", _GH), "list": _hub("", f"{_GH} -L=number --limit=number --exclude-drafts --exclude-pre-releases --order=name"), "ls": _hub("", f"{_GH} -L=number --limit=number")}),
     "repo": Rule("high", sub={"view": _hub("name?", "-b=arg --branch=arg --json=text -q=text --jq=text"), "list": _hub("name?", "-L=number --limit=number --json=text -q=text --jq=text --visibility=name --source --fork --language=name --topic=name")}),
     "workflow": Rule("high", sub={"list": _hub("", f"{_GH} -a -L=number --all --limit=number"), "view": _hub("arg?", f"{_GH} -y -r=arg --yaml --ref=arg")}),
@@ -226,14 +207,11 @@ _GITHUB: dict[str, Rules] = {
 
 _AWS_READS = ("describe-", "list-")
 _AWS_SERVICES = names_in(
-    "acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam"
-    " organizations rds route53 s3api sns sqs"
+    "acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam organizations rds route53 s3api sns sqs"
 )
 """Services whose descriptions show no variables of programs, but for what _AWS_SHOWS names."""
 _AWS_MORE = names_in(
-    "get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging"
-    " get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object"
-    " head-bucket"
+    "get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object head-bucket"
 )
 # What shows variables, scripts that machines start with, or keys.
 _AWS_SHOWS = (
@@ -244,12 +222,10 @@ _AWS_SHOWS = (
     *("connection", "spot-fleet", "spot-instance-requests", "fleet"),
 )  # fmt: skip
 _AWS_FLAGS = names_in(
-    "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run"
-    " --only-show-errors --include-all-instances"
+    "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run --only-show-errors --include-all-instances"
 )
 _AWS_NEVER = names_in(
-    "--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile"
-    " --with-decryption --cli-read-timeout --query-file"
+    "--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile --with-decryption --cli-read-timeout --query-file"
 )
 
 

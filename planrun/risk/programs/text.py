@@ -43,8 +43,7 @@ _RG = (
 _SUM = Rule(
     "read-only",
     "read*",
-    "-b -c -t -z -w --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn -a=text"
-    " --algorithm=text -l=number --length=number --untagged --base64 --raw --debug",
+    "-b -c -t -z -w --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn -a=text --algorithm=text -l=number --length=number --untagged --base64 --raw --debug",
     glob=True,
 )
 _BASE = Rule("read-only", "read?", "-d -i -w=number --decode --ignore-garbage --wrap=number -D")
@@ -77,17 +76,7 @@ PROGRAMS: dict[str, Rules] = {
     "egrep": _GREPS,
     "fgrep": _GREPS,
     "zgrep": Rule("read-only", "text read+", "-a -c -E -F -h -H -i -l -L -n -o -q -s -v -w -x"),
-    "rg": (
-        Rule(
-            "read-only",
-            "read*",
-            f"-e=text -f=read --regexp=text --file=read --files {_RG}",
-            needs="-e -f --regexp --file --files",
-            reads="below",
-        ),
-        Rule("read-only", "", "--type-list", needs="--type-list"),
-        Rule("read-only", "text read*", _RG, reads="below"),
-    ),
+    "rg": (Rule("read-only", "read*", f"-e=text -f=read --regexp=text --file=read --files {_RG}", needs="-e -f --regexp --file --files", reads="below"), Rule("read-only", "", "--type-list", needs="--type-list"), Rule("read-only", "text read*", _RG, reads="below")),
     "fd": _FD,
     "fdfind": _FD,
     "diff": Rule("read-only", "read read", _DIFF, glob=True, reads="below"),
@@ -127,15 +116,7 @@ PROGRAMS: dict[str, Rules] = {
     "unexpand": Rule("read-only", "read*", "-a -t=text --all --first-only --tabs=text", glob=True),
     "pr": Rule("read-only", "read*", "-# -a -d -f -F -h=text -l=number -m -n[=text] -o=number -t -T -w=number -W=number", glob=True),
     "column": Rule("read-only", "read*", "-t -x -e -n -s=text -o=text -c=number -N=text -R=text -H=text -J -d --table --separator=text --output-separator=text --table-columns=text --json", glob=True),
-    "shuf": (
-        Rule(
-            "read-only",
-            "text*",
-            "-e -n=number -r -z -o=write --echo --head-count=number --repeat --zero-terminated -i=text --input-range=text",
-            needs="-e --echo -i --input-range",
-        ),
-        Rule("read-only", "read?", "-n=number -r -z -o=write --head-count=number --repeat --output=write"),
-    ),
+    "shuf": (Rule("read-only", "text*", "-e -n=number -r -z -o=write --echo --head-count=number --repeat --zero-terminated -i=text --input-range=text", needs="-e --echo -i --input-range"), Rule("read-only", "read?", "-n=number -r -z -o=write --head-count=number --repeat --output=write")),
     "od": Rule("read-only", "read*", "-a -b -c -d -f -i -l -o -s -v -x -A=text -t=text -N=number -j=number -w[=number] -S=number --address-radix=text --format=text --read-bytes=number --skip-bytes=number --output-duplicates", glob=True),
     "xxd": Rule("read-only", "read? write?", "-a -b -C -c=number -d -e -E -g=number -i -l=number -n=text -o=number -p -ps -r -s=number -u"),
     "hexdump": Rule("read-only", "read*", "-b -c -C -d -o -x -v -n=number -s=number -e=text", glob=True),
@@ -158,13 +139,7 @@ PROGRAMS: dict[str, Rules] = {
     "tsort": Rule("read-only", "read?"),
     "iconv": (Rule("low", "read*", "-f=text -t=text -c -s -o=write --from-code=text --to-code=text --output=write", needs="-o --output"), Rule("read-only", "read*", "-f=text -t=text -c -s -l --from-code=text --to-code=text --list")),
     "numfmt": Rule("read-only", "text*", "-d=text -z --from=text --to=text --suffix=text --padding=number --format=text --field=text --header[=number] --round=text --invalid=text --delimiter=text --grouping"),
-    "sort": Rule(
-        "read-only",
-        "read*",
-        "-b -c -C -d -f -g -h -i -m -M -n -r -R -s -u -V -z -k=text -t=text -o=write -S=number --field-separator=text"
-        " --ignore-case --key=text --numeric-sort --reverse --unique --stable --version-sort --output=write"
-        " --human-numeric-sort --general-numeric-sort --check[=text] --zero-terminated",
-    ),
+    "sort": Rule("read-only", "read*", "-b -c -C -d -f -g -h -i -m -M -n -r -R -s -u -V -z -k=text -t=text -o=write -S=number --field-separator=text --ignore-case --key=text --numeric-sort --reverse --unique --stable --version-sort --output=write --human-numeric-sort --general-numeric-sort --check[=text] --zero-terminated"),
     "cut": Rule("read-only", "read*", "-b=text -c=text -d=text -f=text -n -s -z --bytes=text --characters=text --delimiter=text --fields=text --only-delimited --complement --output-delimiter=text", glob=True),
     "uniq": Rule("read-only", "read? write?", "-c -d -D -i -u -z -f=number -s=number -w=number --count --repeated --ignore-case --unique --skip-fields=number --skip-chars=number --check-chars=number"),
 }  # fmt: skip
