@@ -154,16 +154,13 @@ LANGUAGES = {name: endings.split() for endings, names in _LANGUAGES.items() for 
 """Programs, variables and options -> the endings that they add to a word for the name of a file."""
 # Programs that run no file of a workspace but those that their words name. Missing ones only ask for a look.
 _PLAIN = names_in(
-    "7z 7za [[ ack actions-runner ag age apropos apt-cache ar aria2c ast asyncio aws azcopy base58 bat bc blkid borg bq busybox calendar caller"
-    " check-jsonschema chronic chrt clear cloc complete convert cosign cpio crane createdb csvkit dasel dc delta dirs dis dmesg doctl dot dpkg-deb"
-    " dpkg-query dropdb eksctl ensurepip exa eza ffmpeg ffprobe fg findmnt flock fuser fzf getcap getent getopts gh git-lfs gpg gpg2 gron gs gsutil"
-    " history http http.server httpie https hugo hyperfine inspect ionice iostat jobs journalctl json json.tool last ldd let link linode-cli local"
-    " logger logout lsblk lsof ltrace magick mapfile mc mdbook memcached miller mimetypes minisign mkfifo mknod mlr mongodump mongosh mysqldump netstat"
-    " nm notify-send ntpdate objcopy objdump oci open openssl oras pandoc patchelf pathchk pbcopy pbpaste pdftotext perf pg_dump pg_isready pg_restore"
-    " pgrep pickletools pico pidof platform popd port pushd pv qpdf random ranlib rclone readarray readelf readonly redis-cli redis-server reset restic"
-    " run-parts s3cmd say scc signify site size skopeo sops sponge sqlite3 ss ssh-add ssh-agent ssh-keygen ssh-keyscan stdbuf strace strip stty"
-    " sysconfig taskset this tidy time times tokei tokenize toybox tput ts ulimit uuid uuidgen valgrind vmstat w webbrowser wget2 xdg-open xmllint xq"
-    " xsltproc xsv yes zipapp"
+    "7z 7za [[ ack actions-runner ag age apropos apt-cache ar aria2c ast asyncio aws azcopy base58 bat bc blkid borg bq busybox calendar caller check-jsonschema chronic chrt clear cloc complete convert cosign cpio crane"
+    " createdb csvkit dasel dc delta dirs dis dmesg doctl dot dpkg-deb dpkg-query dropdb eksctl ensurepip exa eza ffmpeg ffprobe fg findmnt flock fuser fzf getcap getent getopts gh git-lfs gpg gpg2 gron gs gsutil history"
+    " http http.server httpie https hugo hyperfine inspect ionice iostat jobs journalctl json json.tool last ldd let link linode-cli local logger logout lsblk lsof ltrace magick mapfile mc mdbook memcached miller"
+    " mimetypes minisign mkfifo mknod mlr mongodump mongosh mysqldump netstat nm notify-send ntpdate objcopy objdump oci open openssl oras pandoc patchelf pathchk pbcopy pbpaste pdftotext perf pg_dump pg_isready"
+    " pg_restore pgrep pickletools pico pidof platform popd port pushd pv qpdf random ranlib rclone readarray readelf readonly redis-cli redis-server reset restic run-parts s3cmd say scc signify site size skopeo sops"
+    " sponge sqlite3 ss ssh-add ssh-agent ssh-keygen ssh-keyscan stdbuf strace strip stty sysconfig taskset this tidy time times tokei tokenize toybox tput ts ulimit uuid uuidgen valgrind vmstat w webbrowser wget2"
+    " xdg-open xmllint xq xsltproc xsv yes zipapp"
 )
 _CONTAINED = ("shell", "files", "text", "filters", "system", "archives", "network")
 _known: dict[str, list[str]] = {}
