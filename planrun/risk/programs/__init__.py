@@ -157,9 +157,7 @@ def rules(name: str) -> Rules | None:
     return found
 
 
-KNOWN_PYTHON = names_in(
-    "pytest ruff tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell pre-commit hatch poetry mkdocs"
-)
+KNOWN_PYTHON = names_in("pytest ruff tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell pre-commit hatch poetry mkdocs")  # fmt: skip
 KNOWN_NODE = names_in("eslint prettier stylelint jest vitest mocha vite rollup esbuild next playwright")
 """Tools whose packages have the name of the tool, so that no other package can have it."""
 

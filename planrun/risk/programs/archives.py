@@ -70,41 +70,14 @@ def _squeezer(more: str = "") -> tuple[Rule, ...]:
     )
 
 
-_UNSQUEEZE = Rule(
-    "medium", "make+", "-k -f -v -q -n -N --keep --force --verbose --quiet", writes="unpacked", **_UNPACKED
-)
+_UNSQUEEZE = Rule("medium", "make+", "-k -f -v -q -n -N --keep --force --verbose --quiet", writes="unpacked", **_UNPACKED)  # fmt: skip
 _PRINT = Rule("read-only", "read+", "-f -v -q --force --quiet")
 
 PROGRAMS: dict[str, Rules] = {
     "tar": (
-        Rule(
-            "read-only",
-            "text*",
-            f"-t --list {_TAR.format('read')}",
-            style="tar",
-            needs="-t --list",
-            check=_no_host,
-        ),
-        Rule(
-            "low",
-            "read+",
-            f"-c --create {_TAR.format('write')}",
-            style="tar",
-            needs="-c --create",
-            check=_no_host,
-            reads="packs",
-            reason="packs an archive",
-        ),
-        Rule(
-            "medium",
-            "text*",
-            f"-x --extract --get {_INTO.format('read')}",
-            style="tar",
-            needs="-x --extract --get",
-            check=_unpack,
-            writes="archive",
-            **_UNPACKED,
-        ),
+        Rule("read-only", "text*", f"-t --list {_TAR.format('read')}", style="tar", needs="-t --list", check=_no_host),
+        Rule("low", "read+", f"-c --create {_TAR.format('write')}", style="tar", needs="-c --create", check=_no_host, reads="packs", reason="packs an archive"),
+        Rule("medium", "text*", f"-x --extract --get {_INTO.format('read')}", style="tar", needs="-x --extract --get", check=_unpack, writes="archive", **_UNPACKED),
     ),
     "gzip": _squeezer(),
     "bzip2": _squeezer("-s --small -z --compress"),

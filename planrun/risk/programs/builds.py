@@ -17,12 +17,8 @@ _LOSES = names_in("drop reset purge destroy migrate seed rollback wipe nuke trun
 _GOALS = names_in(
     "clean validate initialize compile test-compile test package verify integration-test site process-resources generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze checkstyle:check spotbugs:check pmd:check spotless:check spotless:apply surefire:test failsafe:verify jacoco:report enforcer:enforce versions:display-dependency-updates install"
 )
-_CMAKE = names_in(
-    "CMAKE_BUILD_TYPE CMAKE_EXPORT_COMPILE_COMMANDS CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_VERBOSE_MAKEFILE"
-)
-_PROPERTIES = names_in(
-    "skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip checkstyle.skip jacoco.skip gpg.skip"
-)
+_CMAKE = names_in("CMAKE_BUILD_TYPE CMAKE_EXPORT_COMPILE_COMMANDS CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_VERBOSE_MAKEFILE")  # fmt: skip
+_PROPERTIES = names_in("skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip checkstyle.skip jacoco.skip gpg.skip")  # fmt: skip
 
 
 def _maven(use: Use) -> Finding | None:
@@ -178,9 +174,7 @@ PROGRAMS: dict[str, Rules] = {
     "cmake": (
         Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
         Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=_needs_prefix),
-        Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N",
-            check=_defined,
-        ),
+        Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N", check=_defined),
     ),
     "ctest": Rule("medium", "", "-V -VV -Q -N -j[=number] -R=text -E=text -L=text -LE=text -C=text -T=text --output-on-failure --test-dir=inside --parallel[=number] --verbose --timeout=number --rerun-failed --stop-on-failure --no-tests=text --output-junit=write --preset=name --progress --repeat=text --schedule-random", reason="runs the project's tests"),
     "ninja": Rule("medium", "name*", "-v -n -k=number -j=number -l=number -C=folder -f=run --verbose --quiet", check=_tasks),

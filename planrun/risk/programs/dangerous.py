@@ -177,10 +177,7 @@ _SQL_WORDS = (
 )  # fmt: skip
 # What code that is given on a command line deletes by.
 _CODE_WORDS = (
-    *(
-        "rmtree", "os.remove", "os.unlink", "os.rmdir", ".unlink(", "rmsync", "rmdirsync", "unlinksync",
-        "fs.rm",
-    ),
+    *("rmtree", "os.remove", "os.unlink", "os.rmdir", ".unlink(", "rmsync", "rmdirsync", "unlinksync", "fs.rm"),
     *("file.delete", "fileutils.rm", "unlink(", "rmdir(", "truncate(", "removeall"),
 )  # fmt: skip
 _WORDS_PER_LINE = 400  # of one high command that are looked at

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
 
-_PLAIN = names_in(
-    "-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race"
-)
+_PLAIN = names_in("-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race")  # fmt: skip
 _VALUED = names_in(
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -ctime -atime -mmin -cmin -amin -newermt -newerct -newerat -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -printf -fstype -lname -ilname -used"
 )
@@ -195,12 +193,7 @@ def _jq(use: Use) -> Finding | None:
     return high(f"jq: `{word}` in its filter", "secrets") if word else None
 
 
-_AWKS = Rule(
-    "read-only",
-    "text read*",
-    "-F=text -v=text --field-separator=text --assign=text --posix --re-interval -b -n -S --sandbox",
-    check=_awk,
-)
+_AWKS = Rule("read-only", "text read*", "-F=text -v=text --field-separator=text --assign=text --posix --re-interval -b -n -S --sandbox", check=_awk)  # fmt: skip
 _JQ_OPTIONS = "-r -e -c -n -s -S -C -M -a -j --raw-output --exit-status --compact-output --null-input --slurp --sort-keys --color-output --monochrome-output --ascii-output --join-output --tab --indent=number --stream --seq --raw-input -R --arg=text,text --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
 
 _YQ_OPTIONS = "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"

@@ -117,9 +117,7 @@ HISTORY: dict[str, Rules] = {
 """Subcommand of git -> its rule."""
 
 
-_HARMLESS_KEYS = names_in(
-    "user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff push.default commit.gpgsign tag.gpgsign merge.ff"
-)
+_HARMLESS_KEYS = names_in("user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff push.default commit.gpgsign tag.gpgsign merge.ff")  # fmt: skip
 _BRANCHES = names_in("main master develop dev trunk staging release next")
 _HEX = frozenset("0123456789abcdef")
 _LISTS_BRANCHES = "--merged --no-merged --contains --no-contains --list -l --points-at"
@@ -220,12 +218,7 @@ LOCAL: dict[str, Rules] = {
         ),
         Rule("read-only"),
         Rule("medium", "name+", "-d --delete", needs="-d --delete", **_LOCAL),
-        Rule(
-            "low",
-            "name arg?",
-            "-a -m=text -F=read --annotate --message=text --file=read --no-sign --create-reflog --cleanup=text",
-            check=_tag,
-        ),
+        Rule("low", "name arg?", "-a -m=text -F=read --annotate --message=text --file=read --no-sign --create-reflog --cleanup=text", check=_tag),
     ),
     "branch": (
         Rule(
@@ -237,13 +230,7 @@ LOCAL: dict[str, Rules] = {
             needs=_LISTS_BRANCHES,
             check=signature,
         ),
-        Rule(
-            "read-only",
-            "",
-            "-a -r -v -vv -q -i --all --remotes --verbose --show-current --sort=text --format=text --color[=text]"
-            " --no-color --column[=text] --no-column --abbrev[=number] --no-abbrev --ignore-case",
-            check=signature,
-        ),
+        Rule("read-only", "", "-a -r -v -vv -q -i --all --remotes --verbose --show-current --sort=text --format=text --color[=text] --no-color --column[=text] --no-column --abbrev[=number] --no-abbrev --ignore-case", check=signature),
         Rule("medium", "name+", "-d --delete -r -q --quiet", needs="-d --delete", **_LOCAL),
         Rule("medium", "name name?", "-m --move -q", needs="-m --move", **_LOCAL),
         Rule("low", "name arg?", "-q --quiet --no-track --create-reflog"),
@@ -261,11 +248,7 @@ LOCAL: dict[str, Rules] = {
             "": Rule("low"),
             "list": Rule("read-only", "", "-n=number -# --oneline --format=text --date=text --stat -p", check=signature),
             "show": Rule("read-only", "arg?", "-p -u --patch --stat --name-only --name-status --include-untracked"),
-            "push": Rule(
-                "low",
-                "arg*",
-                "-m=text --message=text -u -k -q -a -S --include-untracked --keep-index --no-keep-index --quiet --all --staged",
-            ),
+            "push": Rule("low", "arg*", "-m=text --message=text -u -k -q -a -S --include-untracked --keep-index --no-keep-index --quiet --all --staged"),
             "save": Rule("low", "text*", "-u -k -q -a --include-untracked --keep-index --quiet --all"),
             "pop": Rule("medium", "arg?", "-q --quiet --index", **_LOCAL),
             "apply": Rule("medium", "arg?", "-q --quiet --index", **_LOCAL),
@@ -320,11 +303,7 @@ LOCAL: dict[str, Rules] = {
         "status": Rule("read-only", "arg*", "--cached --recursive"),
         "summary": Rule("read-only", "arg*", "--cached --files -n=number"),
         "init": Rule("medium", "arg*", **_LOCAL),
-        "update": Rule(
-            "medium", "arg*",
-            "--init --recursive --depth=number --recommend-shallow --no-fetch -N --checkout --single-branch -j=number --jobs=number --progress",
-            effects=_NET, reason="fetches submodules",
-        ),
+        "update": Rule("medium", "arg*", "--init --recursive --depth=number --recommend-shallow --no-fetch -N --checkout --single-branch -j=number --jobs=number --progress", effects=_NET, reason="fetches submodules"),
     }),
 }  # fmt: skip
 

@@ -60,18 +60,10 @@ _DOCKER: dict[str, Rules] = {
         "",
         "-f=inside -p=name --file=inside --project-name=name --profile=name --ansi=name",
         sub={
-            "ps": Rule(
-                "read-only",
-                "name*",
-                "-a -q --all --quiet --services --status=name --format=name --filter=text",
-            ),
+            "ps": Rule("read-only", "name*", "-a -q --all --quiet --services --status=name --format=name --filter=text"),
             "ls": Rule("read-only", "", "-a -q --all --quiet --format=name --filter=text"),
             "images": Rule("read-only", "name*", "-q --quiet --format=name"),
-            "logs": Rule(
-                "read-only",
-                "name*",
-                "-t -n=text --tail=text --since=text --until=text --timestamps --no-color --no-log-prefix",
-            ),
+            "logs": Rule("read-only", "name*", "-t -n=text --tail=text --since=text --until=text --timestamps --no-color --no-log-prefix"),
             "version": Rule("read-only", "", "-f=name --short --format=name"),
             "pull": _asks("name*", "-q --quiet --ignore-pull-failures"),
         },
@@ -206,27 +198,16 @@ _GITHUB: dict[str, Rules] = {
 # Amazon
 
 _AWS_READS = ("describe-", "list-")
-_AWS_SERVICES = names_in(
-    "acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam organizations rds route53 s3api sns sqs"
-)
+_AWS_SERVICES = names_in("acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam organizations rds route53 s3api sns sqs")  # fmt: skip
 """Services whose descriptions show no variables of programs, but for what _AWS_SHOWS names."""
-_AWS_MORE = names_in(
-    "get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object head-bucket"
-)
+_AWS_MORE = names_in("get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object head-bucket")  # fmt: skip
 # What shows variables, scripts that machines start with, or keys.
 _AWS_SHOWS = (
-    *(
-        "secret", "password", "credential", "token", "user-data", "task", "instance-attribute", "launch-",
-        "key", "export",
-    ),
+    *("secret", "password", "credential", "token", "user-data", "task", "instance-attribute", "launch-", "key", "export"),
     *("connection", "spot-fleet", "spot-instance-requests", "fleet"),
 )  # fmt: skip
-_AWS_FLAGS = names_in(
-    "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run --only-show-errors --include-all-instances"
-)
-_AWS_NEVER = names_in(
-    "--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile --with-decryption --cli-read-timeout --query-file"
-)
+_AWS_FLAGS = names_in("--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run --only-show-errors --include-all-instances")  # fmt: skip
+_AWS_NEVER = names_in("--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile --with-decryption --cli-read-timeout --query-file")  # fmt: skip
 
 
 def _aws(use: Use) -> Finding | None:

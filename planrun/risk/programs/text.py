@@ -18,16 +18,9 @@ _GREP = (
     " --initial-tab --no-ignore-case --line-buffered --label=text --binary"
 )
 _GREPS = (
-    Rule(
-        "read-only",
-        "read*",
-        f"-e=text -f=read --regexp=text --file=read {_GREP}",
-        needs="-e -f --regexp --file",
-        glob=True,
-        reads="below",
-    ),
+    Rule("read-only", "read*", f"-e=text -f=read --regexp=text --file=read {_GREP}", needs="-e -f --regexp --file", glob=True, reads="below"),
     Rule("read-only", "text read*", _GREP, glob=True, reads="below"),
-)
+)  # fmt: skip
 _RG = (
     "-# -a -b -c -F -h -H -i -I -l -L -n -N -o -P -p -q -s -S -u -U -v -w -x -0 -. -A=number -B=number -C=number -m=number -M=number"
     " -d=number -g=filter -t=text -T=text -r=text -E=text -j=number --color=text --count --count-matches --fixed-strings"
@@ -40,12 +33,7 @@ _RG = (
     " --threads=number --no-config --no-messages --no-mmap --unrestricted --byte-offset --crlf --pretty --null-data"
     " --ignore-file=read --engine=text --glob-case-insensitive --no-unicode --no-require-git --one-file-system"
 )
-_SUM = Rule(
-    "read-only",
-    "read*",
-    "-b -c -t -z -w --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn -a=text --algorithm=text -l=number --length=number --untagged --base64 --raw --debug",
-    glob=True,
-)
+_SUM = Rule("read-only", "read*", "-b -c -t -z -w --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn -a=text --algorithm=text -l=number --length=number --untagged --base64 --raw --debug", glob=True)  # fmt: skip
 _BASE = Rule("read-only", "read?", "-d -i -w=number --decode --ignore-garbage --wrap=number -D")
 _DIFF = (
     "-# -a -b -B -c -C=number -d -e -E -i -n -N -p -q -r -s -t -T -u -U=number -w -W=number -x=text -y -Z -I=text -F=text"
