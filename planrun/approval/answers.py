@@ -159,7 +159,8 @@ def _known(step: Step, options: Sequence[Option], word: Any) -> Option:
     found = _option(options, word)
     if found is not None:
         return found
-    hint = did_you_mean(word, _names(options)) if isinstance(word, str) else ""
+    names = [name for option in options for name in (_spelled(option.value), option.label)]
+    hint = did_you_mean(word, list(dict.fromkeys(names))) if isinstance(word, str) else ""
     there = _there(options)
     raise ValueError(
         f'{show(word)} is not an option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
@@ -179,10 +180,6 @@ def _option(options: Iterable[Option], word: Any) -> Option | None:
 
 def _spelled(value: Any) -> str:
     return value if isinstance(value, str) else show(value)
-
-
-def _names(options: Iterable[Option]) -> list[str]:
-    return list(dict.fromkeys(name for option in options for name in (_spelled(option.value), option.label)))
 
 
 def _there(options: Sequence[Option]) -> str:

@@ -77,7 +77,8 @@ def as_started(
         ),
         **facts_of_commands(found),
     }
-    lost = "" if "destroys" in found.effects else _lost(found, place.workspace)
+    replaced = [] if "destroys" in found.effects else found.overwrites
+    lost = next((path for path in replaced if _holds_data(place.workspace, path)), "")
     if lost:
         fields["effects"] = tuple(sorted({*found.effects, "destroys"}))
         fields["reason"] += f"; it replaces what {lost} holds"
@@ -152,11 +153,6 @@ def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[o
     if is_free:
         known[key] = found
     return found
-
-
-def _lost(found: Risk, workspace: str) -> str:
-    """Return the first existing file whose content is replaced; "" when there is none."""
-    return next((path for path in found.overwrites if _holds_data(workspace, path)), "")
 
 
 def _holds_data(workspace: str, path: str) -> bool:

@@ -291,7 +291,7 @@ class PolicyGates:
         else:
             found, risk = as_started(step, job, self._place, self._known)
             decision = self._decide(step, found)
-            if self._is_for_class(step, found, decision):
+            if decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow":
                 is_reviewed = step.origin in REVIEWED
                 around, job = as_surrounded(found, risk, job, self._place.workspace, is_reviewed=is_reviewed)
                 decision = decision if around is found else self._decide(step, around)
@@ -347,9 +347,6 @@ class PolicyGates:
             step = step.but(id=step.undoes)
         facts = facts_of(step, self._context.run, {**found, "inherited": self._inherited})
         return decide(facts, self._context.layers)
-
-    def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
-        return decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow"
 
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
         gate = state.steps[step.undoes or step.id].gate  # the approval of a step covers its rollback

@@ -22,7 +22,7 @@ _IMPORTED = re.compile(
 _STARTED = re.compile(
     rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, LANGUAGES), key=len, reverse=True))})[\d.]*(?![\w-])([^\n;|&]*)"
 )
-_HOOKED = re.compile(
+HOOKED = re.compile(
     r"\bgit\b[^\n;|&]*\b(?:commit|push|pull|merge|rebase|am|checkout|switch|revert|cherry-pick|clone|worktree)\b"
 )
 _BESIDE = re.compile(r"[\s,=:\"'()<>{}\[\]`]+")
@@ -51,11 +51,6 @@ def started_in(text: str) -> set[tuple[str, str]]:
         for part in {word, _ATTACHED.sub(r"\1", word)} - {""}
         for ending in LANGUAGES[program]
     }
-
-
-def starts_hooks(text: str) -> bool:
-    """Whether a text has a command of git that starts hooks."""
-    return _HOOKED.search(text) is not None
 
 
 def fitting(patterns: Iterable[str], names: Iterable[str]) -> Iterator[str]:

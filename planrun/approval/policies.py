@@ -245,11 +245,12 @@ def not_committed(pattern: str) -> Iterator[str]:
         return
     known = {name.partition(":")[2] for name in _committed(pattern)}
     ref, _, path = pattern.partition(":")
+    short = ref[:12] if len(ref) >= 40 and ref.isalnum() else ref
     here = _in_checkout(path_from_root(path).rpartition("/")[0])
     for name in _names(here, last):
         inside = f"{folder.partition(':')[2]}/{name}".lstrip("/")
         if inside not in known:
-            yield f"{os.path.normpath(os.path.join(here, name))} is not in {_short(ref)}, and has no effect"
+            yield f"{os.path.normpath(os.path.join(here, name))} is not in {short}, and has no effect"
 
 
 def _parted(pattern: str) -> tuple[str, str]:
@@ -317,10 +318,6 @@ def _ignored(path: str, data: bytes) -> str:
 def _in_checkout(path: str) -> str:
     prefix = path_from_root("./")
     return os.path.relpath(path or ".", prefix or ".")
-
-
-def _short(ref: str) -> str:
-    return ref[:12] if len(ref) >= 40 and ref.isalnum() else ref
 
 
 class Ceilings:

@@ -59,7 +59,9 @@ class Question:
         self._commands = commands
         self._names = _allowed(opened.schema)
         # Any line may be its value, so that the words of this prompt need a colon.
-        self._is_free = opened.schema is not None and not self._names and _is_text(opened.schema)
+        schema = opened.schema
+        is_text = schema is not None and schema.get("type", "string") == "string" and "enum" not in schema
+        self._is_free = is_text and not self._names
         self._options = opened.options
         self._numbered = not any(_is_number(name) for option in opened.options for name in _names(option))
 
@@ -250,10 +252,6 @@ def _allowed(schema: dict[str, Any] | None) -> list[str]:
     if (schema or {}).get("type") == "boolean":
         names = ["true", "false"]
     return names if sum(map(len, names)) < _MOST_NAMED else []
-
-
-def _is_text(schema: dict[str, Any]) -> bool:
-    return schema.get("type", "string") == "string" and "enum" not in schema
 
 
 def _is_number(text: str) -> bool:

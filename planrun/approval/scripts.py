@@ -129,9 +129,9 @@ class _Names:
                     self.words.add(name)
                     found.update([path for path in self.of_module(name) if path.endswith(end)])
             if "git" in programs:
-                from planrun.approval.patterns import starts_hooks
+                from planrun.approval.patterns import HOOKED
 
-                programs |= {"git-hooks"} if starts_hooks(text) else set()
+                programs |= {"git-hooks"} if HOOKED.search(text) else set()
             read = {glob for name in programs for glob in files_read_by(name) or ()}
             self.words |= read
             found.update(path for base in read for path in self.bases.get(base, ()))

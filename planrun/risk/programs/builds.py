@@ -76,14 +76,6 @@ def _php(use: Use) -> Finding | None:
     return None
 
 
-def _needs_prefix(use: Use) -> Finding | None:
-    return (
-        None
-        if "--prefix" in {name for name, _ in use.options}
-        else high("installs into the system", "privilege")
-    )
-
-
 _NET = "code network writes"
 _GO_BUILD = "-v -x -n -a -race -cover -tags=text -mod={readonly,vendor,mod} -trimpath -p=number -ldflags=text -buildvcs=text -buildmode=text -C=folder -o=write"
 _GO_TEST = f"{_GO_BUILD} -run=text -count=number -short -timeout=text -coverprofile=write -covermode=text -coverpkg=text -bench=text -benchmem -benchtime=text -cpu=text -failfast -json -list=text -parallel=number -shuffle=text -skip=text -vet=text -fuzztime=text"
@@ -173,7 +165,7 @@ PROGRAMS: dict[str, Rules] = {
     "rustfmt": (Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"), Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup")),
     "cmake": (
         Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
-        Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=_needs_prefix),
+        Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=lambda use: None if "--prefix" in dict(use.options) else high("installs into the system", "privilege")),
         Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N", check=_defined),
     ),
     "ctest": Rule("medium", "", "-V -VV -Q -N -j[=number] -R=text -E=text -L=text -LE=text -C=text -T=text --output-on-failure --test-dir=inside --parallel[=number] --verbose --timeout=number --rerun-failed --stop-on-failure --no-tests=text --output-junit=write --preset=name --progress --repeat=text --schedule-random", reason="runs the project's tests"),

@@ -16,10 +16,6 @@ _SECRET_HEADERS = (
 )  # fmt: skip
 
 
-def _remote_name(url: str) -> str:
-    return url.partition("://")[2].partition("?")[0].partition("#")[0].rpartition("/")[2]
-
-
 def _headers(use: Use) -> Finding | None:
     for name, value in use.options:
         if name in ("-H", "--header") and value is not None:
@@ -33,7 +29,7 @@ def _headers(use: Use) -> Finding | None:
 
 def _saved(use: Use, urls: list[str]) -> Finding | None:
     for url in urls:
-        name = _remote_name(url)
+        name = url.partition("://")[2].partition("?")[0].partition("#")[0].rpartition("/")[2]
         if "%" in name or paths.writing(name or "index.html", use.cwd, use.ground):
             return high(f"{name}: a file that controls what runs later, or is not known", "writes")
         use.trace.writes.append(paths.locate(name, use.cwd, use.ground)[1])

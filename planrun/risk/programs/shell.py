@@ -98,10 +98,6 @@ def _source(use: Use) -> Finding | None:
     )
 
 
-def _env(use: Use) -> Finding | None:
-    return None if use.rest else high("env: prints every variable", "secrets")
-
-
 PROGRAMS: dict[str, Rules] = {
     ":": Rule("read-only", "text*", style="raw", builtin=True),
     "true": Rule("read-only", "text*", style="raw"),
@@ -133,5 +129,5 @@ PROGRAMS: dict[str, Rules] = {
     "dash": Rule("medium", "run arg*", "-e -u -x", style="posix"),
     "timeout": Rule("read-only", "number command", "-k=number -s=name --kill-after=number --signal=name --preserve-status --foreground -v --verbose", style="posix"),
     "nice": Rule("read-only", "command", "-n=number --adjustment=number", style="posix"),
-    "env": Rule("read-only", "assign* command?", style="posix", check=_env),
+    "env": Rule("read-only", "assign* command?", style="posix", check=lambda use: None if use.rest else high("env: prints every variable", "secrets")),
 }  # fmt: skip
