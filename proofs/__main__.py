@@ -43,6 +43,7 @@ from proofs import (
     undo,
     values,
     views,
+    workflows,
 )
 
 PROOFS = {
@@ -82,6 +83,7 @@ PROOFS = {
     "undo": undo.main,
     "values": values.main,
     "views": views.main,
+    "workflows": workflows.main,
     "tamper": tamper.main,
     "tapes": tapes.main,
 }

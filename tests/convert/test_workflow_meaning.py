@@ -537,3 +537,27 @@ def test_an_environment_is_a_question(there: Workspace) -> None:
     assert there.said == []
     assert there.execute("--decide", "release.approve=yes").code == 0
     assert there.said == ["released", "told"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("success() || failure()", []),
+        ("!failure()", ["last"]),
+        ("always() && (success() || failure())", []),
+        ("!success()", ["last"]),
+    ],
+)
+def test_a_job_that_was_skipped_neither_succeeded_nor_failed(
+    there: Workspace, condition: str, said: list[str]
+) -> None:
+    """GitHub's `success()` of a job wants success of all before it, through others too."""
+    assert (
+        there.play(f"""\
+        jobs:
+          skipped: {{runs-on: x, if: github.ref == 'never', steps: [{{run: echo never >> said}}]}}
+          between: {{runs-on: x, needs: skipped, if: always(), steps: [{{run: "true"}}]}}
+          last: {{runs-on: x, needs: between, if: "{condition}", steps: [{{run: echo last >> said}}]}}
+        """)
+        == said
+    )

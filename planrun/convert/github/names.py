@@ -16,6 +16,7 @@ from planrun.convert.github.spelling import (
     OR,
     TRUE,
     Spelled,
+    both,
     const,
     negated,
     spell,
@@ -93,6 +94,11 @@ class PlaceNames:
         if name == "cancelled":
             self.note("cancelled", "nothing starts after a cancel but `finally`: `cancelled()` is false")
             return FALSE
+        if name == "success" and not self.step_level:  # a job that was skipped is none that succeeded
+            met = TRUE
+            for job in self.job.behind():
+                met = both(met, job_ended(job, "success"))
+            return met
         failed = self._failed()
         return failed if name == "failure" else negated(failed)
 
@@ -529,7 +535,8 @@ def job_ended(job: Job, word: str) -> Spelled:
         return Spelled(text=failed, kind="boolean", level=OR) if failed else FALSE
     if word == "success":
         if not done:
-            return negated(Spelled(text=failed, kind="boolean", level=OR)) if failed else TRUE
+            good = negated(Spelled(text=failed, kind="boolean", level=OR)) if failed else TRUE
+            return both(negated(job_ended(job, "skipped")), good) if job.anchor else good
         return Spelled(text=done, kind="boolean", level=AND)
     if word == "skipped":
         return Spelled(text=f"{first} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)

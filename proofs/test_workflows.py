@@ -1,0 +1,25 @@
+"""The short form of the proof that plans run the jobs that GitHub runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proofs import workflows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_drawn_graphs_run_the_jobs_that_github_runs(tmp_path: Path, seed: int) -> None:
+    """A few graphs; nothing of them is left to a person."""
+    ends, wrong = workflows.tried(seed, 20, tmp_path)
+    assert not wrong
+    assert ends == {"alike": 20}
+
+
+def test_a_planted_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that look only at what they name are noticed."""
+    monkeypatch.setattr(workflows, "PLANTED", [True])
+    assert workflows.tried(1, 40, tmp_path)[1]
