@@ -51,7 +51,7 @@ _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
-_IMPORTS = ("import", "from", "require", "use", "include", "load", "source", ":")
+_IMPORTS = ("import", "from", "require", "use", "include", "load", "source")
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
     " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl"
@@ -114,7 +114,7 @@ class _Names:
             if base in text or base in bare or not base.isprintable():
                 found.update(self.bases[base])
         found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
-        if any(word in text for word in _IMPORTS):
+        if any(word in text for word in _IMPORTS) or (":" in text and ending in (".toml", ".cfg")):
             from planrun.approval.patterns import modules_in
 
             for name in {*modules_in(text), *modules_in(bare)}:
