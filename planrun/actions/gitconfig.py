@@ -344,48 +344,57 @@ def _is_sound(gitdir: str) -> bool:
 
 def gitlinks(data: bytes) -> list[str]:
     """Return the paths of entries that are repositories of their own, sorted. Raises ValueError."""
-    return entries(data, links=True)
+    return entries(data)[1]
 
 
-def entries(data: bytes, *, links: bool) -> list[str]:
-    """Return the paths of an index, sorted: of repositories of their own, or of files and links. Raises ValueError."""
+def entries(data: bytes) -> tuple[list[str], list[str]]:
+    """Return the paths of an index, sorted: of files and links, and of repositories of their own. Raises ValueError."""
     if data[:4] != b"DIRC":
         raise ValueError("no index of git")
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     if version not in (2, 3, 4):
         raise ValueError(f"an index of version {version}")
-    found: set[str] = set()
+    found: tuple[set[bytes], set[bytes]] = (set(), set())
     sound = 0
     for fixed in _ENTRY:  # the index does not name its hash size; a wrong one almost never parses
         try:
-            found.update(_walk(data, count, fixed, is_short=version == 4, links=links))
-            sound += 1
+            files, links = _walk(data, count, fixed, is_short=version == 4)
         except (ValueError, IndexError):
             continue
+        found[0].update(files)
+        found[1].update(links)
+        sound += 1
     if not sound:
         raise ValueError("an index that is not understood")
-    return sorted(found)
+    return _decoded(found[0]), _decoded(found[1])
 
 
-def _walk(data: bytes, count: int, fixed: int, *, is_short: bool, links: bool) -> list[str]:
+def _decoded(names: set[bytes]) -> list[str]:
+    return (
+        sorted(os.fsdecode(b"\0".join(names)).split("\0")) if names else []
+    )  # one by one takes ten times as long
+
+
+def _walk(data: bytes, count: int, fixed: int, *, is_short: bool) -> tuple[list[bytes], list[bytes]]:
     """Walk over the entries; `is_short`: each name is compressed against the previous one."""
-    found, at, end, name = [], 12, len(data), b""
+    found: tuple[list[bytes], list[bytes]] = ([], [])
+    at, end, name = 12, len(data), b""
     for _ in range(count):
-        flags = int.from_bytes(data[at + fixed - 2 : at + fixed], "big")
-        start = at + fixed + (2 if flags & 0x4000 else 0)
+        start = at + fixed
+        high, low = data[start - 2], data[start - 1]  # of the flags
+        if high & 0x40:
+            start += 2
         if is_short:
             strip, start = _varint(data, start)
             stop = data.index(b"\0", start)
             name = name[: len(name) - strip] + data[start:stop]
             following = stop + 1
         else:
-            length = flags & 0xFFF
-            stop = data.index(b"\0", start) if length == _LONG_NAME else start + length
+            stop = data.index(b"\0", start)
             following = at + ((stop - at + 8) & ~7)
-            if data[stop] or following > end:
+            if following > end or ((high & 15) << 8 | low) not in (stop - start, _LONG_NAME):
                 raise ValueError("an entry that does not end")
-        if (data[at + 26] >> 4 == _GITLINK) == links:
-            found.append(os.fsdecode(name if is_short else data[start:stop]))
+        found[data[at + 26] >> 4 == _GITLINK].append(name if is_short else data[start:stop])
         at = following
     while end - at > fixed - _BEFORE_HASH:  # extensions, until only the final hash remains
         at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")

@@ -117,7 +117,6 @@ def answer_of_value(step: Step, value: Any) -> Any:
 
 
 def _fate(step: Step, word: Any) -> str:
-    """Return the choice for a failure of a step with `on_failure: ask`."""
     if isinstance(word, str) and word in CHOICES:
         return word
     there = ", ".join(CHOICES)
@@ -132,7 +131,6 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _words(options: Sequence[Option], text: str) -> Sequence[str]:
-    """Split a text at its commas, unless the whole text is an option."""
     if _option(options, text):  # exact, blanks included
         return [text]
     whole = text.strip()
@@ -161,7 +159,8 @@ def _known(step: Step, options: Sequence[Option], word: Any) -> Option:
     found = _option(options, word)
     if found is not None:
         return found
-    hint = did_you_mean(word, _names(options)) if isinstance(word, str) else ""
+    names = [name for option in options for name in (_spelled(option.value), option.label)]
+    hint = did_you_mean(word, list(dict.fromkeys(names))) if isinstance(word, str) else ""
     there = _there(options)
     raise ValueError(
         f'{show(word)} is not an option of the step "{step.id}"; ' + (f"{hint} {there}" if hint else there)
@@ -181,10 +180,6 @@ def _option(options: Iterable[Option], word: Any) -> Option | None:
 
 def _spelled(value: Any) -> str:
     return value if isinstance(value, str) else show(value)
-
-
-def _names(options: Iterable[Option]) -> list[str]:
-    return list(dict.fromkeys(name for option in options for name in (_spelled(option.value), option.label)))
 
 
 def _there(options: Sequence[Option]) -> str:
@@ -317,7 +312,6 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
 
 
 def _of_node(step: Step, node: Node) -> Any:
-    """Return the answer in a value of the file; without quotes, its type follows from the question."""
     if node.kind == SCALAR:
         if node.plain and node.value in NULLS:
             raise ValueError(f'the step "{step.id}" has no answer in the file')

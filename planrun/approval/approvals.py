@@ -111,7 +111,6 @@ class Approvals:
         return "; ".join([*texts, *self._without_effect])
 
     def _against(self, approval: Approval, step: str, digest: str) -> str:
-        """Return why an approval does not cover a step; empty when it does."""
         if self._broken:
             return self._broken
         if approval.digest != digest:
@@ -130,7 +129,6 @@ class Approvals:
         return ""
 
     def _runs(self, approval: str) -> set[str]:
-        """Return the runs that used an approval; a truncated line counts for every id that it may contain."""
         begin = _begin(approval)
         result: set[str] = set()
         for number, line in enumerate(self._lines()):

@@ -43,7 +43,6 @@ def as_written(step: Step, layers: Layers | None = None) -> dict[str, Any]:
 
 
 def _commands(step: Step) -> Risk | None:
-    """Return the commands of a step and of what verifies it, None where it starts no process."""
     found = commands_of(step)
     if found is not None:
         for proof in filter(None, map(commands_of, step.attached_steps)):
@@ -78,7 +77,8 @@ def as_started(
         ),
         **facts_of_commands(found),
     }
-    lost = "" if "destroys" in found.effects else _lost(found, place.workspace)
+    replaced = [] if "destroys" in found.effects else found.overwrites
+    lost = next((path for path in replaced if _holds_data(place.workspace, path)), "")
     if lost:
         fields["effects"] = tuple(sorted({*found.effects, "destroys"}))
         fields["reason"] += f"; it replaces what {lost} holds"
@@ -155,11 +155,6 @@ def _classified(step: Step, job: Job, place: RunEnvironment, known: dict[tuple[o
     return found
 
 
-def _lost(found: Risk, workspace: str) -> str:
-    """Return the first existing file whose content is replaced; "" when there is none."""
-    return next((path for path in found.overwrites if _holds_data(workspace, path)), "")
-
-
 def _holds_data(workspace: str, path: str) -> bool:
     place = os.path.join(workspace, path)
     try:
@@ -218,7 +213,6 @@ def _found(step: Step, job: Job, place: RunEnvironment, env: dict[str, str | Non
 
 
 def _root(job: Job, place: RunEnvironment) -> str:
-    """Return the workspace of a job: that of the run, or the copy that an agent works on."""
     return job.env.get("PLANRUN_WORKSPACE", place.workspace)
 
 

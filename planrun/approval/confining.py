@@ -39,7 +39,6 @@ def _refusal(sandbox: Sandbox, *, in_container: bool) -> str:
 
 
 def _found() -> tuple[str, str]:
-    """Return the kind of sandbox that this machine has, and what is missing."""
     from planrun.executors.sandbox.probe import find  # the run needs none otherwise
 
     if not _KNOWN:

@@ -103,7 +103,6 @@ class Listener:
             remove(self._rundir, self._name)
 
     def _open(self) -> None:
-        """Listen; where that fails, the socket stays closed and the run takes answers once it has stopped."""
         if self._closed or self._socket is not None:
             return
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -271,7 +270,6 @@ def exchange(rundir: str, asked: Mapping[str, Any], name: str = NAME) -> dict[st
 
 
 def _connected(rundir: str, name: str) -> socket.socket:
-    """Connect; retries briefly, since the run may be opening the socket now."""
     limit = time.monotonic() + _OPENED_BY
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -328,7 +326,6 @@ def _text(value: Any) -> str:
 
 
 def _is_recorded(rundir: str, size: int, event: GateAnswered) -> bool:
-    """Return whether an answer is recorded after the first `size` bytes of a ledger."""
     with open(open_record(_ledger(rundir)), "rb") as file:
         file.seek(size)
         rows = file.read().splitlines(keepends=True)

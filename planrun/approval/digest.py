@@ -78,7 +78,6 @@ def review(plan: Plan, params: Mapping[str, Any], workspace: str, *, recalls: bo
 
 
 def _contents(workspace: str, ran: Mapping[str, str]) -> dict[str, bytes] | None:
-    """Return the bytes of scripts by their sha256; None when one is not what it was."""
     found: dict[str, bytes] = {}
     for path, digest in ran.items():
         try:
@@ -172,8 +171,10 @@ class Listing:
             inner = os.path.relpath(self._folder, self._top)
             prefix = "" if inner == "." else f"{inner}/"
             found = _tracked(self._top, self._git, _DEEP)
-            below = [path[len(prefix) :] for path in found if path.startswith(prefix)]
-            self._names = sorted([name for name in below if not name.startswith(_OWN)])
+            below = [path[len(prefix) :] for path in found if path.startswith(prefix)] if prefix else found
+            self._names = sorted(
+                [name for name in below if not (name.startswith(_OWN) and name.partition("/")[0] in _OWN)]
+            )
         return self._names
 
     def state(self, path: str) -> tuple[int, ...]:
@@ -198,7 +199,7 @@ class Listing:
             for entry in found:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _OTHERS and not path.startswith(_OWN) and entry.path != cache:
+                    if entry.name not in _OTHERS and path not in _OWN and entry.path != cache:
                         folders.append(path)
                     continue
                 count += 1
@@ -239,15 +240,14 @@ def _tracked(top: str, git: str, depth: int) -> list[str]:
         with open(path, "rb") as file:
             data = file.read(_INDEX)
         is_split = any(name.startswith("sharedindex.") for name in os.listdir(git))
-        found = entries(b"" if is_split else data, links=False)
-        links = entries(data, links=True) if depth else []
+        found, links = entries(b"" if is_split else data)
     except FileNotFoundError:  # nothing was added yet
         return []
     except (OSError, ValueError):  # a form that only git knows
         from planrun.plan.revisions import tracked_files
 
         return tracked_files(top)
-    for link in links:
+    for link in links if depth else ():
         inner, inner_git = _root_of(os.path.realpath(os.path.join(top, link)))
         if inner not in ("", top):
             found += [f"{link}/{name}" for name in _tracked(inner, inner_git, depth - 1)]

@@ -147,7 +147,6 @@ class Questions:
         return self._answered(step.id, chosen[0], "criteria") if chosen else None
 
     def _waiting(self, step: Step, opened: GateOpened, *, is_new: bool) -> Passage:
-        """Wait for an answer or, when the time is over, take the default or fail."""
         seconds = between(self._clock.stamp(), opened.until) if opened.until else None
         if seconds is None or seconds > 0:
             return Passage(answer="ask", opened=opened if is_new else None, seconds=seconds)
@@ -188,7 +187,6 @@ class Questions:
 
 
 def _fits(step: Step, gate: Gate, opened: GateOpened) -> bool:
-    """Return whether a recorded answer fits the current question and is one of its choices."""
     assert gate.answered is not None
     if gate.opened is not None and gate.opened.question != opened.question:
         return False
@@ -293,7 +291,7 @@ class PolicyGates:
         else:
             found, risk = as_started(step, job, self._place, self._known)
             decision = self._decide(step, found)
-            if self._is_for_class(step, found, decision):
+            if decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow":
                 is_reviewed = step.origin in REVIEWED
                 around, job = as_surrounded(found, risk, job, self._place.workspace, is_reviewed=is_reviewed)
                 decision = decision if around is found else self._decide(step, around)
@@ -350,12 +348,7 @@ class PolicyGates:
         facts = facts_of(step, self._context.run, {**found, "inherited": self._inherited})
         return decide(facts, self._context.layers)
 
-    def _is_for_class(self, step: Step, found: dict[str, Any], decision: Decision) -> bool:
-        """Return whether a step may start that might not with the highest risk."""
-        return decision.answer == "allow" and self._decide(step, {**found, "risk": "high"}).answer != "allow"
-
     def _approval(self, step: Step, state: RunState, decision: Decision, level: str) -> Passage:
-        """Look for an approval, or ask for one."""
         gate = state.steps[step.undoes or step.id].gate  # the approval of a step covers its rollback
         answered = self._about_this(gate) or self._about_this(state.gate)
         if answered is not None and answered.answer == "approved":
@@ -442,7 +435,6 @@ class PolicyGates:
         return (opened, self._granted("", used, at)) if used else (opened,)
 
     def _granted(self, step: str, used: str, at: str) -> ev.GateAnswered:
-        """Return the answer of an approval file, by its id."""
         approvals = self._context.approvals
         return ev.GateAnswered(
             at=at,

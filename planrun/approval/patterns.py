@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fnmatch import translate
 
+from planrun.risk.defaults import LANGUAGES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -13,10 +15,18 @@ _FILLED = re.compile(
     r"\$'(?:[^'\\]|\\.)*'|\$\{[^{}]*\}|\$\([^()]*\)|\$\w+|\$[@*#?$!-]|`[^`]*`|[@?+*!]\([^()\s]*\)"
     r"|\{[^{}\s]*\}|\[[^\]\s]*\]"
 )
-_MODULES = re.compile(
-    r"(?:^|[\s;({\"'])(?:import|from|require|require_relative|require_once|use|include|load|source|node|deno|bun|ruby"
-    r"|perl|tsx|ts-node|-m|--module|-r|--require|--import|--loader|-p)[\s(=\"']+([\w@./:, -]+)"
+_IMPORTED = re.compile(
+    r"(?:^|[\s;({\"'=])(?:import|from|require|require_relative|require_once|use|include|load|source)[\s(=\"']+"
+    r"([\w@./:, -]+)|[\"']([\w.]+):\w+[\"']"
 )
+_STARTED = re.compile(
+    rf"(?<![\w.-])({'|'.join(sorted(map(re.escape, LANGUAGES), key=len, reverse=True))})[\d.]*(?![\w-])([^\n;|&]*)"
+)
+HOOKED = re.compile(
+    r"\bgit\b[^\n;|&]*\b(?:commit|push|pull|merge|rebase|am|checkout|switch|revert|cherry-pick|clone|worktree)\b"
+)
+_BESIDE = re.compile(r"[\s,=:\"'()<>{}\[\]`]+")
+_ATTACHED = re.compile(r"^(?:--?\w[\w-]*=|-[A-Za-z]|@)?(.*)$", re.DOTALL)
 _APART = re.compile(r"[\s,]+")
 _PATH = re.compile(r"\bPATH=(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]*)")
 
@@ -27,8 +37,20 @@ def filled_in(text: str) -> str:
 
 
 def modules_in(text: str) -> set[str]:
-    """Return the names in a text that may be those of modules, which are files without their ending."""
-    return {name.replace("::", "/") for names in _MODULES.findall(text) for name in _APART.split(names)}
+    """Return the names in a text that code imports: files without their ending."""
+    names = {name for pair in _IMPORTED.findall(text) for name in pair if name}
+    return {each.replace("::", "/") for name in names for each in _APART.split(name)}
+
+
+def started_in(text: str) -> set[tuple[str, str]]:
+    """Return the words of a text behind programs that may take them for modules, each with an ending of a file."""
+    return {
+        (part.replace("::", "/"), ending)
+        for program, rest in _STARTED.findall(text)
+        for word in _BESIDE.split(rest)
+        for part in {word, _ATTACHED.sub(r"\1", word)} - {""}
+        for ending in LANGUAGES[program]
+    }
 
 
 def fitting(patterns: Iterable[str], names: Iterable[str]) -> Iterator[str]:

@@ -90,7 +90,6 @@ def read_json(path: str, what: str) -> bytes:
 
 
 def _tree(data: bytes, path: str) -> tuple[Node | None, list[Problem]]:
-    """Return the JSON object in a file with its places."""
     try:
         found = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -246,11 +245,12 @@ def not_committed(pattern: str) -> Iterator[str]:
         return
     known = {name.partition(":")[2] for name in _committed(pattern)}
     ref, _, path = pattern.partition(":")
+    short = ref[:12] if len(ref) >= 40 and ref.isalnum() else ref
     here = _in_checkout(path_from_root(path).rpartition("/")[0])
     for name in _names(here, last):
         inside = f"{folder.partition(':')[2]}/{name}".lstrip("/")
         if inside not in known:
-            yield f"{os.path.normpath(os.path.join(here, name))} is not in {_short(ref)}, and has no effect"
+            yield f"{os.path.normpath(os.path.join(here, name))} is not in {short}, and has no effect"
 
 
 def _parted(pattern: str) -> tuple[str, str]:
@@ -296,7 +296,6 @@ def _fits(name: str, last: str) -> bool:
 
 
 def _committed(pattern: str) -> list[str]:
-    """Return the files of a commit that a pattern names, each as `COMMIT:PATH`."""
     folder, last = _parted(pattern)
     ref, _, inside = folder.partition(":")
     start = f"{inside}/" if inside and inside != "/" else ""
@@ -317,13 +316,8 @@ def _ignored(path: str, data: bytes) -> str:
 
 
 def _in_checkout(path: str) -> str:
-    """Return the path of a file of the repository relative to this folder."""
     prefix = path_from_root("./")
     return os.path.relpath(path or ".", prefix or ".")
-
-
-def _short(ref: str) -> str:
-    return ref[:12] if len(ref) >= 40 and ref.isalnum() else ref
 
 
 class Ceilings:

@@ -140,7 +140,6 @@ class PolicyPreview:
         return self._told(step, self._risk(step))
 
     def _risk(self, step: Step) -> Risk | None:
-        """Return the class of an action with its commands; None for one that starts no process."""
         return commands_of(self._known(step))
 
     def _told(self, step: Step, risk: Risk | None) -> StepPreview:
@@ -241,7 +240,6 @@ _FOUND = frozenset(("risk", "risk_reason", "effects", "open_risk"))
 
 
 def _paths(tree: Any) -> Iterable[tuple[Any, ...]]:
-    """Yield the names that an expression reads."""
     stack = [tree]
     while stack:
         node = stack.pop()

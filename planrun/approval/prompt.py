@@ -103,7 +103,6 @@ class Prompt:
         return bool(self._open(state))
 
     def _open(self, state: RunState) -> list[GateOpened]:
-        """Return the open gates that the user has not left open."""
         if self._gates is None:
             self._gates = open_gates(state)
         return [opened for opened in self._gates if key_of(opened) not in self._waits]
@@ -180,7 +179,6 @@ class Prompt:
         self._listen(wanted=True)
 
     def _drop(self) -> None:
-        """Take the question away."""
         if self._question is not None:
             self._question = None
             self._board.ask()
@@ -225,7 +223,6 @@ class Prompt:
 
 
 def _why(question: Question, state: RunState) -> str:
-    """Return why a question has gone: its answer, or how its step ended."""
     step = question.opened.step
     for _, gate in gates(state):
         if gate.opened is not None and gate.answered is not None and key_of(gate.opened) == question.key:

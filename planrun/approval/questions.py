@@ -59,7 +59,9 @@ class Question:
         self._commands = commands
         self._names = _allowed(opened.schema)
         # Any line may be its value, so that the words of this prompt need a colon.
-        self._is_free = opened.schema is not None and not self._names and _is_text(opened.schema)
+        schema = opened.schema
+        is_text = schema is not None and schema.get("type", "string") == "string" and "enum" not in schema
+        self._is_free = is_text and not self._names
         self._options = opened.options
         self._numbered = not any(_is_number(name) for option in opened.options for name in _names(option))
 
@@ -209,7 +211,6 @@ class Question:
         return Said(act="again", message=f"{line(words, 60)!r} is no answer; ? explains the answers")
 
     def _answer(self, words: str) -> Any:
-        """Return the value in a line; raises ValueError with the reason why there is none."""
         step = asking_step(self._plan, self.opened.step)
         if not self._options or not self._numbered:
             return answer_of_text(step, words)
@@ -235,7 +236,6 @@ def key_of(opened: GateOpened) -> tuple[str, str, str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    """Return the first lines of a command, and how many more there are."""
     rows = plain(text).strip("\n").split("\n") if text.strip() else []
     found = [f"  | {line(row, 300)}" for row in rows[:FIRST_LINES]]
     more = len(rows) - FIRST_LINES
@@ -252,10 +252,6 @@ def _allowed(schema: dict[str, Any] | None) -> list[str]:
     if (schema or {}).get("type") == "boolean":
         names = ["true", "false"]
     return names if sum(map(len, names)) < _MOST_NAMED else []
-
-
-def _is_text(schema: dict[str, Any]) -> bool:
-    return schema.get("type", "string") == "string" and "enum" not in schema
 
 
 def _is_number(text: str) -> bool:

@@ -114,7 +114,6 @@ def _left_out(name: str, state: RunState) -> dict[str, Any]:
 
 
 def _skipped(reply: Reply, state: RunState) -> dict[str, Any]:
-    """Leave steps out, and answer no other gate."""
     return {name: answer for step in reply.steps for name, answer in _left_out(step, state).items()}
 
 
@@ -131,7 +130,6 @@ def _rejected(reply: Reply, state: RunState) -> dict[str, Any]:
 
 
 def _answer(reply: Reply, state: RunState, name: str) -> Any:
-    """Return the approval or rejection of a step as an answer to its gate."""
     step = _step(state, name)
     opened = step.asked
     if opened is None:
@@ -185,7 +183,6 @@ def _step(state: RunState, name: str) -> StepState:
 
 
 def _why_not(step: StepState) -> str:
-    """Return why a step has no open gate."""
     gate = step.gate
     if gate is not None and gate.answered is not None:
         by = f" by {gate.answered.by}" if gate.answered.by else ""

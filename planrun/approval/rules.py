@@ -171,7 +171,6 @@ def has_words(wanted: str, text: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """Return the words of a text with one blank around each; those of the last texts are kept for the next rules."""
     found = _WORDS.get(text)
     if found is None:
         if len(_WORDS) >= _KEPT:
@@ -412,7 +411,6 @@ def in_force(layers: Layers) -> str:
 
 
 def _more(policy: Policy) -> str:
-    """Return the parts of a policy other than its levels."""
     count = sum(not rule.label for rule in policy.rules)
     rules = f", {count} rule{'' if count == 1 else 's'}" if count else ""
     rules += f", preset {policy.preset}" if policy.preset and policy.preset != "none" else ""
@@ -420,7 +418,6 @@ def _more(policy: Policy) -> str:
 
 
 def _named(ceiling: Ceiling) -> str:
-    """Return the name of a ceiling's file, with its commit where it has one."""
     ref, _, path = ceiling.file.partition(":")
     if not ceiling.commit:
         return ceiling.file

@@ -17,6 +17,7 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.risk.defaults import LANGUAGES, files_read_by
 from planrun.risk.scripts import Runs, runs_of
 from planrun.risk.tokens import HOLES
 from planrun.risk.words import names_in
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from planrun.approval.digest import Listing
     from planrun.model.plan import Plan, Step, Text
 
+_APPROVAL = (names_in("version id digest steps approver expires uses"),) * 2
+_LOCK = (
+    names_in("version plan digest canonical params head steps"),
+    names_in("version plan digest canonical params scripts uncovered head steps policies policy"),
+)
 MOST_FILES = 5000
 MOST_BYTES = 64 << 20  # of all of them
 MOST_TEXT = 4 << 20  # bytes of files that are searched for further names
@@ -45,45 +51,16 @@ _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
-# Words behind which a file is named without its ending: modules.
-_MODULES = names_in(
-    "import from require use include load source node deno bun ruby perl tsx -m --module -r --loader -p"
-)
+_IMPORTS = ("import", "from", "require", "use", "include", "load", "source")
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
+    " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl"
+    " .vim .scm .ru .t .beam .wasm"
 )
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
 # Files of documents are not searched: they name everything, and run nothing.
 _DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .xml .pdf"))
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
-_READS = {
-    "make gmake": "Makefile makefile GNUmakefile",
-    "npm npx yarn pnpm node bun": "package.json",
-    "pytest py.test tox nox": "conftest.py tox.ini noxfile.py pytest.ini",
-    "python python3": "sitecustomize.py usercustomize.py",
-    "pip uv poetry hatch pdm build": "pyproject.toml setup.py setup.cfg",
-    "docker podman buildah": "Dockerfile Containerfile docker-compose.yml compose.yml compose.yaml",
-    "just": "justfile Justfile .justfile",
-    "task": "Taskfile.yml Taskfile.yaml",
-    "cargo": "Cargo.toml build.rs config.toml",
-    "gradle gradlew": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
-    "mvn mvnw": "pom.xml",
-    "rake": "Rakefile",
-    "bundle bundler": "Gemfile",
-    "invoke inv fab": "tasks.py fabfile.py",
-    "ant": "build.xml",
-    "cmake": "CMakeLists.txt",
-    "meson ninja": "meson.build build.ninja",
-    "grunt gulp": "Gruntfile.js gulpfile.js",
-    "composer php": "composer.json",
-    "go": "go.mod",
-    "pre-commit": ".pre-commit-config.yaml",
-    "lefthook": "lefthook.yml",
-    "mise": "mise.toml .mise.toml",
-    "direnv": ".envrc",
-}
-"""Files that programs read without being told, by the names of the programs."""
-_IMPLICIT = {name: found.split() for names, found in _READS.items() for name in names.split()}
 _COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
@@ -108,29 +85,17 @@ def _words(text: str) -> list[str]:
 
 
 class _Names:
-    """The files of a workspace by what texts can call them."""
-
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
         self.bases: dict[str, list[str]] = {}
+        for path in self.paths:
+            self.bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
         self._stems: dict[str, list[str]] = {}
-        self._folders: dict[str, list[str]] = {}
-        self._odd: list[tuple[str, str]] = []
+        self._odd: list[str] = []
+        if not _PLAIN_NAME.issuperset("".join(self.bases)):
+            self._odd = [base for base in self.bases if not _PLAIN_NAME.issuperset(base)]
         self.words: set[str] = set()
         self.has_patterns = False
-        for path in self.paths:
-            folder, _, base = path.rpartition("/")
-            self.bases.setdefault(base, []).append(path)
-            stem, ending = os.path.splitext(base)
-            if ending in _CODE:
-                self._stems.setdefault(stem, []).append(path)
-                if stem in _FOLDERS:
-                    self._stems.setdefault(folder.rpartition("/")[2], []).append(path)
-            if not _PLAIN_NAME.issuperset(base):
-                self._odd.append((base, path))
-            while folder:
-                self._folders.setdefault(folder, []).append(path)
-                folder = folder.rpartition("/")[0]
 
     def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
@@ -140,22 +105,37 @@ class _Names:
 
             filled = filled_in(text).translate(_QUOTES)
         words = {*_words(text), *_words(bare), *_words(filled)}
+        words |= {word[2:] for word in words if word[0] == "-"}  # values attached to options
+        words |= {word[1:] for word in words if word[:1] in ("@", "%", "+")}
+        words.discard("")
         self.words |= words
         found = {path for word in words for path in self._of_word(word)}
-        found.update(
-            path for base, path in self._odd if base in text or base in bare or not base.isprintable()
-        )
+        for base in self._odd:
+            if base in text or base in bare or not base.isprintable():
+                found.update(self.bases[base])
         found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
-        if any(word in text for word in _MODULES):
+        if any(word in text for word in _IMPORTS) or (":" in text and ending in (".toml", ".cfg")):
             from planrun.approval.patterns import modules_in
 
             for name in {*modules_in(text), *modules_in(bare)}:
                 self.words.add(name)
-                found.update(self._of_module(name))
+                found.update(self.of_module(name))
         if ending in _SHELLS:
-            bases = [base for word in words for base in _IMPLICIT.get(word.rpartition("/")[2], ())]
-            self.words.update(bases)
-            found.update(path for base in bases for path in self.bases.get(base, ()))
+            programs = {word.rpartition("/")[2] for word in words}
+            if any(name in LANGUAGES or name.rstrip("0123456789.") in LANGUAGES for name in programs):
+                from planrun.approval.patterns import started_in
+
+                for name, end in {*started_in(text), *started_in(bare)}:
+                    self.words.add(name)
+                    found.update([path for path in self.of_module(name) if path.endswith(end)])
+            if "git" in programs:
+                from planrun.approval.patterns import HOOKED
+
+                programs |= {"git-hooks"} if HOOKED.search(text) else set()
+            read = {glob for name in programs for glob in files_read_by(name) or ()}
+            self.words |= read
+            found.update(path for base in read for path in self.bases.get(base, ()))
+            found.update(self._of_patterns([glob for glob in read if not _PLAIN_NAME.issuperset(glob)]))
         return found
 
     def called(self) -> set[str]:
@@ -165,12 +145,17 @@ class _Names:
             *[path.replace(".", "/").split("/") for path in paths], map(os.path.basename, paths)
         )
 
-    def below(self, text: str) -> set[str]:
-        """Return the files in the folders that a text names."""
-        words = {word.strip("/").removeprefix("./") for word in _words(text)}
-        return {
-            path for word in words for path in self._folders.get(os.path.normpath(word) if word else "", ())
-        }
+    def below(self, texts: Iterable[str]) -> set[str]:
+        """Return the files in the folders that texts name."""
+        folders = {path[: path.rfind("/")] for path in self.paths if "/" in path}
+        words = {word.strip("/").removeprefix("./") for text in texts for word in _words(text)}
+        inside = tuple([f"{os.path.normpath(word)}/" for word in words if word])
+        chosen = {folder for folder in folders if f"{folder}/".startswith(inside)}
+        return {path for path in self.paths if path[: path.rfind("/")] in chosen} if chosen else set()
+
+    def has(self, path: str) -> bool:
+        """Whether a path is that of one of the files."""
+        return path in self.bases.get(path[path.rfind("/") + 1 :], ())
 
     def _of_word(self, word: str) -> list[str]:
         """Return the files that end in a path; where none does, those of its base name."""
@@ -182,24 +167,42 @@ class _Names:
         return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
 
     def _of_patterns(self, patterns: list[str]) -> Iterator[str]:
-        """Yield the files whose base name fits that of a pattern; one without a letter says nothing."""
-        bases = {pattern.rstrip("/").rpartition("/")[2] for pattern in patterns}
-        told = sorted([base for base in bases if any(map(str.isalnum, base))])
-        if told:
-            self.has_patterns = True
+        """Yield the files whose base name fits that of a pattern, a whole path that of `folder/*`.
+
+        A pattern without a letter says nothing.
+        """
+        told = [pattern.rstrip("/") for pattern in patterns if any(map(str.isalnum, pattern))]
+        bases = {base for pattern in told if any(map(str.isalnum, base := pattern.rpartition("/")[2]))}
+        folders = {f"*/{pattern.removeprefix('./')}" for pattern in told if pattern.endswith("/*")}
+        self.has_patterns = self.has_patterns or bool(told)
+        if bases or folders:
             from planrun.approval.patterns import fitting
 
-            for base in fitting(told, self.bases):
+            for base in fitting(sorted(bases), self.bases) if bases else ():
                 yield from self.bases[base]
+            if folders:
+                yield from [
+                    path[1:] for path in fitting(sorted(folders), [f"/{path}" for path in self.paths])
+                ]
 
-    def _of_module(self, name: str) -> Iterator[str]:
+    def of_module(self, name: str) -> Iterator[str]:
         """Yield the files of a module, `a.b` or `./a/b`, and of the packages around it."""
+        if not self._stems:
+            self._index()
         parts = [part for part in name.replace(".", "/").split("/") if part]
         for at, part in enumerate(parts):
             around = f"/{parts[at - 1]}/" if at else "/"
             for path in self._stems.get(part, ()):
                 if around in f"/{path}":
                     yield path
+
+    def _index(self) -> None:
+        for base, paths in self.bases.items():
+            stem, ending = os.path.splitext(base)
+            if ending in _CODE:
+                self._stems.setdefault(stem, []).extend(paths)
+                for path in paths if stem in _FOLDERS else ():
+                    self._stems.setdefault(os.path.dirname(path).rpartition("/")[2], []).append(path)
 
 
 def names_of_steps(plan: Plan, paths: Iterable[str]) -> dict[str, set[str]]:
@@ -217,7 +220,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for name, item in value.items():
-            if name not in _SILENT or "" not in value:  # names of variables and arguments may be any
+            if "" not in value and isinstance(item, str):  # names of variables and arguments may be any
+                yield f"{name}={item}"
+            elif name not in _SILENT or "" not in value:
                 yield from _texts(item)
     elif isinstance(value, list):
         if any(isinstance(part, str) for part in value) and any(isinstance(part, list) for part in value):
@@ -243,8 +248,6 @@ class _Uncovered(Exception):
 
 
 class _Search:
-    """The search for the files of one plan."""
-
     def __init__(self, plan: Plan, root: str, listing: Listing) -> None:
         self.root, self.is_git, self._listing = root, listing.is_git, listing
         self.names = _Names(listing.names)
@@ -263,19 +266,19 @@ class _Search:
 
     def add(self, paths: Iterable[str], *, follow: bool) -> None:
         """Count files, and with `follow` what their texts name."""
-        due, depth = sorted(set(paths)), 0
+        due = sorted(set(paths))
         while due:
             found: set[str] = set()
             for path in due:
                 if path in self.seen or path in self.own or (path in self.made and not self.is_git):
                     continue
-                data = self._count(path, is_named=depth == 0)
+                data = self._count(path)
                 if data is not None and follow and self._is_searched(path, data):
                     ending, text = os.path.splitext(path)[1], data.decode("utf-8", "replace")
                     found |= self.names.named(text, ending)
                     if not self.is_git and ending in _SHELLS:
                         self.made.update(runs_of(text).made)
-            due, depth = sorted(found - self.seen.keys()), depth + 1
+            due = sorted(found - self.seen.keys())
 
     def _is_searched(self, path: str, data: bytes) -> bool:
         if path.lower().endswith(_DOCUMENTS) or b"\0" in data[:_TEXT]:
@@ -286,7 +289,7 @@ class _Search:
             return False
         return True
 
-    def _count(self, path: str, *, is_named: bool) -> bytes | None:
+    def _count(self, path: str) -> bytes | None:
         """Take a file into account; return its bytes, None where there are none to search."""
         state = self._listing.state(path)
         self.seen[path] = state
@@ -301,7 +304,9 @@ class _Search:
         except (_Uncovered, InvalidInput) as error:
             self.why[path] = str(error)
             return None
-        if not is_named and _is_record(data):  # an approval of the plan cannot be part of its digest
+        if path.endswith(".json") and _is_record(
+            data
+        ):  # an approval of the plan cannot be part of its digest
             return None
         self.bytes += len(data)
         digest = str(sha256(data).hexdigest())
@@ -329,8 +334,18 @@ class _Search:
 
 
 def _is_record(data: bytes) -> bool:
-    """Whether a file is an approval or a lockfile."""
-    return data[:1] == b"{" and b'"digest"' in data and (b'"approver"' in data or b'"canonical"' in data)
+    """Whether a file is an approval or a lockfile, and nothing besides: no program finds anything else in it."""
+    if b'"digest"' not in data:
+        return False
+    import json  # few files come this far
+
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and any(
+        needed <= found.keys() <= allowed for needed, allowed in (_APPROVAL, _LOCK)
+    )
 
 
 def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: Listing) -> Scripts:
@@ -349,9 +364,9 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
     unique = sorted(set(texts))
     ran = {path: step for step, look in zip(steps, found, strict=True) for path in look.scripts()}
     named = {path for text in unique for path in search.names.named(text)}
-    named |= ran.keys() & set(listing.names) if listing.is_git else ran.keys()
+    named |= {path for path in ran if search.names.has(path) or not listing.is_git}
     search.add(named, follow=True)
-    search.add({path for text in unique for path in search.names.below(text)}, follow=False)
+    search.add(search.names.below(unique), follow=False)
     uncovered = dict(search.why)
     if listing.note:
         uncovered["files of the workspace"] = listing.note
@@ -402,7 +417,6 @@ def _filled(text: Text) -> str:
 
 
 def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
-    """Yield what of a step may run files that it does not name."""
     if not look.argv:
         return
     if not look.runs.understood:
@@ -410,6 +424,9 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
     for text, base in look.runs.unsaid:
         if not any(path in search.known for path in search.names.bases.get(base, ())):
             yield " ".join(text.split())[:80]
+    for name in look.runs.strangers:
+        if name[:3] != "-m " or not any(path in search.known for path in search.names.of_module(name[3:])):
+            yield name
     text = "\n".join(look.argv)
     yield from [word for word in _COMPUTING if word in text]
     value = step.env.get("PATH")
@@ -429,7 +446,7 @@ def _loose(steps: Iterable[Step], texts: Iterable[str], search: _Search) -> set[
     words = {word for text in texts for word in _words(text) if len(word) < _LONGEST}
     paths = {os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words}
     inside = {path for path in paths if not path.startswith(("/", "..", ".git", ".planrun", "planrun-out"))}
-    return {path for path in inside - set(search.names.paths) - search.own if search.holds(path)}
+    return {path for path in inside - search.own if not search.names.has(path) and search.holds(path)}
 
 
 def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Search) -> dict[str, str]:
@@ -449,7 +466,7 @@ def _unread(plan: Plan, ran: Mapping[str, Step], loose: set[str], search: _Searc
                 where = f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs {path}'
                 raise InvalidInput(f"{where}, which {str(error).removeprefix('it ')}") from None
         else:
-            if data and path not in search.names.paths:
+            if data and not search.names.has(path):
                 found[path] = "git does not track it"
     if not (search.is_git and found):
         return found

@@ -76,7 +76,6 @@ class Subjects:
         return rows + _named("environment inherited", sorted(job.env.keys() - set(own)))
 
     def _of_plan(self, state: RunState) -> list[str]:
-        """Return the steps of the plan with what they run."""
         rows = [f"plan {line(state.plan.file)}: {line(state.plan.title or state.plan.name)}"]
         rows += _grounds(state.gate.opened if state.gate else None)
         for param, value in state.params.items():

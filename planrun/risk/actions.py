@@ -133,7 +133,6 @@ def _each(value: object) -> Sequence[object]:
 def _checked(
     value: object, ground: Ground, look: Callable[[str, str | None, Ground], str], otherwise: Finding
 ) -> Iterator[Finding]:
-    """Yield the finding of each path, `otherwise` for a path without one."""
     for one in _each(value):
         path = _known(one)
         reason = "" if path is None else look(path, ground.cwd, ground)
@@ -219,7 +218,6 @@ def _of_patch(args: Args, ground: Ground) -> Finding:
 
 
 def _named(line: str) -> Iterator[str]:
-    """Yield the names that may stand in a head of a patch, with the folder before them (`a/`, `b/`) and without."""
     for word in line.replace('"', " ").replace("\t", " ").split(" ")[1:]:
         yield from filter(None, (word, word.partition("/")[2]))
 

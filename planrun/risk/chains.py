@@ -36,19 +36,9 @@ class Trace:
     """What one command writes and runs; paths are workspace-relative, or absolute in places that count as such."""
 
     __slots__ = (
-        "code",
-        "folders",
-        "fresh",
-        "links",
-        "operands",
-        "overwrites",
-        "patches",
-        "programs",
-        "runs",
-        "streams",
-        "sweeps",
-        "writes",
-    )
+        "code", "folders", "fresh", "links", "operands", "overwrites", "patches", "programs", "runs",
+        "streams", "sweeps", "writes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.writes: list[str] = []

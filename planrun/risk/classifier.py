@@ -127,7 +127,6 @@ def classify_argv(argv: tuple[str, ...], setting: Setting = NO_SETTING) -> Risk:
 
 
 def _done(found: Risk, files: Trace | History, *, bare: bool) -> Risk:
-    """Return a risk with what the text does to files."""
     overwrites, sweeps = tuple(dict.fromkeys(files.overwrites)), tuple(dict.fromkeys(files.sweeps))
     return found.but(bare=bare, overwrites=overwrites, sweeps=sweeps)
 
@@ -231,7 +230,9 @@ def _is_bare(found: Found) -> bool:
 def _command(found: Found, finding: Finding) -> Command:
     variants = found.variants
     words = [
-        values[0] if len(set(values)) == 1 and values[0] is not None and not _is_made(values[0]) else None
+        values[0]
+        if len(set(values)) == 1 and values[0] is not None and not (HOME in values[0] or PRINTED in values[0])
+        else None
         for values in zip(*([arg.value for arg in variant.words] for variant in variants), strict=True)
     ]
     cwds = tuple(found.cwds)
@@ -243,11 +244,6 @@ def _command(found: Found, finding: Finding) -> Command:
         reason=finding.reason,
         effects=finding.effects,
     )
-
-
-def _is_made(word: str) -> bool:
-    """Whether a word holds a place that bash names when it runs."""
-    return HOME in word or PRINTED in word
 
 
 def _excerpt(text: str, found: Found) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planrun.risk import paths, programs
-from planrun.risk import paths as environment
 from planrun.risk.chains import UNPACKERS, Trace
 from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import HIGH, LOW, MEDIUM, READ_ONLY, Finding, high, rank, together
@@ -87,7 +86,6 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
 
 
 def _is_fed(variant: Variant) -> bool:
-    """Whether a command is given what other commands print as a file."""
     words = [*variant.words, *(target for _, _, target, _ in variant.redirects)]
     return any(PRINTED in (arg.value or "") for arg in words)
 
@@ -109,9 +107,9 @@ def _assignment(name: str, arg: Arg, site: Site) -> Finding:
     if arg.trouble:
         return high(arg.trouble)
     if arg.value is None:  # an unknown value stays unknown where the variable is used
-        reason = environment.harm(name, "/", site.cwd, site.ground)
+        reason = paths.harm(name, "/", site.cwd, site.ground)
         return high(f"{name}: its value is not known before it runs") if reason else _NOTHING
-    reason = environment.harm(name, arg.value, site.cwd, site.ground)
+    reason = paths.harm(name, arg.value, site.cwd, site.ground)
     return high(reason, "code") if reason else Finding(level=READ_ONLY, reason="sets a variable")
 
 

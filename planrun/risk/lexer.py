@@ -274,7 +274,6 @@ class _Lexer(Expansions):
         self.at = at
 
     def _mark(self, char: str) -> None:
-        """Read a quote, a glob or another sign that means something in a word."""
         if char == '"':
             self._add(("text", "", True))
             self.frame.quoted = self.at
@@ -459,7 +458,6 @@ class _Lexer(Expansions):
             )
 
     def _body(self, delimiter: str, *, tabs: bool) -> tuple[int, int]:
-        """Return the region of a here-document's body and go on behind it."""
         start = at = self.at
         end = self.frame.end
         while at < end:

@@ -126,7 +126,6 @@ def _long(known: dict[str, Option], style: str, words: list[Arg], at: int, read:
 
 
 def _values(name: str, option: Option, words: list[Arg], at: int, read: Reader) -> int:
-    """Hand over the value of an option, or its two values, from the words that follow."""
     arity, kind, level, effect = option
     first, comma, second = kind.partition(",") if kind[:1] != "{" else (kind, "", "")
     read(name, (arity, first, level, effect), _next(words, at, name))
@@ -139,7 +138,6 @@ def _values(name: str, option: Option, words: list[Arg], at: int, read: Reader) 
 
 
 def _next(words: list[Arg], at: int, name: str) -> Arg:
-    """Return the word after an option that wants a value."""
     if at >= len(words):
         raise Refused(f"{name}: its value is missing")
     text = words[at].value

@@ -99,13 +99,13 @@ def reading(path: str, cwd: str | None, ground: Ground) -> str:
     where, place = locate(path, cwd, ground)
     if looks_secret(path) or looks_secret(place):
         return f"{_shown(path)}: may hold secrets"
-    if where == "outside" and not _harmless(place):
+    if (
+        where == "outside"
+        and place not in _SYSTEM_FILES
+        and not any(_below(place, each) for each in _SYSTEM_FOLDERS)
+    ):
         return _outside(path, cwd, "read")
     return _hidden_glob(path)
-
-
-def _harmless(path: str) -> bool:
-    return path in _SYSTEM_FILES or any(_below(path, folder) for folder in _SYSTEM_FOLDERS)
 
 
 def _hidden_glob(path: str) -> str:

@@ -33,25 +33,8 @@ class Frame:
     """
 
     __slots__ = (
-        "_last",
-        "entry",
-        "exits",
-        "fail",
-        "filled",
-        "here",
-        "kind",
-        "loop",
-        "negated",
-        "ok",
-        "op",
-        "pending",
-        "phase",
-        "pipe",
-        "ready",
-        "soft",
-        "stages",
-        "start",
-        "strict",
+        "_last", "entry", "exits", "fail", "filled", "here", "kind", "loop", "negated", "ok", "op",
+        "pending", "phase", "pipe", "ready", "soft", "stages", "start", "strict",
     )  # fmt: skip
 
     def __init__(self, kind: str, phase: str, here: Folders, start: int) -> None:
@@ -202,7 +185,6 @@ class Variant:
 
 
 def _value(word: Word, name: str, names: Mapping[str, str]) -> Arg:
-    """Return the value of an assignment, which is never several words; `NAME+=` has none that is known."""
     parts = [(kind, value, quoted or kind in ("name", "command")) for kind, value, quoted in word.parts]
     arg = expand(Word(parts, word.start, word.end), names)
     if arg.value is not None:
@@ -339,7 +321,6 @@ class Scope:
         return here, here
 
     def _moved(self, variant: Variant, here: Folders) -> Folders:
-        """Return where a `cd` leads from each folder; unknown when it leaves the workspace."""
         targets = [arg for arg in variant.words[1:] if arg.value not in ("--", "-P", "-L", "-e")]
         if (
             len(targets) != 1
@@ -351,7 +332,6 @@ class Scope:
         return frozenset(paths.folder(targets[0].value, cwd, self.ground) for cwd in here)
 
     def _options(self, words: Sequence[str | None]) -> None:
-        """Take note of `set -e` and of what ends it."""
         follows = ""
         for word in words:
             if word is None or follows == "+o" or (word[:1] == "+" and "e" in word):
@@ -382,7 +362,6 @@ def _certain(arg: Arg) -> bool:
 
 
 def _all_parts(simple: Simple) -> list[list[Part]]:
-    """Return the parts of every word of a command, redirections and here-documents included."""
     found = [word.parts for word in simple.words] + [word.parts for _, word in simple.assignments]
     for _, _, word, here in simple.redirects:
         found.append(word.parts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from planrun.risk import paths
 from planrun.risk.classifier import NO_SETTING, ground_of, scope_of
+from planrun.risk.defaults import files_read_by
 from planrun.risk.levels import Value
 from planrun.risk.scope import TooMany
 from planrun.risk.tokens import HOLES, NotUnderstood
@@ -31,10 +32,16 @@ _TELLING = names_in("--version -V --help -h")
 # Options of interpreters whose value is the next word.
 _VALUED = names_in("-o -O -W -X -r --require --import -I --rcfile --init-file --loader")
 _WRAPPERS = names_in(
-    "timeout nice env time command exec builtin nohup setsid stdbuf sudo doas ionice chrt xargs unbuffer"
-    " uv poetry pipenv hatch pdm rye bundle npx coverage run parallel watch"
+    "timeout nice env time command exec builtin nohup setsid stdbuf sudo doas ionice chrt xargs unbuffer npx"
+    " pnpx bunx uvx parallel watch strace ltrace hyperfine chronic xvfb-run chroot taskset flock busybox toybox"
 )
-_STARTS = names_in("-exec -execdir -ok -okdir")  # of find
+_MANAGERS = names_in("uv poetry pipenv hatch pdm rye bundle npm pnpm yarn mise conda pipx nix")
+_PLACED = names_in("flock chroot taskset")  # whose first operand is no command
+_RUNNING = names_in("run exec dlx x")  # which a manager has before the command that it starts
+_TAKING = names_in(
+    "-s --signal -u --user -g -C --chdir -I -d -o -a --with --extra --group --package --python --env-file"
+)
+_STARTS = names_in("-exec -execdir -ok -okdir -x -X --exec --exec-batch")  # of find and fd
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/opt/")  # whose programs are no code that the plan brings
 _QUOTES = "\"'"
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+@%")
@@ -57,12 +64,13 @@ class Runs(Value):
     """What a text runs and writes: `made` are files that it writes by redirections.
 
     `unsaid`: words that do not say which file runs, or one outside, each with the plain name that it ends in, as in
-    `"$DIR/x.sh"`; "" for any other.
+    `"$DIR/x.sh"`; "" for any other. `strangers`: programs of which it is not known what they run, and modules, `-m x`.
     """
 
     scripts: tuple[Script, ...] = ()
     unsaid: tuple[tuple[str, str], ...] = ()
     made: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
     understood: bool = True
 
 
@@ -75,12 +83,24 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
     found: dict[tuple[str, int], Script] = {}
     unsaid: dict[tuple[str, str], None] = {}
     made: dict[str, None] = {}
+    strangers: dict[str, None] = {}
+    defined = _functions(text)
     for part in scope.found:
         cwds = sorted(part.cwds, key=str)
         for variant in part.variants:
             written = [target for _, op, target, _ in variant.redirects if ">" in op]
             made |= dict.fromkeys([_inside(target, cwd, scope.ground) for target in written for cwd in cwds])
+            inner = _inline(variant.words)
+            if inner and inner != text:
+                within = runs_of(inner)
+                unsaid |= dict.fromkeys([] if within.understood else [("a text that is not understood", "")])
+                unsaid |= dict.fromkeys(within.unsaid)
+                strangers |= dict.fromkeys(within.strangers)
             arg = None if part.simple.subject else _run(variant)
+            if arg is not None and arg.trouble in _STRANGE:
+                if arg.value not in defined:
+                    strangers[_STRANGE[arg.trouble] + str(arg.value)] = None
+                continue
             for cwd in cwds if arg is not None else ():
                 assert arg is not None
                 path = _inside(arg, cwd, scope.ground)
@@ -89,7 +109,18 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
                 elif not (arg.value or "").startswith(_SYSTEM):
                     unsaid[_unsaid(text[arg.start : arg.end])] = None
     made.pop("", None)
-    return Runs(scripts=tuple(found.values()), unsaid=tuple(unsaid), made=tuple(made))
+    return Runs(
+        scripts=tuple(found.values()), unsaid=tuple(unsaid), made=tuple(made), strangers=tuple(strangers)
+    )
+
+
+def _functions(text: str) -> set[str]:
+    """Return the names before `()`, behind `function` and behind `alias`."""
+    words = text.replace(" (", "(").replace("(", " ( ").replace("=", " ").replace(";", " ; ").split()
+    pairs = list(zip(words, [*words[1:], ""], strict=True))
+    return {one for one, two in pairs if two == "("} | {
+        two for one, two in pairs if one in ("function", "alias")
+    }
 
 
 def runs_of_argv(argv: Sequence[str], setting: Setting = NO_SETTING) -> Runs:
@@ -100,7 +131,10 @@ def runs_of_argv(argv: Sequence[str], setting: Setting = NO_SETTING) -> Runs:
             word.value = None
     arg = _script(words)
     if arg is None:
-        return Runs()
+        inner = _inline(words)
+        return runs_of(inner).but(scripts=(), made=()) if inner else Runs()
+    if arg.trouble in _STRANGE:
+        return Runs(strangers=(_STRANGE[arg.trouble] + str(arg.value),))
     ground = ground_of(setting)
     at = words.index(arg) if arg in words else 0
     path = _inside(arg, ground.cwd, ground)
@@ -139,13 +173,33 @@ def _run(variant: Variant) -> Arg | None:
     return arg
 
 
+def _inline(words: Sequence[Arg]) -> str:
+    """Return the text that a shell among some words runs; "" when there is none."""
+    values = [word.value or "" for word in words]
+    shells = [
+        at for at, value in enumerate(values) if value.rpartition("/")[2] in (*_SHELLS, "su", "runuser")
+    ]
+    for at in range(shells[0] + 1, len(values) - 1) if shells else ():
+        if _is_text(values[at]):
+            return values[at + 1]
+    return ""
+
+
+def _is_text(option: str) -> bool:
+    """Whether the word behind an option of a shell is its code: `-c`, `-euc`."""
+    return option[:1] == "-" and option[-1:] == "c" and option[1:].isalpha()
+
+
 _STDIN = "code from the standard input"
+_PROGRAM, _MODULE = "a program that is not known", "a module that is not known"
+_STRANGE = {_PROGRAM: "", _MODULE: "-m "}
 
 
-def _script(words: Sequence[Arg]) -> Arg | None:
+def _script(words: Sequence[Arg]) -> Arg | None:  # noqa: C901 - one case after the other
     """Return the word that names the file which a command runs, without a value where it is not known.
 
-    None when it runs none of the workspace.
+    None when it runs none of the workspace but those that its program reads unasked. The `trouble` of a program about
+    which nothing is known is _PROGRAM.
     """
     at = 0
     while at < len(words):
@@ -153,25 +207,39 @@ def _script(words: Sequence[Arg]) -> Arg | None:
         if name is None or words[at].glob:
             return words[at]
         base = name.rpartition("/")[2]
+        after = _behind(words, at + 1)
+        behind = words[after].value if after < len(words) else ""
         if base == "eval":
             return _unknown(words[at])
+        if base == "coverage" and behind == "run":
+            return _operand(words[after + 1 :], _INLINE, words[at])
         if base in _INTERPRETERS or base.rstrip("0123456789.") in _INTERPRETERS:
+            if base in ("bun", "deno") and not any("." in (word.value or ".") for word in words[at + 1 :]):
+                return None  # a task, which its settings name
             inline = _OF_SHELLS if base in _SHELLS else _INLINE
             return _operand(words[at + 1 :], inline, words[at])
-        if base == "find":
+        if base in ("find", "fd", "fdfind"):
             starts = [place for place, word in enumerate(words) if word.value in _STARTS]
             found = [_script(words[place + 1 :]) for place in starts]
             return next((arg for arg in found if arg is not None), None)
         if base == "command" and at + 1 < len(words) and words[at + 1].value in ("-v", "-V"):
             return None
-        if base not in _WRAPPERS:
-            return words[at] if "/" in name or name == "{}" else None
-        at = _behind(words, at + 1)
+        if (
+            base in _MANAGERS
+            and behind in _RUNNING
+            and not (behind == "run" and base in ("npm", "pnpm", "yarn"))
+        ):
+            after = _behind(words, after + 1)
+        elif base not in _WRAPPERS:
+            if ("/" in name and not name.startswith(_SYSTEM)) or name == "{}":
+                return words[at]
+            return None if files_read_by(base) is not None else _unknown(words[at], _PROGRAM, base)
+        at = after + (base in _PLACED)
     return None
 
 
-def _unknown(arg: Arg, trouble: str = "") -> Arg:
-    found = Arg(None, (arg.start, arg.end))
+def _unknown(arg: Arg, trouble: str = "", value: str | None = None) -> Arg:
+    found = Arg(value, (arg.start, arg.end))
     found.trouble = trouble
     return found
 
@@ -182,8 +250,8 @@ def _behind(words: Sequence[Arg], at: int) -> int:
         value = words[at].value
         if value is None or (value[:1] != "-" and "=" not in value and not value[:1].isdigit()):
             break
-        at += 1
-    return at
+        at += 2 if value in _TAKING else 1
+    return min(at, len(words))
 
 
 def _operand(words: Sequence[Arg], inline: frozenset[str], program: Arg) -> Arg | None:
@@ -193,7 +261,9 @@ def _operand(words: Sequence[Arg], inline: frozenset[str], program: Arg) -> Arg 
         value = words[at].value
         if value is None or words[at].glob:
             return words[at]
-        if value in inline:
+        if value == "-m" and inline == _INLINE and at + 1 < len(words) and words[at + 1].value is not None:
+            return _module(words[at + 1 :])
+        if value in inline or (inline == _OF_SHELLS and _is_text(value)):
             return words[at + 1] if at + 1 < len(words) and words[at + 1].value is None else None
         if value in _TELLING or (value == "-v" and at + 1 == len(words)):
             return None
@@ -205,3 +275,17 @@ def _operand(words: Sequence[Arg], inline: frozenset[str], program: Arg) -> Arg 
             return words[at] if value != "run" else _operand(words[at + 1 :], inline, program)
         at += 2 if value in _VALUED or (inline == _OF_SHELLS and value.endswith("o")) else 1
     return _unknown(program, _STDIN)
+
+
+def _module(words: Sequence[Arg]) -> Arg | None:
+    """Return what `python -m` runs: a module is known as the program of its name."""
+    name = words[0].value or ""
+    known = next(
+        (
+            each
+            for each in (name, name.replace("_", "-"), name.partition(".")[0])
+            if files_read_by(each) is not None
+        ),
+        "",
+    )
+    return _script([literal(known), *words[1:]]) if known else _unknown(words[0], _MODULE, name)

@@ -9,38 +9,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FOLDERS = names_in(
-    ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .oci .databricks .terraform.d .keyrings"
-    " keyrings .secrets .credentials .vault .sops .git-crypt .env"
+    ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .oci .databricks .terraform.d .keyrings keyrings .secrets .credentials .vault .sops .git-crypt .env"
 )
 # Folders with code in many projects: only their other files count.
 _MIXED_FOLDERS = names_in("secrets secret credentials creds passwords")
 # What holds keys below a folder of settings; a folder alone is every file in it.
 _BELOW = names_in(
-    ".m2/settings.xml .m2/settings-security.xml .config/gh/hosts.yml .config/gh/hosts.yaml .config/gcloud"
-    " .config/hub .config/glab-cli/config.yml .config/doctl/config.yaml .config/rclone/rclone.conf"
-    " .config/hcloud/cli.toml .config/pypoetry/auth.toml .config/op .config/stripe/config.toml"
-    " .config/composer/auth.json .config/containers/auth.json .config/nuget/nuget.config .nuget/nuget.config"
-    " .nuget/nuget/nuget.config .config/configstore .config/sops .config/heroku .config/netlify/config.json"
-    " .config/flyctl .config/linode-cli .config/openstack/clouds.yaml .config/scw .config/tea/config.yml"
-    " .config/vercel .gradle/gradle.properties .bundle/config .gem/credentials .composer/auth.json"
-    " .subversion/auth .snowflake/config.toml .snowsql/config .fly/config.yml .netlify/config.json"
-    " .vercel/auth.json .kaggle/kaggle.json .aliyun/config.json .bluemix/config.json .hcloud/cli.toml"
-    " .mozilla/firefox .chef/knife.rb .vagrant.d .local/share/keyrings default/settings.php .jenkins/secrets"
-    " .android/debug.keystore .sonar/sonar.properties .huggingface/token .cache/huggingface/token"
-    " .pulumi/credentials.json .wrangler/config/default.toml .tailscale .x11-auth"
+    ".m2/settings.xml .m2/settings-security.xml .config/gh/hosts.yml .config/gh/hosts.yaml .config/gcloud .config/hub .config/glab-cli/config.yml .config/doctl/config.yaml .config/rclone/rclone.conf"
+    " .config/hcloud/cli.toml .config/pypoetry/auth.toml .config/op .config/stripe/config.toml .config/composer/auth.json .config/containers/auth.json .config/nuget/nuget.config .nuget/nuget.config"
+    " .nuget/nuget/nuget.config .config/configstore .config/sops .config/heroku .config/netlify/config.json .config/flyctl .config/linode-cli .config/openstack/clouds.yaml .config/scw .config/tea/config.yml"
+    " .config/vercel .gradle/gradle.properties .bundle/config .gem/credentials .composer/auth.json .subversion/auth .snowflake/config.toml .snowsql/config .fly/config.yml .netlify/config.json .vercel/auth.json"
+    " .kaggle/kaggle.json .aliyun/config.json .bluemix/config.json .hcloud/cli.toml .mozilla/firefox .chef/knife.rb .vagrant.d .local/share/keyrings default/settings.php .jenkins/secrets .android/debug.keystore"
+    " .sonar/sonar.properties .huggingface/token .cache/huggingface/token .pulumi/credentials.json .wrangler/config/default.toml .tailscale .x11-auth"
 )
 _FILES = names_in(
-    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd htpasswd"
-    " .htdigest .vault-token .vault-pass .vault_pass .boto .s3cfg .dockercfg .dockerconfigjson dockerconfig.json"
-    " .terraformrc terraform.rc .envrc .databrickscfg .ossutilconfig .passwd-s3fs .authinfo .lftprc .ftpconfig"
-    " .fetchmailrc .msmtprc .curlrc .wgetrc .mongorc.js .snowsql .smbcredentials .rediscli_auth .cvspass .rhosts"
-    " .dbshell .lesshst .esmtprc .azureauth azureauth.json kubeconfig admin.conf kubelet.conf rclone.conf"
-    " kaggle.json auth.json sa.json adc.json sftp-config.json sftp.json filezilla.xml sitemanager.xml"
-    " recentservers.xml wallet.dat ntds.dit krb5.keytab key3.db key4.db logins.json cookies cookies.txt"
-    " cookies.sqlite environ creds passwords credentials signons.sqlite service-account.json service_account.json"
-    " secret secrets token tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json"
-    " rootkey.csv wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py"
-    " local.settings.json"
+    ".netrc _netrc .npmrc .pypirc .git-credentials .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd htpasswd .htdigest .vault-token .vault-pass .vault_pass .boto .s3cfg .dockercfg .dockerconfigjson dockerconfig.json"
+    " .terraformrc terraform.rc .envrc .databrickscfg .ossutilconfig .passwd-s3fs .authinfo .lftprc .ftpconfig .fetchmailrc .msmtprc .curlrc .wgetrc .mongorc.js .snowsql .smbcredentials .rediscli_auth .cvspass .rhosts"
+    " .dbshell .lesshst .esmtprc .azureauth azureauth.json kubeconfig admin.conf kubelet.conf rclone.conf kaggle.json auth.json sa.json adc.json sftp-config.json sftp.json filezilla.xml sitemanager.xml recentservers.xml"
+    " wallet.dat ntds.dit krb5.keytab key3.db key4.db logins.json cookies cookies.txt cookies.sqlite environ creds passwords credentials signons.sqlite service-account.json service_account.json secret secrets token"
+    " tokens tokens.txt tokens.json pass.txt passwd shadow gshadow sudoers keys.txt keys.json rootkey.csv wp-config wp-config.php config.inc.php configuration.php localsettings.php local_settings.py local.settings.json"
 )
 _PUBLIC = names_in("cacert.pem cacerts.pem roots.pem ca-bundle.pem")
 _STARTS = (
@@ -58,8 +45,7 @@ _ENDS = (
 )  # fmt: skip
 # Words that say it in a name of data, also with others before them (`dbpassword`), and `key` behind another word.
 _WORDS = names_in(
-    "privatekey privkey accesskey secretkey serviceaccount tfvars tfstate adminsdk keytab kubeconfig"
-    " dockerconfigjson keystore truststore"
+    "privatekey privkey accesskey secretkey serviceaccount tfvars tfstate adminsdk keytab kubeconfig dockerconfigjson keystore truststore"
 )
 _STEMS = ("password", "passwd", "credential")
 _TAILS = (
@@ -68,31 +54,26 @@ _TAILS = (
 )  # fmt: skip
 _KEYS = names_in("key keys")
 _OF_KEYS = names_in(
-    "api private priv access ssh deploy signing sign secret master encryption encrypt account sa gpg pgp client"
-    " server tls ssl host service auth jwt storage aws gcp azure github gitlab stripe root admin ca rsa"
-    " ed25519 age upload release prod production staging"
+    "api private priv access ssh deploy signing sign secret master encryption encrypt account sa gpg pgp client server tls ssl host service auth jwt storage aws gcp azure github gitlab stripe root admin ca rsa ed25519"
+    " age upload release prod production staging"
 )
 _PAIRS = (("service", "account"), ("vault", "pass"), ("db", "pass"), ("oauth", "client"))
 # A name with one of these is about secrets, or a form to be filled in.
 _ABOUT = names_in(
-    "reset forgot forgotten change rotate rotation create generate validate validator strength check policy"
-    " policies manager schema example examples sample template templates tpl dist skeleton mock mocks fake dummy"
+    "reset forgot forgotten change rotate rotation create generate validate validator strength check policy policies manager schema example examples sample template templates tpl dist skeleton mock mocks fake dummy"
     " placeholder public pub docs scan scanner scanning baseline ignore"
 )
 # Endings of code and documents: a word in such a name is what they are about.
 _CODE = names_in(
-    "py pyi pyc pyx ipynb js mjs cjs ts mts cts jsx tsx vue svelte rb erb go rs java class kt kts scala groovy"
-    " gradle c cc cpp cxx h hh hpp cs fs vb swift m mm php phtml pl pm perl lua ex exs erl hrl hs ml mli clj cljs"
-    " dart jl r zig nim d sh bash zsh fish ps1 psm1 bat cmd sql html htm xhtml css scss sass less md mdx"
-    " markdown rst adoc tex po pot mo svg png jpg jpeg gif ico webp proto graphql tf hcl bicep mk cmake j2 jinja"
-    " tmpl mustache ejs hbs feature snap so a o dll exe jar wasm pdf 1 5 8"
+    "py pyi pyc pyx ipynb js mjs cjs ts mts cts jsx tsx vue svelte rb erb go rs java class kt kts scala groovy gradle c cc cpp cxx h hh hpp cs fs vb swift m mm php phtml pl pm perl lua ex exs erl hrl hs ml mli clj cljs"
+    " dart jl r zig nim d sh bash zsh fish ps1 psm1 bat cmd sql html htm xhtml css scss sass less md mdx markdown rst adoc tex po pot mo svg png jpg jpeg gif ico webp proto graphql tf hcl bicep mk cmake j2 jinja tmpl"
+    " mustache ejs hbs feature snap so a o dll exe jar wasm pdf 1 5 8"
 )
 # Folders whose files are samples: a word in a longer name is what they are a sample of.
 _SAMPLES = names_in("test tests testdata spec specs fixtures __tests__ examples docs doc")
 _COPIES = names_in(
-    "bak bkp backup bkup back old orig original save saved sav prev previous copy copied tmp temp swp swo swn"
-    " swx disabled off new rpmsave rpmnew rpmorig dpkg-old dpkg-new dpkg-dist ucf-old gz bz2 xz zst zip tgz tar"
-    " 7z rar b64 base64 enc asc encrypted decrypted dec plain local"
+    "bak bkp backup bkup back old orig original save saved sav prev previous copy copied tmp temp swp swo swn swx disabled off new rpmsave rpmnew rpmorig dpkg-old dpkg-new dpkg-dist ucf-old gz bz2 xz zst zip tgz tar 7z"
+    " rar b64 base64 enc asc encrypted decrypted dec plain local"
 )
 _DIGITS = frozenset("0123456789")
 _WILD = frozenset("*?[{")
@@ -131,7 +112,6 @@ def looks_secret(path: str) -> bool:
 
 
 def _is_listed(name: str) -> bool:
-    """Whether a name is one of those that secrets usually have, or begins or ends like one."""
     bare = name.lstrip(".")  # of `.id_rsa.swp`
     if name in _PUBLIC:
         return False

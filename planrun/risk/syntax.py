@@ -294,7 +294,6 @@ class Compounds(Reader):
         self._ended(self.frame.pipe, self.frame.pipe)
 
     def _test(self, words: list[Word], start: int) -> None:
-        """Take one comparison of a condition."""
         if self._op() not in ("", "&&", "||"):
             raise self._wrong("a condition that is not covered")
         plain = [word.plain for word in words]
@@ -400,7 +399,6 @@ class _Parser(Compounds):
             self._others().get(word, self._simple)()
 
     def _others(self) -> dict[str, Callable[[], None]]:
-        """Return what begins with a word of its own."""
         return {
             "for": self._for,
             "case": self._case,

@@ -7,7 +7,6 @@ rule.
 from __future__ import annotations
 
 from planrun.risk import names, paths
-from planrun.risk import paths as environment
 from planrun.risk.controls import SCRIPTS, control
 from planrun.risk.levels import LOW, MEDIUM, READ_ONLY, Finding, high
 from planrun.risk.options import Refused, read_options, split_options
@@ -16,7 +15,15 @@ from planrun.risk.words import HOME, names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from planrun.risk.chains import Trace
+    from planrun.risk.options import Option
+    from planrun.risk.paths import Ground
+    from planrun.risk.words import Arg
+
+    Rules: TypeAlias = "Rule | tuple[Rule, ...]"
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@/[],~^:#=<>!{}")
 _UNITS = frozenset("0123456789.+-smhdkKMGTPBb%")
@@ -65,7 +72,6 @@ def _name(value: str, use: Use) -> None:
 
 
 def _filter(value: str, _use: Use) -> None:
-    """Refuse a pattern that chooses files with secrets."""
     if names.chooses_secrets(value):
         raise Refused(f"{value}: a pattern that may name files with secrets", "secrets")
 
@@ -191,7 +197,7 @@ def _remote(value: str, use: Use) -> Finding:
 
 def _assign(value: str, use: Use) -> None:
     name, sign, content = value.partition("=")
-    reason = environment.harm(name, content, use.cwd, use.ground) if sign else "no assignment"
+    reason = paths.harm(name, content, use.cwd, use.ground) if sign else "no assignment"
     if reason:
         raise Refused(reason, "code")
 
@@ -218,19 +224,6 @@ KINDS: dict[str, Callable[[str, Use], Finding | None]] = {
     "package": _text,
 }
 """Name of a kind -> what looks at a value of it."""
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
-
-    from planrun.risk.chains import Trace
-    from planrun.risk.options import Option
-    from planrun.risk.paths import Ground
-    from planrun.risk.words import Arg
-
-    Rules: TypeAlias = "Rule | tuple[Rule, ...]"
-
 
 MISSING = " is missing"  # says of a form only that it is not this one: another reason is better
 _EFFECTS = {READ_ONLY: (), LOW: ("writes",), MEDIUM: ("code",)}
@@ -262,22 +255,8 @@ class Rule:
     """What one form of a program may be given, and the class of that."""
 
     __slots__ = (
-        "_operands",
-        "_options",
-        "builtin",
-        "check",
-        "effects",
-        "glob",
-        "level",
-        "needs",
-        "operands",
-        "options",
-        "reads",
-        "reason",
-        "style",
-        "sub",
-        "unknown",
-        "writes",
+        "_operands", "_options", "builtin", "check", "effects", "glob", "level", "needs", "operands", "options",
+        "reads", "reason", "style", "sub", "unknown", "writes",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913 - a table reads best when every column has a name
@@ -356,7 +335,11 @@ def _apply(rule: Rule, use: Use, words: list[Arg]) -> None:
     while True:
         style = "posix" if rule.sub is not None else rule.style
         operands = read_options(
-            rule.known_options, style, words, _value_reader(rule, use), rest=_has_rest(rule)
+            rule.known_options,
+            style,
+            words,
+            _value_reader(rule, use),
+            rest=any(kind in ("command", "module") for kind, _, _ in rule.kinds),
         )
         if rule.needs and not any(name in rule.needs for name, _ in use.options):
             raise Refused(f"{' or '.join(rule.needs)}{MISSING}")
@@ -399,10 +382,6 @@ def _conclude(rule: Rule, use: Use) -> None:
     use.findings += [one for one in found if one is not None]
 
 
-def _has_rest(rule: Rule) -> bool:
-    return any(kind in ("command", "module") for kind, _, _ in rule.kinds)
-
-
 def _value_reader(rule: Rule, use: Use) -> Callable[[str, Option, Arg | None], None]:
     def read(name: str, option: Option, value: Arg | None) -> None:
         kind, level, effect = option[1:]
@@ -422,7 +401,6 @@ def _value_reader(rule: Rule, use: Use) -> Callable[[str, Option, Arg | None], N
 
 
 def _examine(rule: Rule, use: Use, kind: str, arg: Arg) -> None:
-    """Look at one operand or value of an option; raises Refused."""
     if arg.trouble:
         raise Refused(arg.trouble)
     if arg.value is None:
@@ -495,7 +473,6 @@ def _kinds_of(rule: Rule, operands: list[Arg]) -> Sequence[tuple[str, str]]:
 
 
 def _assignments(operands: list[Arg]) -> int:
-    """Count the operands before the first that is no assignment."""
     for count, arg in enumerate(operands):
         if arg.value is not None and "=" not in arg.value:
             return count

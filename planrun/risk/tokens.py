@@ -78,18 +78,9 @@ class Frame:
     """A list of tokens that is being read: the text itself, or one substitution in it."""
 
     __slots__ = (
-        "closer",
-        "delimiter",
-        "end",
-        "names_file",
-        "opened",
-        "parens",
-        "parts",
-        "quoted",
-        "start",
-        "text",
+        "closer", "delimiter", "end", "names_file", "opened", "parens", "parts", "quoted", "start", "text",
         "tokens",
-    )
+    )  # fmt: skip
 
     def __init__(self, closer: str, end: int, opened: int) -> None:
         self.closer = closer  # "": the end of the text, ")" or "`"

@@ -100,7 +100,6 @@ def _fill(arg: Arg, parts: Sequence[Part], names: Mapping[str, str]) -> None:
 
 
 def _variable(arg: Arg, name: str, names: Mapping[str, str], *, quoted: bool) -> str | None:
-    """Return a variable's value; None when it is not known, with the trouble that makes."""
     value = names.get(name)
     if value is not None and (quoted or (value and _TAME.issuperset(value))):
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,6 @@ from tests.agents.worlds import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from planrun.approval.digest import Reviewed
 
@@ -341,6 +341,70 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, ...]]] = {
         ("helper.py",),
     ),
 }
+
+
+READ = [
+    tuple(line.split(" => "))
+    for line in (Path(__file__).parents[1] / "data" / "read_unasked.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+# Commands that run no file of a workspace, and read none of these unasked.
+QUIET = (
+    "cp a b && mv b c; ls -la | sort | uniq -c",
+    "git log -1 --format=%h || echo no commit",
+    "mkdir -p build && tar -cf build/x.tar docs",
+    "gh release create v1 --notes-file notes.md",
+    "aws s3 cp dist s3://bucket --recursive",
+    "f() { echo uno; }; f; for n in 1 2; do printf '%s' $n; done",
+    "ssh host uptime; curl -fsS https://example.org",
+    "sed -i s/1/2/ q.txt && awk '{print $1}' q.txt | jq -r .name",
+)
+
+
+def place(at: int) -> str:
+    """Return where the file of a pair stands: in a folder of its own, or at the top."""
+    name = READ[at][1]
+    return name[1:] if name[0] == "/" else f"p{at}/{name}"
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with the file of each pair in a folder of its own."""
+    folder = tmp_path_factory.mktemp("everything")
+    repository(folder, {place(at): "1\n" for at in range(len(READ))})
+    return folder
+
+
+@pytest.mark.parametrize("at", range(len(READ)), ids=[text for text, _ in READ])
+def test_a_file_that_a_program_reads_unasked(everything: Path, at: int) -> None:
+    """What programs load by options, modules and settings counts, or the step is named as not covered."""
+    text = READ[at][0]
+    found = reviewed(everything, {"steps": [{"id": "a", "run": text}]})
+    assert place(at) in found.scripts or any(what.startswith("a: ") for what in found.uncovered)
+
+
+@pytest.mark.parametrize("text", QUIET)
+def test_a_command_that_runs_no_file(everything: Path, text: str) -> None:
+    """Ordinary commands are covered in full, and bring no file along."""
+    found = reviewed(everything, {"steps": [{"id": "a", "run": text}]})
+    assert not found.uncovered
+    assert set(found.scripts) <= {place(at) for at, (_, name) in enumerate(READ) if name[0] == "."}
+
+
+def test_words_cover_no_files_of_their_stems_and_records_never_count(tmp_path: Path) -> None:
+    """The word `build` is not `build.json`; approvals and locks are no part of a digest, look-alikes are."""
+    approval = dict.fromkeys(("version", "id", "digest", "steps", "approver", "expires", "uses"), "x")
+    files = {
+        "docs/build.json": "{}\n",
+        "a.json": json.dumps(approval),
+        "package.json": json.dumps({**approval, "scripts": {"x": "y"}}),
+        ".planrunner/x.sh": "true\n",
+        "run.sh": '{ echo "digest" "approver"; }\n',
+    }
+    repository(tmp_path, files)
+    run = "mkdir -p build; make build; cat a.json; npm run build; . .planrunner/x.sh; . ./run.sh"
+    found = reviewed(tmp_path, {"steps": [{"id": "a", "run": run}]})
+    assert sorted(found.scripts) == [".planrunner/x.sh", "package.json", "run.sh"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -56,8 +56,6 @@ class StartFailed(Exception):
 
 
 class _Running(Record):
-    """What is known of a sandboxed attempt while it runs."""
-
     view: View
     names: dict[str, str]  # of what controls later work in the workspace; of links, their targets
     proxy: int  # its number at the proxy; -1: none
@@ -289,10 +287,6 @@ def request_of(
     }
 
 
-def _is_ignored(number: int) -> bool:
-    return _signal.getsignal(number) == _signal.SIG_IGN
-
-
 class Starter:
     """A process that starts sandboxed steps of one view, see starter.py; it ends with close() or this process.
 
@@ -316,7 +310,11 @@ class Starter:
                 ],
                 setsid=True,
                 setsigmask=(),
-                setsigdef=[number for number in _signal.valid_signals() if _is_ignored(number)],
+                setsigdef=[
+                    number
+                    for number in _signal.valid_signals()
+                    if _signal.getsignal(number) == _signal.SIG_IGN
+                ],
             )
         except OSError as error:
             raise StartFailed(error.errno or 0, f"the starter for sandboxes: {error.strerror}") from None

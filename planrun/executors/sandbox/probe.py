@@ -85,7 +85,6 @@ def _missing(backend: str) -> str:
 
 
 def _tried(backend: str) -> str:
-    """Start a process in the strictest sandbox; return what went wrong."""
     mark = os.path.join(os.path.expanduser("~"), f".planrun-probe-{os.getpid()}")
     env = {"PATH": os.defpath, "PROBE_FILE": mark, "PROBE_BACKEND": backend}
     job = Job(step="", attempt=0, argv=(_SHELL, "-c", _TRIAL), env=env, cwd="/", log="", timeout=0)
@@ -119,7 +118,6 @@ def _status(job: Job, sandbox: Sandbox) -> int:
 
 
 def _explained(error: str) -> str:
-    """Return what went wrong with what to change, where the machine says it."""
     try:
         with open(_USER_NAMESPACES, encoding="ascii") as file:
             restricted = file.read().strip() == "1"

@@ -29,19 +29,8 @@ _PIECE = 65536
 _HTTP, _HTTPS = 80, 443
 _CONTROLS = bytes((*(code for code in range(0x20) if code != 0x09), 0x7F))
 # Headers that are of one connection, and those that are written anew.
-_OF_CONNECTION = frozenset(
-    (
-        "host",
-        "connection",
-        "keep-alive",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "expect",
-        "upgrade",
-    )
-)
+_OF_CONNECTION = frozenset(("host", "connection", "keep-alive", "content-length", "transfer-encoding"))
+_OF_CONNECTION |= {"te", "trailer", "expect", "upgrade"}
 _MOST = 256  # connections of one step at the same time
 
 
@@ -180,7 +169,6 @@ def _is_token(text: str) -> bool:
 
 
 def _length(headers: list[tuple[str, str]], version: str) -> int:
-    """Return how many bytes the body of a request has, -1 if it comes in chunks; raises Refused if it is not clear."""
     lengths = [value for name, value in headers if name == "content-length"]
     codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
     if codings:
@@ -199,8 +187,6 @@ def _is_number(text: str, digits: str) -> bool:
 
 
 class _Body:
-    """The body of a request as its client sends it."""
-
     def __init__(self, client: socket.socket, received: bytes) -> None:
         self.client, self.received = client, received
 
@@ -262,7 +248,6 @@ def _send(body: _Body, length: int, server: socket.socket) -> None:
 
 
 def _parts(target: str) -> tuple[str, int, str]:
-    """Return host, port and path of an absolute address."""
     if not target.lower().startswith("http://"):
         raise Refused("only http:// addresses and CONNECT are passed on")
     authority, slash, path = target[7:].partition("/")
@@ -328,7 +313,6 @@ def _may_lead(host: str, address: str, *, exact: bool) -> bool:
 
 
 def _relay(one: socket.socket, other: socket.socket) -> None:
-    """Pass bytes on in both directions until both sides have ended."""
     others = {one: other, other: one}
     waiting = [one, other]
     for each in waiting:

@@ -107,7 +107,6 @@ def _send(connection: _socket.socket, answer: dict[str, Any], fds: list[int]) ->
 
 
 def _start(setup: dict[str, Any], request: dict[str, Any], fds: list[int]) -> tuple[dict[str, Any], int]:
-    """Start a step; return the answer and the listening socket of its proxy, -1 for none."""
     ours, theirs = _socket.socketpair()
     try:
         pid = kernel.clone_sibling()
@@ -134,7 +133,6 @@ def _start(setup: dict[str, Any], request: dict[str, Any], fds: list[int]) -> tu
 
 
 def _become(setup: dict[str, Any], request: dict[str, Any], fds: list[int], errors: _socket.socket) -> None:
-    """Become the step, or send why not."""
     stage = "start"
     try:
         os.setsid()
@@ -198,7 +196,6 @@ def _serve_proxy(errors: _socket.socket) -> None:
 
 
 def _own_network(*, with_proxy: bool) -> _socket.socket | None:
-    """Start the loopback interface of a new network; return the socket on which a proxy is to listen."""
     probe = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     interface = struct.pack("=16sH14s", b"lo", 0, b"")
     name, flags, rest = struct.unpack("=16sH14s", fcntl.ioctl(probe.fileno(), _GET_FLAGS, interface))
@@ -338,7 +335,6 @@ def _look_at_own(setup: dict[str, Any], request: dict[str, Any]) -> None:
 
 
 def _outermost(paths: list[str], above: str) -> list[str]:
-    """Return the paths below a folder that are in no other one of them: those come with it."""
     below = [path for path in paths if path.startswith(f"{above}/")]
     return [path for path in below if not any(path.startswith(f"{other}/") for other in below)]
 

@@ -33,19 +33,9 @@ if TYPE_CHECKING:
 
 TEMPORARY = "/tmp"  # noqa: S108 - the path inside, on a file system of the attempt's own
 _SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/gnu",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/snap",
-)
+)  # fmt: skip
 _STATE = (
     *("/var/lib/dpkg", "/var/lib/rpm", "/var/cache/fontconfig", "/lib/apk/db"),
     *("/sys/devices/system", "/sys/fs/cgroup"),
@@ -54,41 +44,23 @@ _STATE = (
 _SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
     *(
-        "/etc/sudoers.d",
-        "/etc/ssl/private",
-        "/etc/docker",
-        "/etc/kubernetes",
-        "/etc/rancher",
-        "/etc/wireguard",
-        "/nix/var/nix/daemon-socket",
+        "/etc/sudoers.d", "/etc/ssl/private", "/etc/docker", "/etc/kubernetes", "/etc/rancher",
+        "/etc/wireguard", "/nix/var/nix/daemon-socket",
     ),
     *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
-)
+)  # fmt: skip
 # Installed programs below the home folder; they hold no credentials.
 _TOOLCHAINS = (
     *(
-        ".local/bin",
-        ".local/lib",
-        ".local/share/uv",
-        ".local/share/mise",
-        ".local/share/fnm",
-        ".pyenv",
+        ".local/bin", ".local/lib", ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".pyenv",
         ".rbenv",
     ),
     *(
-        ".nvm",
-        ".fnm",
-        ".volta",
-        ".asdf",
-        ".sdkman",
-        ".cargo/bin",
-        ".rustup",
-        "go/bin",
-        ".bun/bin",
+        ".nvm", ".fnm", ".volta", ".asdf", ".sdkman", ".cargo/bin", ".rustup", "go/bin", ".bun/bin",
         ".deno/bin",
     ),
     *(".dotnet", ".local/share/virtualenvs", "miniconda3", "anaconda3", "miniforge3", "mambaforge"),
-)
+)  # fmt: skip
 CACHES = {
     "pip": (".cache/pip",),
     "uv": (".cache/uv",),
@@ -207,7 +179,6 @@ class _Builder:
             self._writable.append(path)
 
     def _shown(self, path: str) -> bool:
-        """Whether a path is in the view already."""
         return any(
             verb != "dir" and (path == root or path.startswith(f"{root}/"))
             for root, (verb, _) in self._mounts.items()
@@ -449,7 +420,6 @@ class _Builder:
             self._writable.append(path)
 
     def _own_program(self) -> None:
-        """Show planrun itself, which carries out the call of a tool."""
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
         for path in (sys.base_prefix, sys.prefix, here):
             if path != "/" and not self._shown(path) and not _holds(path, self._site.home):
@@ -478,7 +448,6 @@ def _git_folders(top: str) -> list[str]:
 
 
 def _line(path: str) -> str:
-    """Return the first line of a file; "" for none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.readline(4096).strip()
@@ -487,7 +456,6 @@ def _line(path: str) -> str:
 
 
 def _holds(folder: str, path: str) -> bool:
-    """Whether a folder is another one, or above it."""
     return bool(path) and (path == folder or path.startswith(f"{folder.rstrip('/')}/"))
 
 
@@ -549,7 +517,6 @@ def _secrets_in(top: str) -> list[str]:
 
 
 def _has_credentials(config: str) -> bool:
-    """Whether settings of git hold a token, or an address with a user."""
     try:
         with open(config, encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).lower().splitlines()
@@ -587,7 +554,6 @@ def _walked(
 
 
 def _is_named(path: str, named: Iterable[str]) -> bool:
-    """Whether the plan lets a step write a path."""
     return any(path == each or path.startswith(f"{each}/") for each in named)
 
 
@@ -617,7 +583,6 @@ def direct(path: str) -> str:
 
 
 def _base_of(settings: str) -> list[str]:
-    """Return the folder of the Python that a virtual environment was made of."""
     try:
         with open(settings, encoding="utf-8", errors="replace") as file:
             lines = file.read(4096).splitlines()

@@ -119,16 +119,11 @@ SCRIPT = Rule("medium", "arg*", style="raw", glob=True, check=_no_options)
 """A program of the workspace itself: what it is given is its own affair, but for paths outside and to secrets."""
 
 FAMILIES = {
-    "shell": ": true false echo printf test [ cd pwd export set unset exit return break continue shift source . type"
-    " command read sleep wait sh bash dash timeout nice env umask",
-    "files": "ls cat wc head tail stat file du cp mv rm rmdir mkdir touch unlink tree basename dirname realpath readlink tee"
-    " split truncate ln install chmod mktemp df sync csplit",
-    "text": "grep egrep fgrep rg sort cut uniq diff cmp comm paste join tr nl tac rev fold fmt expand unexpand pr column"
-    " shuf od xxd hexdump strings base64 base32 basenc cksum sum md5sum shasum sha1sum sha224sum sha256sum sha384sum sha512sum"
-    " b2sum dos2unix unix2dos tsort iconv numfmt fd fdfind zgrep colordiff patch sdiff diff3 diffstat",
+    "shell": ": true false echo printf test [ cd pwd export set unset exit return break continue shift source . type command read sleep wait sh bash dash timeout nice env umask",
+    "files": "ls cat wc head tail stat file du cp mv rm rmdir mkdir touch unlink tree basename dirname realpath readlink tee split truncate ln install chmod mktemp df sync csplit",
+    "text": "grep egrep fgrep rg sort cut uniq diff cmp comm paste join tr nl tac rev fold fmt expand unexpand pr column shuf od xxd hexdump strings base64 base32 basenc cksum sum md5sum shasum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum dos2unix unix2dos tsort iconv numfmt fd fdfind zgrep colordiff patch sdiff diff3 diffstat",
     "filters": "sed awk gawk mawk nawk jq yq find",
-    "system": "date seq uptime whoami id groups uname hostname nproc free arch locale which getconf factor expr tty lscpu"
-    " logname who cal lsb_release whereis ps",
+    "system": "date seq uptime whoami id groups uname hostname nproc free arch locale which getconf factor expr tty lscpu logname who cal lsb_release whereis ps",
     "archives": "tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat zip unzip zipinfo lz4",
     "network": "curl wget",
     "tests": "pytest make ruff",
@@ -142,13 +137,9 @@ FAMILIES = {
     " python:compileall python:py_compile python:doctest python:tabnanny python:zipfile python:tarfile"
     " python:calendar python:platform python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12"
     " python3.13 python3.14 pypy pypy3 pip3",
-    "node": "node npm yarn pnpm npx bun deno tsc eslint prettier stylelint jest vitest mocha vite webpack"
-    " rollup esbuild next playwright markdownlint",
-    "builds": "go gofmt goimports gofumpt golangci-lint staticcheck govulncheck cargo rustc rustfmt cmake ctest"
-    " ninja meson bazel just task gcc javac java mvn gradle ant dotnet ruby bundle rake rspec rubocop gem"
-    " perl prove php composer phpunit phpstan mix rebar3 swift dart flutter zig lua Rscript julia shellcheck"
-    " shfmt hadolint yamllint actionlint taplo clang-format xmllint stylua cloc tokei size nm readelf",
-}
+    "node": "node npm yarn pnpm npx bun deno tsc eslint prettier stylelint jest vitest mocha vite webpack rollup esbuild next playwright markdownlint",
+    "builds": "go gofmt goimports gofumpt golangci-lint staticcheck govulncheck cargo rustc rustfmt cmake ctest ninja meson bazel just task gcc javac java mvn gradle ant dotnet ruby bundle rake rspec rubocop gem perl prove php composer phpunit phpstan mix rebar3 swift dart flutter zig lua Rscript julia shellcheck shfmt hadolint yamllint actionlint taplo clang-format xmllint stylua cloc tokei size nm readelf",
+}  # fmt: skip
 """Family (a module of this package) -> the names of its programs."""
 _INDEX: dict[str, str] = {}
 
@@ -166,10 +157,7 @@ def rules(name: str) -> Rules | None:
     return found
 
 
-KNOWN_PYTHON = names_in(
-    "pytest ruff tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf"
-    " pyupgrade docformatter bandit vulture codespell pre-commit hatch poetry mkdocs"
-)
+KNOWN_PYTHON = names_in("pytest ruff tox nox coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell pre-commit hatch poetry mkdocs")  # fmt: skip
 KNOWN_NODE = names_in("eslint prettier stylelint jest vitest mocha vite rollup esbuild next playwright")
 """Tools whose packages have the name of the tool, so that no other package can have it."""
 

@@ -70,63 +70,21 @@ def _squeezer(more: str = "") -> tuple[Rule, ...]:
     )
 
 
-_UNSQUEEZE = Rule(
-    "medium", "make+", "-k -f -v -q -n -N --keep --force --verbose --quiet", writes="unpacked", **_UNPACKED
-)
+_UNSQUEEZE = Rule("medium", "make+", "-k -f -v -q -n -N --keep --force --verbose --quiet", writes="unpacked", **_UNPACKED)  # fmt: skip
 _PRINT = Rule("read-only", "read+", "-f -v -q --force --quiet")
 
 PROGRAMS: dict[str, Rules] = {
     "tar": (
-        Rule(
-            "read-only",
-            "text*",
-            f"-t --list {_TAR.format('read')}",
-            style="tar",
-            needs="-t --list",
-            check=_no_host,
-        ),
-        Rule(
-            "low",
-            "read+",
-            f"-c --create {_TAR.format('write')}",
-            style="tar",
-            needs="-c --create",
-            check=_no_host,
-            reads="packs",
-            reason="packs an archive",
-        ),
-        Rule(
-            "medium",
-            "text*",
-            f"-x --extract --get {_INTO.format('read')}",
-            style="tar",
-            needs="-x --extract --get",
-            check=_unpack,
-            writes="archive",
-            **_UNPACKED,
-        ),
+        Rule("read-only", "text*", f"-t --list {_TAR.format('read')}", style="tar", needs="-t --list", check=_no_host),
+        Rule("low", "read+", f"-c --create {_TAR.format('write')}", style="tar", needs="-c --create", check=_no_host, reads="packs", reason="packs an archive"),
+        Rule("medium", "text*", f"-x --extract --get {_INTO.format('read')}", style="tar", needs="-x --extract --get", check=_unpack, writes="archive", **_UNPACKED),
     ),
     "gzip": _squeezer(),
     "bzip2": _squeezer("-s --small -z --compress"),
     "xz": _squeezer("-T=number --threads=number -e --extreme -z --compress"),
     "zstd": _squeezer("-T=number --threads=number --long[=number] --ultra -z --compress -o=write"),
-    "lz4": (
-        Rule("read-only", "read", f"{_LOOK} -m", needs="-c --stdout --to-stdout"),
-        Rule(
-            "medium",
-            "make write?",
-            f"{_SQUEEZE} -d --decompress",
-            needs="-d --decompress",
-            writes="unpacked",
-            **_UNPACKED,
-        ),
-        Rule("low", "make write?", _SQUEEZE),
-    ),
-    "gunzip": (
-        Rule("read-only", "read*", "-c -f -k -q -v --stdout --to-stdout", needs="-c --stdout --to-stdout"),
-        Rule("read-only", "read+", "-l -t -v --list --test", needs="-l -t --list --test"),
-        _UNSQUEEZE,
-    ),
+    "lz4": (Rule("read-only", "read", f"{_LOOK} -m", needs="-c --stdout --to-stdout"), Rule("medium", "make write?", f"{_SQUEEZE} -d --decompress", needs="-d --decompress", writes="unpacked", **_UNPACKED), Rule("low", "make write?", _SQUEEZE)),
+    "gunzip": (Rule("read-only", "read*", "-c -f -k -q -v --stdout --to-stdout", needs="-c --stdout --to-stdout"), Rule("read-only", "read+", "-l -t -v --list --test", needs="-l -t --list --test"), _UNSQUEEZE),
     "bunzip2": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
     "unxz": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
     "unzstd": (Rule("read-only", "read*", "-c -k -q --stdout", needs="-c --stdout"), _UNSQUEEZE),
@@ -134,28 +92,7 @@ PROGRAMS: dict[str, Rules] = {
     "bzcat": _PRINT,
     "xzcat": _PRINT,
     "zstdcat": _PRINT,
-    "zip": Rule(
-        "low",
-        "write read+",
-        "-r -q -v -j -y -D -X -u -f -o -n=text -x=text -i=text -# -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -9r --recurse-paths --quiet"
-        " --junk-paths --symlinks --no-extra --update --freshen --exclude=text --include=text --no-dir-entries",
-        reads="packs",
-        reason="packs an archive",
-    ),
-    "unzip": (
-        Rule(
-            "read-only",
-            "read filter*",
-            "-l -t -v -z -Z -p -c -q -qq -1 -x=text",
-            needs="-l -t -v -z -Z -p -c",
-        ),
-        Rule(
-            "medium",
-            "read text*",
-            "-o -n -q -qq -u -j -a -L -C -d=write -x=text -DD -D -B",
-            writes="archive",
-            **_UNPACKED,
-        ),
-    ),
+    "zip": Rule("low", "write read+", "-r -q -v -j -y -D -X -u -f -o -n=text -x=text -i=text -# -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 -9r --recurse-paths --quiet --junk-paths --symlinks --no-extra --update --freshen --exclude=text --include=text --no-dir-entries", reads="packs", reason="packs an archive"),
+    "unzip": (Rule("read-only", "read filter*", "-l -t -v -z -Z -p -c -q -qq -1 -x=text", needs="-l -t -v -z -Z -p -c"), Rule("medium", "read text*", "-o -n -q -qq -u -j -a -L -C -d=write -x=text -DD -D -B", writes="archive", **_UNPACKED)),
     "zipinfo": Rule("read-only", "read text*", "-1 -2 -s -m -l -v -h -t -z -T"),
-}
+}  # fmt: skip

@@ -15,18 +15,10 @@ if TYPE_CHECKING:
 _LEAVES = names_in("deploy publish release upload push site-deploy install uninstall signing")
 _LOSES = names_in("drop reset purge destroy migrate seed rollback wipe nuke truncate prune")
 _GOALS = names_in(
-    "clean validate initialize compile test-compile test package verify integration-test site process-resources"
-    " generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze"
-    " checkstyle:check spotbugs:check pmd:check spotless:check spotless:apply surefire:test failsafe:verify"
-    " jacoco:report enforcer:enforce versions:display-dependency-updates install"
+    "clean validate initialize compile test-compile test package verify integration-test site process-resources generate-sources prepare-package dependency:tree dependency:resolve dependency:go-offline dependency:analyze checkstyle:check spotbugs:check pmd:check spotless:check spotless:apply surefire:test failsafe:verify jacoco:report enforcer:enforce versions:display-dependency-updates install"
 )
-_CMAKE = names_in(
-    "CMAKE_BUILD_TYPE CMAKE_EXPORT_COMPILE_COMMANDS CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_VERBOSE_MAKEFILE"
-)
-_PROPERTIES = names_in(
-    "skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip"
-    " checkstyle.skip jacoco.skip gpg.skip"
-)
+_CMAKE = names_in("CMAKE_BUILD_TYPE CMAKE_EXPORT_COMPILE_COMMANDS CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_VERBOSE_MAKEFILE")  # fmt: skip
+_PROPERTIES = names_in("skipTests maven.test.skip test it.test failIfNoTests surefire.failIfNoSpecifiedTests style.color maven.javadoc.skip checkstyle.skip jacoco.skip gpg.skip")  # fmt: skip
 
 
 def _maven(use: Use) -> Finding | None:
@@ -82,14 +74,6 @@ def _php(use: Use) -> Finding | None:
     ):
         return high("php: a command of the application, which may change its data")
     return None
-
-
-def _needs_prefix(use: Use) -> Finding | None:
-    return (
-        None
-        if "--prefix" in {name for name, _ in use.options}
-        else high("installs into the system", "privilege")
-    )
 
 
 _NET = "code network writes"
@@ -167,14 +151,8 @@ _BAZEL = "-k -c=text --keep_going --config=name --test_output=text --jobs=text -
 
 PROGRAMS: dict[str, Rules] = {
     "go": Rule("high", "", "-C=folder", style="single", sub=_GO),
-    "gofmt": (
-        Rule("low", "make+", "-w -s -l -d -e -r=text", style="single", needs="-w"),
-        Rule("read-only", "read*", "-s -l -d -e -r=text", style="single"),
-    ),
-    "goimports": (
-        Rule("low", "make+", "-w -l -d -e -v -local=text", style="single", needs="-w"),
-        Rule("read-only", "read*", "-l -d -e -v -local=text", style="single"),
-    ),
+    "gofmt": (Rule("low", "make+", "-w -s -l -d -e -r=text", style="single", needs="-w"), Rule("read-only", "read*", "-s -l -d -e -r=text", style="single")),
+    "goimports": (Rule("low", "make+", "-w -l -d -e -v -local=text", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -v -local=text", style="single")),
     "gofumpt": (Rule("low", "make+", "-w -l -d -e -extra", style="single", needs="-w"), Rule("read-only", "read*", "-l -d -e -extra", style="single")),
     "golangci-lint": Rule("high", "", "-v --color=text", sub={
         "run": Rule("medium", "arg*", "-v -c=inside -E=text -D=text -j=number -n --fix --timeout=text --config=inside --enable=text --disable=text --out-format=text --fast --new --new-from-rev=arg --allow-parallel-runners --max-issues-per-linter=number --max-same-issues=number --tests --verbose --build-tags=text --concurrency=number --show-stats --issues-exit-code=number", effects=_NET),
@@ -183,39 +161,22 @@ PROGRAMS: dict[str, Rules] = {
     "staticcheck": Rule("medium", "arg*", "-f=text -checks=text -tests -tags=text -fail=text -show-ignored -go=text", style="single", check=_packages, effects=_NET),
     "govulncheck": Rule("medium", "arg*", "-test -json -tags=text -mode=text", style="single", check=_packages, effects="network code"),
     "cargo": Rule("high", "", "-q -v --quiet --verbose --locked --offline --frozen --color=text", sub=_CARGO),
-    "rustc": (
-        Rule("read-only", "", "-V -vV --version", needs="-V -vV --version"),
-        Rule("medium", "inside", "-O -g -o=write --edition=text --crate-type=text --crate-name=name --out-dir=write --test"),
-    ),
-    "rustfmt": (
-        Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"),
-        Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup"),
-    ),
+    "rustc": (Rule("read-only", "", "-V -vV --version", needs="-V -vV --version"), Rule("medium", "inside", "-O -g -o=write --edition=text --crate-type=text --crate-name=name --out-dir=write --test")),
+    "rustfmt": (Rule("read-only", "read+", "--check -l -q -v --edition=text --config-path=inside --color=text", needs="--check"), Rule("low", "make+", "-l -q -v --edition=text --config-path=inside --color=text --backup")),
     "cmake": (
         Rule("medium", "", "--build=inside -j[=number] -t=name -v --target=name --parallel[=number] --config=text --clean-first --verbose --preset=name", needs="--build", check=_tasks),
-        Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=_needs_prefix),
-        Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N",
-            check=_defined,
-        ),
+        Rule("medium", "", "--install=inside --prefix=inside --config=text --component=name --strip -v", needs="--install", check=lambda use: None if "--prefix" in dict(use.options) else high("installs into the system", "privilege")),
+        Rule("medium", "inside?", "-S=inside -B=write -G=text -A=text -D=text --preset=name -Wno-dev -Wdev --fresh --warn-uninitialized --log-level=text -L -LH -N", check=_defined),
     ),
     "ctest": Rule("medium", "", "-V -VV -Q -N -j[=number] -R=text -E=text -L=text -LE=text -C=text -T=text --output-on-failure --test-dir=inside --parallel[=number] --verbose --timeout=number --rerun-failed --stop-on-failure --no-tests=text --output-junit=write --preset=name --progress --repeat=text --schedule-random", reason="runs the project's tests"),
     "ninja": Rule("medium", "name*", "-v -n -k=number -j=number -l=number -C=folder -f=run --verbose --quiet", check=_tasks),
-    "meson": Rule("high", sub={
-        "setup": Rule("medium", "write inside?", "-D=text --buildtype=text --reconfigure --wipe --prefix=inside --werror --default-library=text"),
-        "compile": Rule("medium", "name*", "-C=folder -j=number -v --verbose --clean"),
-        "test": Rule("medium", "name*", "-C=folder -v -q --verbose --print-errorlogs --no-rebuild --suite=text --repeat=number --num-processes=number"),
-    }),
-    "bazel": Rule("high", sub={
-        "build": Rule("medium", "arg+", _BAZEL, effects=_NET), "test": Rule("medium", "arg+", _BAZEL, effects=_NET),
-    }),
+    "meson": Rule("high", sub={"setup": Rule("medium", "write inside?", "-D=text --buildtype=text --reconfigure --wipe --prefix=inside --werror --default-library=text"), "compile": Rule("medium", "name*", "-C=folder -j=number -v --verbose --clean"), "test": Rule("medium", "name*", "-C=folder -v -q --verbose --print-errorlogs --no-rebuild --suite=text --repeat=number --num-processes=number")}),
+    "bazel": Rule("high", sub={"build": Rule("medium", "arg+", _BAZEL, effects=_NET), "test": Rule("medium", "arg+", _BAZEL, effects=_NET)}),
     "just": Rule("medium", "name*", "-l -n -q -v --list --dry-run --quiet --verbose --summary --evaluate --check", check=_tasks),
     "task": Rule("medium", "name*", "-l -a -n -p -s -v -f --list --list-all --dry --parallel --silent --verbose --force --summary --status", check=_tasks),
     "gcc": Rule("medium", "inside+", "-c -S -E -g -O -O0 -O1 -O2 -O3 -Os -Wall -Wextra -Werror -pedantic -std=text -o=write -fPIC -shared -static -pthread -v -w -MMD -MP", style="single", effects="writes"),
     "javac": Rule("medium", "inside+", "-d=write -g -verbose -nowarn -Xlint -deprecation -parameters -encoding=text -source=text -target=text --release=text", style="single", effects="writes code"),
-    "java": (
-        Rule("read-only", "", "-version --version", style="single", needs="-version --version"),
-        Rule("medium", "arg*", "-jar=run -ea -Xmx=text -Xms=text", needs="-jar", style="single"),
-    ),
+    "java": (Rule("read-only", "", "-version --version", style="single", needs="-version --version"), Rule("medium", "arg*", "-jar=run -ea -Xmx=text -Xms=text", needs="-jar", style="single")),
     "mvn": _MVN,
     "gradle": (Rule("read-only", "", "-v", needs="-v"), _GRADLE),
     "ant": Rule("medium", "name*", "-q -v -d -k -f=run -quiet -verbose -keep-going", check=_tasks),
@@ -269,10 +230,7 @@ PROGRAMS: dict[str, Rules] = {
     "Rscript": Rule("medium", "run arg*", "--vanilla --no-save --no-restore", style="posix"),
     "julia": Rule("medium", "run arg*", "", style="posix"),
     "shellcheck": Rule("read-only", "read+", "-a:medium:secrets -x:medium:secrets -f=text -s=text -S=text -e=text -i=text -o=text -C[=text] --shell=text --severity=text --exclude=text --include=text --format=text --enable=text --external-sources:medium:secrets --color[=text] --check-sourced:medium:secrets --norc"),
-    "shfmt": (
-        Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"),
-        Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single"),
-    ),
+    "shfmt": (Rule("low", "make+", "-w -l -s -i=number -ci -bn -sr -kp -fn -mn -ln=text --write --list --simplify --indent=number --case-indent --binary-next-line --space-redirects", style="single", needs="-w --write"), Rule("read-only", "read*", "-d -l -s -f -i=number -ci -bn -sr -kp -fn -mn -ln=text --diff --list --simplify --find --indent=number", style="single")),
     "hadolint": Rule("read-only", "read*", "-f=text -t=text --format=text --ignore=text --failure-threshold=text --no-fail --no-color"),
     "yamllint": Rule("read-only", "read+", "-s -f=text -d=text -c=read --strict --format=text --config-file=read --no-warnings --list-files"),
     "actionlint": Rule("read-only", "read*", "-color -no-color -oneline -verbose -format=text -ignore=text", style="single"),

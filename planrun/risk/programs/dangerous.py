@@ -28,14 +28,12 @@ _REASONS = {
     "changes remote state": "gcloud az glab flyctl heroku ansible ansible-playbook pulumi",
     "controls containers": "nerdctl buildah crictl",
     "installs into the system": "apt apt-get dpkg yum dnf rpm apk pacman zypper snap brew flatpak",
-    "changes the system": "systemctl service sysctl mount umount chroot iptables nft ip ifconfig modprobe insmod reboot"
-    " shutdown halt poweroff useradd userdel usermod groupadd passwd chpasswd visudo setcap nsenter unshare losetup"
-    " swapon swapoff hostnamectl timedatectl",
+    "changes the system": "systemctl service sysctl mount umount chroot iptables nft ip ifconfig modprobe insmod reboot shutdown halt poweroff useradd userdel usermod groupadd passwd chpasswd visudo setcap nsenter unshare losetup swapon swapoff hostnamectl timedatectl",
     "destroys data for good": "dd shred mkfs mkfs.ext4 fdisk parted wipefs mkswap",
     "changes owners": "chown chgrp",
     "ends processes that are not its own": "kill killall pkill",
     "is a program to be used by a person": "vi vim nvim nano emacs ed ex less more most man top htop watch",
-}
+}  # fmt: skip
 REASONS = {name: f"{name}: {reason}" for reason, names in _REASONS.items() for name in names.split()}
 """Name of a program -> why it is high."""
 
@@ -170,43 +168,18 @@ perl|ruby -e : runs a text as code
 gh auth : uses or shows credentials of GitHub
 """
 _SQL = (
-    "psql",
-    "mysql",
-    "mariadb",
-    "sqlite3",
-    "sqlcmd",
-    "clickhouse-client",
-    "cqlsh",
-    "bq",
-    "duckdb",
-    "mongosh",
-    "mongo",
-)
+    "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "clickhouse-client", "cqlsh", "bq", "duckdb",
+    "mongosh", "mongo",
+)  # fmt: skip
 _SQL_WORDS = (
-    "drop ",
-    "truncate ",
-    "delete from",
-    "alter table",
-    ".drop(",
-    ".deletemany(",
-    ".dropdatabase(",
+    "drop ", "truncate ", "delete from", "alter table", ".drop(", ".deletemany(", ".dropdatabase(",
     "update ",
-)
+)  # fmt: skip
 # What code that is given on a command line deletes by.
 _CODE_WORDS = (
-    *(
-        "rmtree",
-        "os.remove",
-        "os.unlink",
-        "os.rmdir",
-        ".unlink(",
-        "rmsync",
-        "rmdirsync",
-        "unlinksync",
-        "fs.rm",
-    ),
+    *("rmtree", "os.remove", "os.unlink", "os.rmdir", ".unlink(", "rmsync", "rmdirsync", "unlinksync", "fs.rm"),
     *("file.delete", "fileutils.rm", "unlink(", "rmdir(", "truncate(", "removeall"),
-)
+)  # fmt: skip
 _WORDS_PER_LINE = 400  # of one high command that are looked at
 _MOST = 40  # places where a program may stand
 _ROWS: dict[str, list[Row]] = {}

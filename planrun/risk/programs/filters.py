@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from planrun.risk.levels import Finding
     from planrun.risk.table import Rules, Use
 
-_PLAIN = names_in(
-    "-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit"
-    " -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race"
-)
+_PLAIN = names_in("-print -print0 -true -false -empty -readable -writable -executable -depth -mount -xdev -noleaf -prune -quit -daystart -ls -nouser -nogroup -o -a -or -and -not ! ( ) , -d -nowarn -warn -ignore_readdir_race")  # fmt: skip
 _VALUED = names_in(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -ctime -atime"
-    " -mmin -cmin -amin -newermt -newerct -newerat -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -printf"
-    " -fstype -lname -ilname -used"
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -ctime -atime -mmin -cmin -amin -newermt -newerct -newerat -maxdepth -mindepth -perm -user -group -uid -gid -links -inum -printf -fstype -lname -ilname -used"
 )
 _FILES = names_in("-newer -anewer -cnewer -samefile")
 _NAMES = names_in("-name -iname -path -ipath -wholename -iwholename")
@@ -123,18 +118,9 @@ def _delete(use: Use, starts: list[str], words: list[str]) -> Finding | None:
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 # What makes an awk program more than a filter, wherever it stands in the text.
 _AWK = (
-    "system",
-    "getline",
-    "ENVIRON",
-    "PROCINFO",
-    "ARGV",
-    "ARGC",
-    "@",
-    "extension",
-    "SYMTAB",
-    "FUNCTAB",
+    "system", "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "@", "extension", "SYMTAB", "FUNCTAB",
     "/inet",
-)
+)  # fmt: skip
 # What gives a program of jq or yq the environment, other files, or its own command line.
 _ASKS = ("env", "ENV", "load", "prog_args")
 _ASKS_AS_WORDS = names_in("import include modulemeta input_filename system eval")
@@ -207,22 +193,10 @@ def _jq(use: Use) -> Finding | None:
     return high(f"jq: `{word}` in its filter", "secrets") if word else None
 
 
-_AWKS = Rule(
-    "read-only",
-    "text read*",
-    "-F=text -v=text --field-separator=text --assign=text --posix --re-interval -b -n -S --sandbox",
-    check=_awk,
-)
-_JQ_OPTIONS = (
-    "-r -e -c -n -s -S -C -M -a -j --raw-output --exit-status --compact-output --null-input --slurp --sort-keys --color-output"
-    " --monochrome-output --ascii-output --join-output --tab --indent=number --stream --seq --raw-input -R --arg=text,text"
-    " --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
-)
+_AWKS = Rule("read-only", "text read*", "-F=text -v=text --field-separator=text --assign=text --posix --re-interval -b -n -S --sandbox", check=_awk)  # fmt: skip
+_JQ_OPTIONS = "-r -e -c -n -s -S -C -M -a -j --raw-output --exit-status --compact-output --null-input --slurp --sort-keys --color-output --monochrome-output --ascii-output --join-output --tab --indent=number --stream --seq --raw-input -R --arg=text,text --argjson=text,text --slurpfile=text,read --rawfile=text,read --raw-output0 --unbuffered --stream-errors"
 
-_YQ_OPTIONS = (
-    "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name"
-    " --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
-)
+_YQ_OPTIONS = "-r -e -P -n -N -j -M -C -y -Y -0 -o=name -p=name -I=number --prettyPrint --no-doc --output-format=name --input-format=name --indent=number --exit-status --null-input --unwrapScalar[=text] --colors --no-colors --raw-output"
 _YQ_VERBS = frozenset(("eval", "e", "eval-all", "ea", "completion", "help", "shell-completion"))
 
 
@@ -236,37 +210,17 @@ def _yq(use: Use) -> Finding | None:
 
 
 def _yqs(level: str, operands: str, more: str = "", needs: str = "") -> tuple[Rule, Rule]:
-    """Return the rules for an expression at once, and behind `eval`."""
     rule = Rule(level, operands, _YQ_OPTIONS + more, needs=needs, check=_yq)
     return rule, Rule("high", "", "", sub=dict.fromkeys(("eval", "e", "eval-all", "ea"), rule))
 
 
 PROGRAMS: dict[str, Rules] = {
-    "yq": (
-        *_yqs("read-only", "text read*"),
-        *_yqs("low", "text write+", " -i --inplace", "-i --inplace"),
-    ),
-    "sed": Rule(
-        "read-only",
-        "text*",
-        "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended"
-        " --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number",
-        check=_sed,
-        writes="backup",
-    ),
+    "yq": (*_yqs("read-only", "text read*"), *_yqs("low", "text write+", " -i --inplace", "-i --inplace")),
+    "sed": Rule("read-only", "text*", "-n -E -r -s -u -z -e=text -i[=text] --in-place[=text] --expression=text --quiet --silent --regexp-extended --null-data --separate --posix --sandbox --debug --unbuffered --zero-terminated -l=number", check=_sed, writes="backup"),
     "awk": _AWKS,
     "gawk": _AWKS,
     "mawk": _AWKS,
     "nawk": _AWKS,
-    "jq": (
-        Rule(
-            "read-only",
-            "text text*",
-            f"{_JQ_OPTIONS} --args --jsonargs",
-            needs="--args --jsonargs",
-            check=_jq,
-        ),
-        Rule("read-only", "text read*", _JQ_OPTIONS, check=_jq),
-    ),
+    "jq": (Rule("read-only", "text text*", f"{_JQ_OPTIONS} --args --jsonargs", needs="--args --jsonargs", check=_jq), Rule("read-only", "text read*", _JQ_OPTIONS, check=_jq)),
     "find": Rule("read-only", "text*", style="raw", check=find),
-}
+}  # fmt: skip

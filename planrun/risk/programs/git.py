@@ -60,41 +60,16 @@ HISTORY: dict[str, Rules] = {
     "log": _LOGS,
     "show": _SHOW,
     "whatchanged": _LOGS,
-    "diff": Rule(
-        "read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature
-    ),
+    "diff": Rule("read-only", "arg*", f"{_DIFF} --cached --staged --merge-base --base --ours --theirs -0 -1 -2 -3", check=signature),
     "diff-tree": Rule("read-only", "arg*", f"{_DIFF} -r -t --root --no-commit-id --always --pretty[=text] --format=text", check=signature),
     "diff-index": Rule("read-only", "arg*", f"{_DIFF} --cached --merge-base", check=signature),
     "diff-files": Rule("read-only", "arg*", f"{_DIFF} -q", check=signature),
     "range-diff": Rule("read-only", "arg+", "--no-color --color[=text] --stat -s --no-patch --creation-factor=number --left-only --right-only"),
-    "status": Rule(
-        "read-only",
-        "arg*",
-        "-s -b -v -z -u[=text] --short --branch --show-stash --porcelain[=text] --long --verbose --untracked-files[=text]"
-        " --ignore-submodules[=text] --ignored[=text] --column[=text] --no-column --ahead-behind --no-ahead-behind"
-        " --renames --no-renames --find-renames[=text]",
-    ),
-    "shortlog": Rule(
-        "read-only",
-        "arg*",
-        "-s -n -e -c --summary --numbered --email --committer --group=text --format=text --no-merges --since=text"
-        " --until=text --after=text --before=text --all --merges --author=text --date=text -w[=text]",
-        check=signature,
-    ),
-    "blame": Rule(
-        "read-only",
-        "arg+",
-        "-b -c -e -f -l -n -p -s -t -w -L=arg -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental"
-        " --show-name --show-number --show-email --show-stats --date=text --since=text --abbrev=number --no-progress"
-        " --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text",
-    ),
+    "status": Rule("read-only", "arg*", "-s -b -v -z -u[=text] --short --branch --show-stash --porcelain[=text] --long --verbose --untracked-files[=text] --ignore-submodules[=text] --ignored[=text] --column[=text] --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames[=text]"),
+    "shortlog": Rule("read-only", "arg*", "-s -n -e -c --summary --numbered --email --committer --group=text --format=text --no-merges --since=text --until=text --after=text --before=text --all --merges --author=text --date=text -w[=text]", check=signature),
+    "blame": Rule("read-only", "arg+", "-b -c -e -f -l -n -p -s -t -w -L=arg -M[=text] -C[=text] --root --porcelain --line-porcelain --incremental --show-name --show-number --show-email --show-stats --date=text --since=text --abbrev=number --no-progress --ignore-rev=text --color-lines --color-by-age --first-parent --reverse=text"),
     "annotate": Rule("read-only", "arg+", "-e -l -t -L=arg --date=text"),
-    "describe": Rule(
-        "read-only",
-        "arg*",
-        "--tags --always --all --long --dirty[=text] --broken[=text] --abbrev=number --match=text --exclude=text --contains"
-        " --exact-match --first-parent --candidates=number --debug",
-    ),
+    "describe": Rule("read-only", "arg*", "--tags --always --all --long --dirty[=text] --broken[=text] --abbrev=number --match=text --exclude=text --contains --exact-match --first-parent --candidates=number --debug"),
     "rev-parse": Rule(
         "read-only",
         "arg*",
@@ -105,16 +80,8 @@ HISTORY: dict[str, Rules] = {
         " --path-format={absolute,relative} --git-path=text --local-env-vars --since=text --until=text --default=text"
         " --show-ref-format --disambiguate=text",
     ),
-    "rev-list": Rule(
-        "read-only", "arg+", f"{_LOG} --count --objects --objects-edge --header --timestamp --disk-usage[=text] --bisect --quiet --unpacked", check=signature
-    ),
-    "ls-files": Rule(
-        "read-only",
-        "arg*",
-        "-c -d -o -i -s -u -k -m -z -t -v -f -x=text --cached --deleted --others --ignored --stage --unmerged --killed"
-        " --modified --exclude-standard --exclude=text --full-name --error-unmatch --directory --no-empty-directory --eol"
-        " --deduplicate --recurse-submodules --abbrev[=number] --format=text --debug --resolve-undo --sparse",
-    ),
+    "rev-list": Rule("read-only", "arg+", f"{_LOG} --count --objects --objects-edge --header --timestamp --disk-usage[=text] --bisect --quiet --unpacked", check=signature),
+    "ls-files": Rule("read-only", "arg*", "-c -d -o -i -s -u -k -m -z -t -v -f -x=text --cached --deleted --others --ignored --stage --unmerged --killed --modified --exclude-standard --exclude=text --full-name --error-unmatch --directory --no-empty-directory --eol --deduplicate --recurse-submodules --abbrev[=number] --format=text --debug --resolve-undo --sparse"),
     "ls-tree": Rule("read-only", "arg+", "-d -r -t -l -z --long --name-only --name-status --object-only --full-name --full-tree --abbrev[=number] --format=text"),
     "cat-file": Rule("read-only", "arg+", "-e -p -t -s"),
     "merge-base": Rule("read-only", "arg+", "-a --all --octopus --is-ancestor --independent --fork-point"),
@@ -124,12 +91,7 @@ HISTORY: dict[str, Rules] = {
     "symbolic-ref": Rule("read-only", "arg", "-q --quiet --short --no-recurse"),
     "show-branch": Rule("read-only", "arg*", "-a -r --all --remotes --current --list --merge-base --independent --no-name --sha1-name --topics --topo-order --date-order --more=number --no-color"),
     "cherry": Rule("read-only", "arg*", "-v --verbose --abbrev[=number]"),
-    "reflog": Rule("high", "", "", sub={
-        "": Rule("read-only"),
-        "show": Rule("read-only", "arg*", "-n=number -# --oneline --date=text --all --format=text --no-abbrev", check=signature),
-        "exists": Rule("read-only", "arg"),
-        "list": Rule("read-only"),
-    }),
+    "reflog": Rule("high", "", "", sub={"": Rule("read-only"), "show": Rule("read-only", "arg*", "-n=number -# --oneline --date=text --all --format=text --no-abbrev", check=signature), "exists": Rule("read-only", "arg"), "list": Rule("read-only")}),
     "grep": (
         Rule("read-only", "arg*", "-e=text " + (_GREP := (
             "-a -i -I -w -v -h -H -E -G -F -P -n -l -L -z -o -c -p -q -W -A=number -B=number -C=number -# -m=number"
@@ -155,10 +117,7 @@ HISTORY: dict[str, Rules] = {
 """Subcommand of git -> its rule."""
 
 
-_HARMLESS_KEYS = names_in(
-    "user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff"
-    " push.default commit.gpgsign tag.gpgsign merge.ff"
-)
+_HARMLESS_KEYS = names_in("user.name user.email core.bare core.autocrlf core.filemode core.ignorecase init.defaultbranch pull.rebase pull.ff push.default commit.gpgsign tag.gpgsign merge.ff")  # fmt: skip
 _BRANCHES = names_in("main master develop dev trunk staging release next")
 _HEX = frozenset("0123456789abcdef")
 _LISTS_BRANCHES = "--merged --no-merged --contains --no-contains --list -l --points-at"
@@ -206,7 +165,6 @@ def _checkout(use: Use) -> Finding | None:
 
 
 def _plain_paths(use: Use) -> Finding | None:
-    """Refuse patterns, which git expands by itself, over all folders."""
     for operand in use.operands:
         if operand.startswith(":") or set(operand) & set("*?[\\"):
             return high(f"{operand}: a pattern names what is deleted", "destroys")
@@ -239,12 +197,7 @@ _NET = "network writes"
 _LOCAL: dict[str, Any] = {"effects": "writes", "reason": "moves the state of the repository"}
 
 LOCAL: dict[str, Rules] = {
-    "add": Rule(
-        "low",
-        "arg*",
-        "-A -u -N -f -n -v --all --no-all --update --intent-to-add --dry-run --verbose --force --renormalize --chmod={+x,-x}"
-        " --ignore-errors --ignore-removal --sparse",
-    ),
+    "add": Rule("low", "arg*", "-A -u -N -f -n -v --all --no-all --update --intent-to-add --dry-run --verbose --force --renormalize --chmod={+x,-x} --ignore-errors --ignore-removal --sparse"),
     "commit": Rule(
         "low",
         "arg*",
@@ -265,12 +218,7 @@ LOCAL: dict[str, Rules] = {
         ),
         Rule("read-only"),
         Rule("medium", "name+", "-d --delete", needs="-d --delete", **_LOCAL),
-        Rule(
-            "low",
-            "name arg?",
-            "-a -m=text -F=read --annotate --message=text --file=read --no-sign --create-reflog --cleanup=text",
-            check=_tag,
-        ),
+        Rule("low", "name arg?", "-a -m=text -F=read --annotate --message=text --file=read --no-sign --create-reflog --cleanup=text", check=_tag),
     ),
     "branch": (
         Rule(
@@ -282,38 +230,15 @@ LOCAL: dict[str, Rules] = {
             needs=_LISTS_BRANCHES,
             check=signature,
         ),
-        Rule(
-            "read-only",
-            "",
-            "-a -r -v -vv -q -i --all --remotes --verbose --show-current --sort=text --format=text --color[=text]"
-            " --no-color --column[=text] --no-column --abbrev[=number] --no-abbrev --ignore-case",
-            check=signature,
-        ),
+        Rule("read-only", "", "-a -r -v -vv -q -i --all --remotes --verbose --show-current --sort=text --format=text --color[=text] --no-color --column[=text] --no-column --abbrev[=number] --no-abbrev --ignore-case", check=signature),
         Rule("medium", "name+", "-d --delete -r -q --quiet", needs="-d --delete", **_LOCAL),
         Rule("medium", "name name?", "-m --move -q", needs="-m --move", **_LOCAL),
         Rule("low", "name arg?", "-q --quiet --no-track --create-reflog"),
     ),
-    "switch": (
-        Rule("low", "arg?", "-c=name --create=name -q --quiet --no-track --no-guess", needs="-c --create"),
-        Rule("medium", "arg", "-q --quiet -d --detach --no-guess --progress --no-progress", **_LOCAL),
-    ),
-    "checkout": (
-        Rule("low", "arg?", "-b=name -q --quiet --no-track", needs="-b"),
-        Rule("medium", "arg", "-q --quiet --detach --progress --no-progress", needs="--detach", **_LOCAL),
-        Rule("medium", "name", "-q --quiet --progress --no-progress", check=_checkout, **_LOCAL),
-    ),
+    "switch": (Rule("low", "arg?", "-c=name --create=name -q --quiet --no-track --no-guess", needs="-c --create"), Rule("medium", "arg", "-q --quiet -d --detach --no-guess --progress --no-progress", **_LOCAL)),
+    "checkout": (Rule("low", "arg?", "-b=name -q --quiet --no-track", needs="-b"), Rule("medium", "arg", "-q --quiet --detach --progress --no-progress", needs="--detach", **_LOCAL), Rule("medium", "name", "-q --quiet --progress --no-progress", check=_checkout, **_LOCAL)),
     "restore": Rule("low", "arg+", "--staged -S -q --quiet -s=name --source=name", needs="--staged -S"),
-    "rm": (
-        Rule("low", "arg+", "--cached -r -f -q -n --force --quiet --dry-run --ignore-unmatch", needs="--cached"),
-        Rule(
-            "medium",
-            "delete+",
-            "-r -f -q -n --force --quiet --dry-run --ignore-unmatch",
-            check=_plain_paths,
-            effects="destroys",
-            reason="deletes files",
-        ),
-    ),
+    "rm": (Rule("low", "arg+", "--cached -r -f -q -n --force --quiet --dry-run --ignore-unmatch", needs="--cached"), Rule("medium", "delete+", "-r -f -q -n --force --quiet --dry-run --ignore-unmatch", check=_plain_paths, effects="destroys", reason="deletes files")),
     "mv": Rule("low", "make+ write", "-f -k -n -v --force --dry-run --verbose", writes="into"),
     "stash": Rule(
         "high",
@@ -323,11 +248,7 @@ LOCAL: dict[str, Rules] = {
             "": Rule("low"),
             "list": Rule("read-only", "", "-n=number -# --oneline --format=text --date=text --stat -p", check=signature),
             "show": Rule("read-only", "arg?", "-p -u --patch --stat --name-only --name-status --include-untracked"),
-            "push": Rule(
-                "low",
-                "arg*",
-                "-m=text --message=text -u -k -q -a -S --include-untracked --keep-index --no-keep-index --quiet --all --staged",
-            ),
+            "push": Rule("low", "arg*", "-m=text --message=text -u -k -q -a -S --include-untracked --keep-index --no-keep-index --quiet --all --staged"),
             "save": Rule("low", "text*", "-u -k -q -a --include-untracked --keep-index --quiet --all"),
             "pop": Rule("medium", "arg?", "-q --quiet --index", **_LOCAL),
             "apply": Rule("medium", "arg?", "-q --quiet --index", **_LOCAL),
@@ -353,20 +274,8 @@ LOCAL: dict[str, Rules] = {
         " -X=text --strategy-option=text --no-gpg-sign --signoff --empty={drop,keep} --reapply-cherry-picks",
         **_LOCAL,
     ),
-    "cherry-pick": Rule(
-        "medium",
-        "arg*",
-        "-x -n -s --no-commit --abort --quit -m=number --mainline=number --signoff --ff --allow-empty"
-        " --allow-empty-message --keep-redundant-commits -X=text --strategy-option=text --no-gpg-sign",
-        **_LOCAL,
-    ),
-    "revert": Rule(
-        "medium",
-        "arg*",
-        "--no-edit -n --no-commit --abort --quit -m=number --mainline=number -s --signoff -X=text --no-gpg-sign",
-        check=_no_editor,
-        **_LOCAL,
-    ),
+    "cherry-pick": Rule("medium", "arg*", "-x -n -s --no-commit --abort --quit -m=number --mainline=number --signoff --ff --allow-empty --allow-empty-message --keep-redundant-commits -X=text --strategy-option=text --no-gpg-sign", **_LOCAL),
+    "revert": Rule("medium", "arg*", "--no-edit -n --no-commit --abort --quit -m=number --mainline=number -s --signoff -X=text --no-gpg-sign", check=_no_editor, **_LOCAL),
     "apply": (
         Rule("read-only", "read*", "--check --stat --numstat --summary -p=number -R --reverse -v", needs="--stat --numstat"),
         Rule(
@@ -381,52 +290,20 @@ LOCAL: dict[str, Rules] = {
         ),
     ),
     "am": Rule("medium", "read*", "--abort --quit -3 --3way -q --quiet -k --keep-cr -s --signoff --no-verify", check=_patch, **_LOCAL),
-    "archive": (
-        Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"),
-        Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose", reads="tracked"),
-        Rule("read-only", "", "-l --list", needs="-l --list"),
-    ),
-    "format-patch": (
-        Rule("read-only", "arg*", "--stdout -# -n -N -k --no-stat --cover-letter", needs="--stdout"),
-        Rule("low", "arg*", "-o=write --output-directory=write -# -n -N -k -q --quiet --no-stat --start-number=number --subject-prefix=text --zero-commit --no-signature -v=number"),
-    ),
-    "bundle": Rule("high", sub={
-        "create": Rule("low", "write arg*", "-q --quiet --all --branches --tags --progress"),
-        "verify": Rule("read-only", "read", "-q --quiet"),
-        "list-heads": Rule("read-only", "read arg*"),
-    }),
-    "worktree": Rule("high", sub={
-        "list": Rule("read-only", "", "-v --verbose --porcelain -z"),
-        "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"),
-        "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"),
-        "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL),
-    }),
-    "bisect": Rule("high", sub={
-        "log": Rule("read-only"),
-        "start": Rule("medium", "arg*", "--first-parent --no-checkout", **_LOCAL),
-        "good": Rule("medium", "arg*", **_LOCAL),
-        "bad": Rule("medium", "arg*", **_LOCAL),
-        "old": Rule("medium", "arg*", **_LOCAL),
-        "new": Rule("medium", "arg*", **_LOCAL),
-        "skip": Rule("medium", "arg*", **_LOCAL),
-        "reset": Rule("medium", "arg?", **_LOCAL),
-    }),
+    "archive": (Rule("low", "name arg*", "-o=write --output=write --format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose --add-file=inside --mtime=text", needs="-o --output"), Rule("read-only", "name arg*", "--format={tar,zip,tgz,tar.gz} --prefix=text -v -# --verbose", reads="tracked"), Rule("read-only", "", "-l --list", needs="-l --list")),
+    "format-patch": (Rule("read-only", "arg*", "--stdout -# -n -N -k --no-stat --cover-letter", needs="--stdout"), Rule("low", "arg*", "-o=write --output-directory=write -# -n -N -k -q --quiet --no-stat --start-number=number --subject-prefix=text --zero-commit --no-signature -v=number")),
+    "bundle": Rule("high", sub={"create": Rule("low", "write arg*", "-q --quiet --all --branches --tags --progress"), "verify": Rule("read-only", "read", "-q --quiet"), "list-heads": Rule("read-only", "read arg*")}),
+    "worktree": Rule("high", sub={"list": Rule("read-only", "", "-v --verbose --porcelain -z"), "add": Rule("low", "make arg?", "-b=name -d --detach -q --quiet --no-checkout --checkout --no-track"), "remove": Rule("medium", "delete", "", effects="destroys", reason="deletes files"), "prune": Rule("medium", "", "-n -v --dry-run --verbose", **_LOCAL)}),
+    "bisect": Rule("high", sub={"log": Rule("read-only"), "start": Rule("medium", "arg*", "--first-parent --no-checkout", **_LOCAL), "good": Rule("medium", "arg*", **_LOCAL), "bad": Rule("medium", "arg*", **_LOCAL), "old": Rule("medium", "arg*", **_LOCAL), "new": Rule("medium", "arg*", **_LOCAL), "skip": Rule("medium", "arg*", **_LOCAL), "reset": Rule("medium", "arg?", **_LOCAL)}),
     "clean": Rule("read-only", "arg*", "-n --dry-run -d -x -X -q --quiet -e=text --exclude=text", needs="-n --dry-run"),
-    "config": (
-        Rule("read-only", "text", "--get --type=text --default=text --local --global -z", needs="--get", check=_config),
-        Rule("read-only", "text", check=_config),
-    ),
+    "config": (Rule("read-only", "text", "--get --type=text --default=text --local --global -z", needs="--get", check=_config), Rule("read-only", "text", check=_config)),
     "notes": Rule("high", sub={"": Rule("read-only"), "list": Rule("read-only", "arg?"), "show": Rule("read-only", "arg?")}),
     "submodule": Rule("high", "", "-q --quiet", sub={
         "": Rule("read-only"),
         "status": Rule("read-only", "arg*", "--cached --recursive"),
         "summary": Rule("read-only", "arg*", "--cached --files -n=number"),
         "init": Rule("medium", "arg*", **_LOCAL),
-        "update": Rule(
-            "medium", "arg*",
-            "--init --recursive --depth=number --recommend-shallow --no-fetch -N --checkout --single-branch -j=number --jobs=number --progress",
-            effects=_NET, reason="fetches submodules",
-        ),
+        "update": Rule("medium", "arg*", "--init --recursive --depth=number --recommend-shallow --no-fetch -N --checkout --single-branch -j=number --jobs=number --progress", effects=_NET, reason="fetches submodules"),
     }),
 }  # fmt: skip
 
@@ -452,38 +329,11 @@ REMOTE: dict[str, Rules] = {
         check=_unforced,
         reason="fetches from a remote",
     ),
-    "clone": Rule(
-        "medium",
-        "url make?",
-        "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet"
-        " --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name"
-        " -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6",
-        effects=_NET,
-        check=_clone,
-        reason="fetches a repository",
-    ),
-    "ls-remote": Rule(
-        "medium",
-        "remote? text*",
-        "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref",
-        effects="network",
-        reason="asks a remote",
-    ),
-    "remote": Rule("high", "", "-v --verbose", sub={
-        "": Rule("read-only"),
-        "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")),
-        "get-url": Rule("read-only", "name", "--push --all"),
-        "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"),
-        "update": Rule("medium", "name*", "-p --prune", effects="network writes"),
-    }),
+    "clone": Rule("medium", "url make?", "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6", effects=_NET, check=_clone, reason="fetches a repository"),
+    "ls-remote": Rule("medium", "remote? text*", "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref", effects="network", reason="asks a remote"),
+    "remote": Rule("high", "", "-v --verbose", sub={"": Rule("read-only"), "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")), "get-url": Rule("read-only", "name", "--push --all"), "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"), "update": Rule("medium", "name*", "-p --prune", effects="network writes")}),
 }  # fmt: skip
 
 PROGRAMS: dict[str, Rules] = {
-    "git": Rule(
-        "high",
-        "",
-        "-C=folder -P --no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs"
-        " --icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice",
-        sub={**HISTORY, **LOCAL, **REMOTE},
-    ),
-}
+    "git": Rule("high", "", "-C=folder -P --no-pager --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice", sub={**HISTORY, **LOCAL, **REMOTE}),
+}  # fmt: skip

@@ -11,20 +11,9 @@ if TYPE_CHECKING:
     from planrun.risk.table import Rules, Use
 
 _SECRET_HEADERS = (
-    "authorization",
-    "cookie",
-    "proxy-",
-    "x-api-key",
-    "private-token",
-    "job-token",
-    "x-auth",
-    "token",
+    "authorization", "cookie", "proxy-", "x-api-key", "private-token", "job-token", "x-auth", "token",
     "key",
-)
-
-
-def _remote_name(url: str) -> str:
-    return url.partition("://")[2].partition("?")[0].partition("#")[0].rpartition("/")[2]
+)  # fmt: skip
 
 
 def _headers(use: Use) -> Finding | None:
@@ -39,9 +28,8 @@ def _headers(use: Use) -> Finding | None:
 
 
 def _saved(use: Use, urls: list[str]) -> Finding | None:
-    """Look at files that are named after the address."""
     for url in urls:
-        name = _remote_name(url)
+        name = url.partition("://")[2].partition("?")[0].partition("#")[0].rpartition("/")[2]
         if "%" in name or paths.writing(name or "index.html", use.cwd, use.ground):
             return high(f"{name}: a file that controls what runs later, or is not known", "writes")
         use.trace.writes.append(paths.locate(name, use.cwd, use.ground)[1])
@@ -102,10 +90,7 @@ _SENDING = (
 )
 
 PROGRAMS: dict[str, Rules] = {
-    "curl": (
-        Rule("medium", "url*", _CURL, effects="network", check=_curl, reason="fetches over the network"),
-        Rule("medium", "url*", _CURL + _SENDING, effects="network", check=_sends),
-    ),
+    "curl": (Rule("medium", "url*", _CURL, effects="network", check=_curl, reason="fetches over the network"), Rule("medium", "url*", _CURL + _SENDING, effects="network", check=_sends)),
     "wget": Rule(
         "medium",
         "url+",
@@ -119,4 +104,4 @@ PROGRAMS: dict[str, Rules] = {
         check=_wget,
         reason="fetches over the network",
     ),
-}
+}  # fmt: skip

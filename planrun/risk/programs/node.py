@@ -58,18 +58,8 @@ _NPMS: dict[str, Rules] = {
     "prune": Rule("medium", "", "--production --omit=text --dry-run" + _NPM, effects="destroys"),
     "dedupe": Rule("medium", "", "--dry-run" + _NPM, effects=_NET),
     "pack": Rule("medium", "", "--dry-run --json --pack-destination=write" + _NPM),
-    "ls": Rule(
-        "read-only",
-        "name*",
-        "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link"
-        + _NPM,
-    ),
-    "list": Rule(
-        "read-only",
-        "name*",
-        "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link"
-        + _NPM,
-    ),
+    "ls": Rule("read-only", "name*", "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link" + _NPM),
+    "list": Rule("read-only", "name*", "-a -l -g --all --long --depth=number --json --omit=text --parseable --prod --production --link" + _NPM),
     "explain": Rule("read-only", "name+", "--json" + _NPM),
     "outdated": Rule("medium", "name*", "--json --long --all" + _NPM, effects="network"),
     "view": Rule("medium", "name text*", "--json" + _NPM, effects="network"),
@@ -77,7 +67,7 @@ _NPMS: dict[str, Rules] = {
     "root": Rule("read-only", "", _NPM),
     "prefix": Rule("read-only", "", _NPM),
     "query": Rule("read-only", "text", _NPM),
-}
+}  # fmt: skip
 _YARN = " -s --silent --cwd=folder --json --verbose --no-progress --non-interactive"
 _YARNS: dict[str, Rules] = {
     "": _install(_YARN),
@@ -126,10 +116,7 @@ PROGRAMS: dict[str, Rules] = {
     "npm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _NPM, sub=_NPMS)),
     "yarn": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _YARN + _INSTALLS, sub=_YARNS)),
     "pnpm": (Rule("read-only", "", "-v", needs="-v"), Rule("high", "", _PNPM, sub=_PNPMS)),
-    "npx": (
-        Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no", check=project_tool),
-        Rule("medium", "command", "-y -q --yes --quiet --prefer-offline", style="posix", effects=_NET, check=known_tool(KNOWN_NODE), reason="fetches a tool"),
-    ),
+    "npx": (Rule("medium", "command", "--no-install --no", style="posix", needs="--no-install --no", check=project_tool), Rule("medium", "command", "-y -q --yes --quiet --prefer-offline", style="posix", effects=_NET, check=known_tool(KNOWN_NODE), reason="fetches a tool")),
     "bun": Rule("high", "", "", sub={"install": _install(""), "test": Rule("medium", "arg*", "--coverage --bail[=number] -t=text --timeout=number --rerun-each=number"), "run": _run("--silent")}),
     "deno": Rule("high", "", "-q --quiet", sub={
         "fmt": Rule("low", "write*", "--check -q --quiet --ignore=text --options-line-width=number --ext=text -c=inside"),

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 _SENDS = names_in("upload register install develop bdist_wininst easy_install")
 
 
-_PACKAGES = KNOWN_PYTHON | names_in(
-    "build wheel setuptools pytest-cov pytest-xdist pytest-timeout pytest-asyncio pytest-mock hypothesis sphinx hatchling twine"
-)
+_PACKAGES = KNOWN_PYTHON | names_in("build wheel setuptools pytest-cov pytest-xdist pytest-timeout pytest-asyncio pytest-mock hypothesis sphinx hatchling twine")  # fmt: skip
 _VERSION = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*,=<>!~_-[] ")
 
 
@@ -103,21 +101,8 @@ _COVERAGE = Rule(
     "",
     sub={
         "run": (
-            Rule(
-                "medium",
-                "module",
-                "-m=module -a -p --append --branch --parallel-mode --source=arg --include=text --omit=text --rcfile=inside"
-                " --data-file=write --timid --context=text --concurrency=text",
-                needs="-m",
-                style="posix",
-            ),
-            Rule(
-                "medium",
-                "run arg*",
-                "-a -p --append --branch --parallel-mode --source=arg --include=text --omit=text --rcfile=inside"
-                " --data-file=write --timid --context=text --concurrency=text",
-                style="posix",
-            ),
+            Rule("medium", "module", "-m=module -a -p --append --branch --parallel-mode --source=arg --include=text --omit=text --rcfile=inside --data-file=write --timid --context=text --concurrency=text", needs="-m", style="posix"),
+            Rule("medium", "run arg*", "-a -p --append --branch --parallel-mode --source=arg --include=text --omit=text --rcfile=inside --data-file=write --timid --context=text --concurrency=text", style="posix"),
         ),
         "report": Rule("low", "inside*", "-m -i --show-missing --skip-covered --skip-empty --fail-under=number --include=text --omit=text --format=text --sort=text --precision=number --rcfile=inside:medium --data-file=read --ignore-errors"),
         "html": Rule("low", "inside*", "-d=write -i -q --directory=write --include=text --omit=text --skip-covered --show-contexts --title=text --fail-under=number --rcfile=inside:medium"),
@@ -134,11 +119,7 @@ _BLACK = Rule(
     "write*",
     f"-l=number -S -C -t=text -W=number --line-length=number --target-version=text --preview --skip-string-normalization --config=inside --fast --safe --include=text --exclude=text --extend-exclude=text --force-exclude=text --workers=number --skip-magic-trailing-comma --pyi --ipynb --required-version=text --line-ranges=text {_FORMATS}",
 )
-_ISORT = Rule(
-    "low",
-    "write*",
-    f"-c -d -l=number -m=number -w=number --check-only --profile=text --line-length=number --skip=text --skip-glob=text --settings-path=inside --atomic --float-to-top --filter-files --df --gitignore --stdout {_FORMATS}",
-)
+_ISORT = Rule("low", "write*", f"-c -d -l=number -m=number -w=number --check-only --profile=text --line-length=number --skip=text --skip-glob=text --settings-path=inside --atomic --float-to-top --filter-files --df --gitignore --stdout {_FORMATS}")  # fmt: skip
 _MYPY = Rule(
     "low",
     "inside*",
@@ -190,19 +171,8 @@ _NOX = Rule(
     "-s=text -e=text -k=text -t=text -p=text -r -R -l -f=run -v -x --sessions=text --session=text --keywords=text --tags=text --python=text --pythons=text --reuse-existing-virtualenvs --reuse-venv=text --no-install --list --noxfile=run --verbose --stop-on-first-error --error-on-missing-interpreters --no-error-on-missing-interpreters --non-interactive --forcecolor --nocolor --report=write --install-only",
     effects="code network writes",
 )
-_BUILD = Rule(
-    "medium",
-    "inside?",
-    "-s -w -n -x -v -o=write --sdist --wheel --outdir=write --no-isolation --skip-dependency-check --verbose --installer=text",
-    effects=_NET,
-    reason="builds the project",
-)
-_VENV = Rule(
-    "medium",
-    "write+",
-    "--system-site-packages --symlinks --copies --clear:medium:destroys --upgrade --without-pip --prompt=text --upgrade-deps:medium:network -q --quiet -p=text",
-    effects="writes",
-)
+_BUILD = Rule("medium", "inside?", "-s -w -n -x -v -o=write --sdist --wheel --outdir=write --no-isolation --skip-dependency-check --verbose --installer=text", effects=_NET, reason="builds the project")  # fmt: skip
+_VENV = Rule("medium", "write+", "--system-site-packages --symlinks --copies --clear:medium:destroys --upgrade --without-pip --prompt=text --upgrade-deps:medium:network -q --quiet -p=text", effects="writes")  # fmt: skip
 _PRE_COMMIT = Rule("high", "", "", sub={
     "run": Rule("medium", "name?", "-a -v --all-files --files=inside --show-diff-on-failure --verbose --hook-stage=text --color=text --from-ref=arg --to-ref=arg -s=arg -o=arg -c=inside --config=inside --fail-fast", effects="code network writes"),
     "validate-config": Rule("read-only", "read*"),
@@ -261,11 +231,7 @@ _HATCH = Rule("high", "", "-q -v --no-color -e=name --env=name", sub={
     "build": Rule("medium", "inside?", "-t=text -c --target=text --clean --hooks-only", effects=_NET),
     "version": Rule("medium"),
 })  # fmt: skip
-_SPHINX = Rule(
-    "medium",
-    "inside inside inside*",
-    "-b=name -W -q -n -E -a -j=text -d=write -M=name --keep-going -D=text -t=name -T",
-)
+_SPHINX = Rule("medium", "inside inside inside*", "-b=name -W -q -n -E -a -j=text -d=write -M=name --keep-going -D=text -t=name -T")  # fmt: skip
 
 PROGRAMS: dict[str, Rules] = {
     "python": _PYTHON,

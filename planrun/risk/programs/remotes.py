@@ -21,7 +21,6 @@ _HIDDEN = ("secret", "password", "credential", "token", "key")
 
 
 def _asks(operands: str, options: str = "", **more: object) -> Rule:
-    """Return a rule for what asks a server and prints the answer."""
     return Rule("medium", operands, options, effects=_ASKS, reason="asks a server", **more)  # type: ignore[arg-type]
 
 
@@ -33,13 +32,11 @@ _LIST = "-a -q -n=number -l -s -f=text --all --quiet --no-trunc --last=number --
 _CONTAINER: dict[str, Rules] = {
     "ls": Rule("read-only", "", _LIST),
     "list": Rule("read-only", "", _LIST),
-    "logs": Rule(
-        "read-only", "name", "-t -n=number --tail=text --since=text --until=text --timestamps --details"
-    ),
+    "logs": Rule("read-only", "name", "-t -n=number --tail=text --since=text --until=text --timestamps --details"),
     "top": Rule("read-only", "name"),
     "port": Rule("read-only", "name name?"),
     "diff": Rule("read-only", "name"),
-}
+}  # fmt: skip
 _DOCKER: dict[str, Rules] = {
     "ps": Rule("read-only", "", _LIST),
     "images": Rule("read-only", "name?", _LIST),
@@ -52,49 +49,21 @@ _DOCKER: dict[str, Rules] = {
     "info": Rule("read-only", "", "-f=text --format=text"),
     "stats": Rule("read-only", "name*", "-a --all --no-trunc --no-stream --format=text", needs="--no-stream"),
     "container": Rule("high", sub=_CONTAINER),
-    "image": Rule(
-        "high",
-        sub={
-            "ls": Rule("read-only", "name?", _LIST),
-            "list": Rule("read-only", "name?", _LIST),
-            "history": Rule("read-only", "name", "-q -H --quiet --human"),
-            "pull": _asks("name", "-q --quiet --platform=name"),
-        },
-    ),
-    "volume": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text")}
-    ),
-    "network": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text --no-trunc")}
-    ),
-    "context": Rule(
-        "high", sub={"ls": Rule("read-only", "", "-q --quiet --format=text"), "show": Rule("read-only")}
-    ),
-    "system": Rule(
-        "high",
-        sub={
-            "df": Rule("read-only", "", "-v --verbose --format=text"),
-            "info": Rule("read-only", "", "-f=text"),
-        },
-    ),
+    "image": Rule("high", sub={"ls": Rule("read-only", "name?", _LIST), "list": Rule("read-only", "name?", _LIST), "history": Rule("read-only", "name", "-q -H --quiet --human"), "pull": _asks("name", "-q --quiet --platform=name")}),
+    "volume": Rule("high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text")}),
+    "network": Rule("high", sub={"ls": Rule("read-only", "", "-q -f=text --quiet --filter=text --format=text --no-trunc")}),
+    "context": Rule("high", sub={"ls": Rule("read-only", "", "-q --quiet --format=text"), "show": Rule("read-only")}),
+    "system": Rule("high", sub={"df": Rule("read-only", "", "-v --verbose --format=text"), "info": Rule("read-only", "", "-f=text")}),
     "buildx": Rule("high", sub={"version": Rule("read-only"), "ls": Rule("read-only")}),
     "compose": Rule(
         "high",
         "",
         "-f=inside -p=name --file=inside --project-name=name --profile=name --ansi=name",
         sub={
-            "ps": Rule(
-                "read-only",
-                "name*",
-                "-a -q --all --quiet --services --status=name --format=name --filter=text",
-            ),
+            "ps": Rule("read-only", "name*", "-a -q --all --quiet --services --status=name --format=name --filter=text"),
             "ls": Rule("read-only", "", "-a -q --all --quiet --format=name --filter=text"),
             "images": Rule("read-only", "name*", "-q --quiet --format=name"),
-            "logs": Rule(
-                "read-only",
-                "name*",
-                "-t -n=text --tail=text --since=text --until=text --timestamps --no-color --no-log-prefix",
-            ),
+            "logs": Rule("read-only", "name*", "-t -n=text --tail=text --since=text --until=text --timestamps --no-color --no-log-prefix"),
             "version": Rule("read-only", "", "-f=name --short --format=name"),
             "pull": _asks("name*", "-q --quiet --ignore-pull-failures"),
         },
@@ -102,7 +71,7 @@ _DOCKER: dict[str, Rules] = {
     "pull": _asks("name", "-q --quiet --platform=name"),
     "search": _asks("name", "-f=text --filter=text --limit=number --no-trunc --format=text"),
     "manifest": Rule("high", sub={"inspect": _asks("name", "-v --verbose")}),
-}
+}  # fmt: skip
 
 # Clusters
 
@@ -125,82 +94,39 @@ def _resources(use: Use) -> Finding | None:
 _KUBECTL: dict[str, Rules] = {
     "get": _asks("name+", _GET, check=_resources),
     "describe": _asks("name+", f"{_PLACE}{_PICK} --show-events", check=_resources),
-    "logs": _asks(
-        "name",
-        f"{_PLACE} -c=name -l=text -p --container=name --all-containers --previous --tail=text --since=text --since-time=text"
-        " --timestamps --prefix --selector=text --limit-bytes=number --ignore-errors",
-    ),
-    "top": Rule(
-        "high",
-        sub={
-            "pods": _asks("name?", f"{_PLACE}{_PICK} --containers"),
-            "pod": _asks("name?", f"{_PLACE}{_PICK} --containers"),
-        }
-        | {"nodes": _asks("name?", f"{_PLACE}{_PICK}"), "node": _asks("name?", f"{_PLACE}{_PICK}")},
-    ),
+    "logs": _asks("name", f"{_PLACE} -c=name -l=text -p --container=name --all-containers --previous --tail=text --since=text --since-time=text --timestamps --prefix --selector=text --limit-bytes=number --ignore-errors"),
+    "top": Rule("high", sub={"pods": _asks("name?", f"{_PLACE}{_PICK} --containers"), "pod": _asks("name?", f"{_PLACE}{_PICK} --containers")} | {"nodes": _asks("name?", f"{_PLACE}{_PICK}"), "node": _asks("name?", f"{_PLACE}{_PICK}")}),
     "wait": _asks("name+", f"{_PLACE}{_PICK} --for=text --timeout=number --all", check=_resources),
-    "rollout": Rule(
-        "high",
-        sub={
-            "status": _asks("name name?", f"{_PLACE} -w --watch[=text] --timeout=number --revision=number"),
-            "history": _asks("name name?", f"{_PLACE} --revision=number"),
-        },
-    ),
+    "rollout": Rule("high", sub={"status": _asks("name name?", f"{_PLACE} -w --watch[=text] --timeout=number --revision=number"), "history": _asks("name name?", f"{_PLACE} --revision=number")}),
     "explain": _asks("name", f"{_PLACE} --recursive --api-version=name"),
     "version": _asks("", f"{_PLACE} -o=name --output=name --client"),
     "cluster-info": _asks("", _PLACE),
-    "api-resources": _asks(
-        "", f"{_PLACE} -o=name --output=name --namespaced[=text] --verbs=text --api-group=name"
-    ),
+    "api-resources": _asks("", f"{_PLACE} -o=name --output=name --namespaced[=text] --verbs=text --api-group=name"),
     "api-versions": _asks("", _PLACE),
-    "auth": Rule(
-        "high", sub={"can-i": _asks("text text?", f"{_PLACE} -A -q --all-namespaces --quiet --list")}
-    ),
-    "config": Rule(
-        "high",
-        sub={
-            "current-context": Rule("read-only"),
-            "get-contexts": Rule("read-only", "name*", "-o=name --output=name --no-headers"),
-            "get-clusters": Rule("read-only"),
-        },
-    ),
-}
+    "auth": Rule("high", sub={"can-i": _asks("text text?", f"{_PLACE} -A -q --all-namespaces --quiet --list")}),
+    "config": Rule("high", sub={"current-context": Rule("read-only"), "get-contexts": Rule("read-only", "name*", "-o=name --output=name --no-headers"), "get-clusters": Rule("read-only")}),
+}  # fmt: skip
 
 # Charts and infrastructure
 
 _HELM_AT = " -n=name --namespace=name --kube-context=name"
-_CHART = (
-    " -f=inside --values=inside --set=text --set-string=text --include-crds --skip-tests --no-hooks --is-upgrade"
-    " --kube-version=text -a=text --api-versions=text -s=text --show-only=text --name-template=text -g --generate-name"
-    " --version=text --release-name --debug --skip-crds"
-)
+_CHART = " -f=inside --values=inside --set=text --set-string=text --include-crds --skip-tests --no-hooks --is-upgrade --kube-version=text -a=text --api-versions=text -s=text --show-only=text --name-template=text -g --generate-name --version=text --release-name --debug --skip-crds"
 _HELM: dict[str, Rules] = {
     "list": _asks("", f"{_HELM_AT} -A -a -q -d -r -o=name --all-namespaces --all --short --output=name --filter=text --max=number --deployed --failed --pending --date --reverse"),
     "ls": _asks("", f"{_HELM_AT} -A -a -q -d -r -o=name --all-namespaces --all --short --output=name --filter=text --max=number"),
     "status": _asks("name", f"{_HELM_AT} -o=name --output=name --revision=number"),
     "history": _asks("name", f"{_HELM_AT} -o=name --output=name --max=number"),
-    "template": (
-        Rule("medium", "inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"),
-        Rule("medium", "name inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"),
-    ),
+    "template": (Rule("medium", "inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart"), Rule("medium", "name inside", f"{_HELM_AT}{_CHART}", effects="network", reason="renders a chart")),
     "lint": Rule("read-only", "inside+", f"{_HELM_AT} --strict --quiet --with-subcharts -f=inside --values=inside --set=text --set-string=text --kube-version=text"),
     "version": Rule("read-only", "", "--short --client --template=text"),
     "show": Rule("high", sub=dict.fromkeys(("chart", "values", "readme", "crds", "all"), Rule("read-only", "inside"))),
     "search": Rule("high", sub={"repo": Rule("read-only", "name?", "-l --versions --version=text --devel -o=name"), "hub": _asks("name?", "-o=name --max-col-width=number")}),
     "repo": Rule("high", sub={"list": Rule("read-only", "", "-o=name --output=name")}),
-    "dependency": Rule("high", sub={
-        "list": Rule("read-only", "inside?"),
-        "ls": Rule("read-only", "inside?"),
-        "build": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
-        "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"),
-    }),
+    "dependency": Rule("high", sub={"list": Rule("read-only", "inside?"), "ls": Rule("read-only", "inside?"), "build": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names"), "update": Rule("medium", "inside?", "--skip-refresh", effects="network writes", reason="fetches what a chart names")}),
 }  # fmt: skip
 _TF_VARS = " -var=text -var-file=values -no-color -json -compact-warnings"
 _TERRAFORM: dict[str, Rules] = {
-    "fmt": (
-        Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"),
-        Rule("low", "make*", "-diff -recursive -no-color -list=text", style="single"),
-    ),
+    "fmt": (Rule("read-only", "inside*", "-check -diff -recursive -no-color -list=text -write=text", style="single", needs="-check"), Rule("low", "make*", "-diff -recursive -no-color -list=text", style="single")),
     "validate": Rule("medium", "", "-json -no-color -no-tests", style="single", reason="runs the providers of the project"),
     "init": Rule("medium", "", "-backend={true,false} -input={true,false} -no-color -upgrade -get={true,false} -lockfile={readonly} -lock={true,false} -lock-timeout=number -reconfigure -json -test-directory=inside", style="single", effects="code network writes", reason="fetches the providers of the project"),
     "plan": Rule("medium", "", f"-out=write -input={{true,false}} -lock={{true,false}} -lock-timeout=number -refresh={{true,false}} -refresh-only -detailed-exitcode -parallelism=number -target=text -concise -destroy{_TF_VARS}", style="single", effects="code network", reason="runs the providers of the project"),
@@ -256,19 +182,9 @@ def _api(use: Use) -> Finding | None:
 
 
 _GITHUB: dict[str, Rules] = {
-    "pr": Rule("high", sub={
-        "view": _hub("arg?", _GH_VIEW),
-        "list": _hub("", _GH_PR),
-        "ls": _hub("", _GH_PR),
-        "diff": _hub("arg?", f"{_GH} --name-only --patch --color=name"),
-        "checks": _hub("arg?", f"{_GH} --required"),
-        "status": _hub("", f"{_GH} -c --conflict-status"),
-    }),
+    "pr": Rule("high", sub={"view": _hub("arg?", _GH_VIEW), "list": _hub("", _GH_PR), "ls": _hub("", _GH_PR), "diff": _hub("arg?", f"{_GH} --name-only --patch --color=name"), "checks": _hub("arg?", f"{_GH} --required"), "status": _hub("", f"{_GH} -c --conflict-status")}),
     "issue": Rule("high", sub={"view": _hub("arg", _GH_VIEW), "list": _hub("", f"{_GH_LIST} -m=text --milestone=text --mention=name"), "ls": _hub("", _GH_LIST), "status": _hub("", _GH)}),
-    "run": Rule("high", sub={
-        "list": _hub("", f"{_GH_LIST} -w=arg -b=arg -e=name -u=name -c=name --workflow=arg --branch=arg --event=name --user=name --status=name --commit=name --created=text"),
-        "view": _hub("name?", f"{_GH} -v -j=name --log --log-failed --job=name --attempt=number --verbose --exit-status"),
-    }),
+    "run": Rule("high", sub={"list": _hub("", f"{_GH_LIST} -w=arg -b=arg -e=name -u=name -c=name --workflow=arg --branch=arg --event=name --user=name --status=name --commit=name --created=text"), "view": _hub("name?", f"{_GH} -v -j=name --log --log-failed --job=name --attempt=number --verbose --exit-status")}),
     "release": Rule("high", sub={"view": _hub("name?", _GH), "list": _hub("", f"{_GH} -L=number --limit=number --exclude-drafts --exclude-pre-releases --order=name"), "ls": _hub("", f"{_GH} -L=number --limit=number")}),
     "repo": Rule("high", sub={"view": _hub("name?", "-b=arg --branch=arg --json=text -q=text --jq=text"), "list": _hub("name?", "-L=number --limit=number --json=text -q=text --jq=text --visibility=name --source --fork --language=name --topic=name")}),
     "workflow": Rule("high", sub={"list": _hub("", f"{_GH} -a -L=number --all --limit=number"), "view": _hub("arg?", f"{_GH} -y -r=arg --yaml --ref=arg")}),
@@ -282,40 +198,16 @@ _GITHUB: dict[str, Rules] = {
 # Amazon
 
 _AWS_READS = ("describe-", "list-")
-_AWS_SERVICES = names_in(
-    "acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam"
-    " organizations rds route53 s3api sns sqs"
-)
+_AWS_SERVICES = names_in("acm autoscaling cloudfront cloudwatch dynamodb ec2 ecr ecs efs eks elasticache elb elbv2 iam organizations rds route53 s3api sns sqs")  # fmt: skip
 """Services whose descriptions show no variables of programs, but for what _AWS_SHOWS names."""
-_AWS_MORE = names_in(
-    "get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging"
-    " get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object"
-    " head-bucket"
-)
+_AWS_MORE = names_in("get-caller-identity get-bucket-location get-bucket-versioning get-bucket-tagging get-metric-statistics get-metric-data get-hosted-zone get-role get-user get-policy head-object head-bucket")  # fmt: skip
 # What shows variables, scripts that machines start with, or keys.
 _AWS_SHOWS = (
-    *(
-        "secret",
-        "password",
-        "credential",
-        "token",
-        "user-data",
-        "task",
-        "instance-attribute",
-        "launch-",
-        "key",
-        "export",
-    ),
+    *("secret", "password", "credential", "token", "user-data", "task", "instance-attribute", "launch-", "key", "export"),
     *("connection", "spot-fleet", "spot-instance-requests", "fleet"),
-)
-_AWS_FLAGS = names_in(
-    "--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run"
-    " --only-show-errors --include-all-instances"
-)
-_AWS_NEVER = names_in(
-    "--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile"
-    " --with-decryption --cli-read-timeout --query-file"
-)
+)  # fmt: skip
+_AWS_FLAGS = names_in("--no-cli-pager --no-paginate --no-sign-request --recursive --human-readable --summarize --dry-run --only-show-errors --include-all-instances")  # fmt: skip
+_AWS_NEVER = names_in("--endpoint-url --cli-input-json --cli-input-yaml --ca-bundle --no-verify-ssl --debug --profile --with-decryption --cli-read-timeout --query-file")  # fmt: skip
 
 
 def _aws(use: Use) -> Finding | None:
@@ -362,14 +254,11 @@ def _aws_reads(words: list[str]) -> bool:
 
 PROGRAMS: dict[str, Rules] = {
     "docker": Rule("high", sub=_DOCKER),
-    "podman": Rule(
-        "high",
-        sub={name: rule for name, rule in _DOCKER.items() if name not in ("compose", "buildx", "context")},
-    ),
+    "podman": Rule("high", sub={name: rule for name, rule in _DOCKER.items() if name not in ("compose", "buildx", "context")}),
     "kubectl": Rule("high", "", _PLACE, sub=_KUBECTL),
     "terraform": _TERRAFORMS,
     "tofu": _TERRAFORMS,
     "helm": Rule("high", "", _HELM_AT, sub=_HELM),
     "gh": Rule("high", sub=_GITHUB),
     "aws": _asks("text*", style="raw", check=_aws),
-}
+}  # fmt: skip

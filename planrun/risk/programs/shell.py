@@ -98,10 +98,6 @@ def _source(use: Use) -> Finding | None:
     )
 
 
-def _env(use: Use) -> Finding | None:
-    return None if use.rest else high("env: prints every variable", "secrets")
-
-
 PROGRAMS: dict[str, Rules] = {
     ":": Rule("read-only", "text*", style="raw", builtin=True),
     "true": Rule("read-only", "text*", style="raw"),
@@ -114,9 +110,7 @@ PROGRAMS: dict[str, Rules] = {
     "pwd": Rule("read-only", "", "-P -L"),
     "export": Rule("read-only", "text+", builtin=True, check=_export, reason="sets variables"),
     "unset": Rule("read-only", "name*", "-v", builtin=True, check=_read, reason="unsets variables"),
-    "set": Rule(
-        "read-only", "text*", style="raw", builtin=True, check=_set, reason="sets options of the shell"
-    ),
+    "set": Rule("read-only", "text*", style="raw", builtin=True, check=_set, reason="sets options of the shell"),
     "exit": Rule("read-only", "number?", builtin=True),
     "return": Rule("read-only", "number?", builtin=True),
     "break": Rule("read-only", "number?", builtin=True),
@@ -124,31 +118,16 @@ PROGRAMS: dict[str, Rules] = {
     "shift": Rule("read-only", "number?", builtin=True),
     "umask": Rule("read-only", "", "-S", builtin=True),
     "wait": Rule("read-only", "", builtin=True),
-    "read": Rule(
-        "read-only", "name*", "-r -s -d=text -t=number -n=number -N=number -p=text", builtin=True, check=_read
-    ),
+    "read": Rule("read-only", "name*", "-r -s -d=text -t=number -n=number -N=number -p=text", builtin=True, check=_read),
     "sleep": Rule("read-only", "number+"),
     "type": Rule("read-only", "name+", "-a -t -p -P", builtin=True),
-    "command": (
-        Rule("read-only", "name+", "-v -V", needs="-v -V", style="posix", builtin=True),
-        Rule("read-only", "command", style="posix", builtin=True),
-    ),
+    "command": (Rule("read-only", "name+", "-v -V", needs="-v -V", style="posix", builtin=True), Rule("read-only", "command", style="posix", builtin=True)),
     "source": Rule("medium", "run arg*", builtin=True, style="posix", check=_source),
     ".": Rule("medium", "run arg*", builtin=True, style="posix", check=_source),
     "sh": Rule("medium", "run arg*", "-e -u -x -o={pipefail,errexit,nounset,xtrace}", style="posix"),
-    "bash": Rule(
-        "medium",
-        "run arg*",
-        "-e -u -x -o={pipefail,errexit,nounset,xtrace} --noprofile --norc",
-        style="posix",
-    ),
+    "bash": Rule("medium", "run arg*", "-e -u -x -o={pipefail,errexit,nounset,xtrace} --noprofile --norc", style="posix"),
     "dash": Rule("medium", "run arg*", "-e -u -x", style="posix"),
-    "timeout": Rule(
-        "read-only",
-        "number command",
-        "-k=number -s=name --kill-after=number --signal=name --preserve-status --foreground -v --verbose",
-        style="posix",
-    ),
+    "timeout": Rule("read-only", "number command", "-k=number -s=name --kill-after=number --signal=name --preserve-status --foreground -v --verbose", style="posix"),
     "nice": Rule("read-only", "command", "-n=number --adjustment=number", style="posix"),
-    "env": Rule("read-only", "assign* command?", style="posix", check=_env),
-}
+    "env": Rule("read-only", "assign* command?", style="posix", check=lambda use: None if use.rest else high("env: prints every variable", "secrets")),
+}  # fmt: skip

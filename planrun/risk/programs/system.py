@@ -45,13 +45,7 @@ def _date(use: Use) -> Finding | None:
 
 
 PROGRAMS: dict[str, Rules] = {
-    "date": Rule(
-        "read-only",
-        "text?",
-        "-u -R -d=text -I[=text] -r=read --utc --universal --date=text --iso-8601[=text] --rfc-3339=text --rfc-email"
-        " --reference=read --debug",
-        check=_date,
-    ),
+    "date": Rule("read-only", "text?", "-u -R -d=text -I[=text] -r=read --utc --universal --date=text --iso-8601[=text] --rfc-3339=text --rfc-email --reference=read --debug", check=_date),
     "seq": Rule("read-only", "number+", "-s=text -w -f=text --separator=text --equal-width --format=text"),
     "ps": Rule("read-only", "text*", style="raw", check=_ps),
     "uptime": Rule("read-only", "", "-p -s --pretty --since"),
@@ -60,20 +54,11 @@ PROGRAMS: dict[str, Rules] = {
     "groups": Rule("read-only", "name*"),
     "logname": Rule("read-only"),
     "who": Rule("read-only", "", "-b -r -q -H -u --boot --runlevel --count --heading"),
-    "uname": Rule(
-        "read-only",
-        "",
-        "-a -s -n -r -v -m -p -i -o --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor"
-        " --hardware-platform --operating-system",
-    ),
+    "uname": Rule("read-only", "", "-a -s -n -r -v -m -p -i -o --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --hardware-platform --operating-system"),
     "arch": Rule("read-only"),
-    "hostname": Rule(
-        "read-only", "", "-f -s -i -I -d -A --fqdn --short --domain --ip-address --all-ip-addresses --long"
-    ),
+    "hostname": Rule("read-only", "", "-f -s -i -I -d -A --fqdn --short --domain --ip-address --all-ip-addresses --long"),
     "nproc": Rule("read-only", "", "--all --ignore=number"),
-    "free": Rule(
-        "read-only", "", "-b -k -m -g -h -t -w -l --bytes --kilo --mega --giga --human --total --wide --si"
-    ),
+    "free": Rule("read-only", "", "-b -k -m -g -h -t -w -l --bytes --kilo --mega --giga --human --total --wide --si"),
     "locale": Rule("read-only", "name*", "-a -m -k -c --all-locales --charmaps"),
     "which": Rule("read-only", "name+", "-a -s --all"),
     "whereis": Rule("read-only", "name+", "-b -m -s -u"),
@@ -81,11 +66,7 @@ PROGRAMS: dict[str, Rules] = {
     "factor": Rule("read-only", "number*"),
     "expr": Rule("read-only", "text+", style="raw"),
     "tty": Rule("read-only", "", "-s --silent --quiet"),
-    "lscpu": Rule(
-        "read-only", "", "-a -b -c -e[=text] -p[=text] -J -x --all --json --extended[=text] --parse[=text]"
-    ),
-    "lsb_release": Rule(
-        "read-only", "", "-a -c -d -i -r -s -v --all --codename --description --id --release --short"
-    ),
+    "lscpu": Rule("read-only", "", "-a -b -c -e[=text] -p[=text] -J -x --all --json --extended[=text] --parse[=text]"),
+    "lsb_release": Rule("read-only", "", "-a -c -d -i -r -s -v --all --codename --description --id --release --short"),
     "cal": Rule("read-only", "name*", "-1 -3 -m -s -y -j -w --monday --sunday --year --julian --week"),
-}
+}  # fmt: skip

@@ -72,15 +72,10 @@ PROGRAMS: dict[str, Rules] = {
                 " --extend-exclude=text --no-cache --cache-dir=write --statistics --exit-zero --exit-non-zero-on-fix"
                 " --force-exclude --respect-gitignore --quiet --verbose --line-length=number --per-file-ignores=text",
             ),
-            "format": Rule(
-                "low",
-                "write*",
-                "-q -v -n --check --diff --config=inside --isolated --exclude=text --no-cache --cache-dir=write"
-                " --line-length=number --preview --force-exclude --target-version=text --quiet --verbose --range=text",
-            ),
+            "format": Rule("low", "write*", "-q -v -n --check --diff --config=inside --isolated --exclude=text --no-cache --cache-dir=write --line-length=number --preview --force-exclude --target-version=text --quiet --verbose --range=text"),
             "rule": Rule("read-only", "name?", "--all --output-format=text"),
             "version": Rule("read-only"),
             "linter": Rule("read-only", "", "--output-format=text"),
         },
     ),
-}
+}  # fmt: skip
