@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 
 from planrun.errors import RecordsLost
-from planrun.model.widths import width_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ WIDEST = 60  # characters of a cell that others are aligned to; a longer one sti
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Return rows of cells as an aligned markdown table; columns numbered in `right` are flush right."""
+    from planrun.model.widths import width_of  # no help and no version has a table
+
     cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
     widths = [min(WIDEST, max(3, *map(width_of, column))) for column in zip(*cells, strict=True)]
     rule = [
@@ -29,6 +30,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> str:
+    from planrun.model.widths import width_of
+
     padded = []
     for column, (cell, width) in enumerate(zip(cells, widths, strict=True)):
         gap = " " * (width - width_of(cell))

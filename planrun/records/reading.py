@@ -209,7 +209,7 @@ _INSIDE: dict[str, dict[str, Any]] = {
     "resources": {"kind": "str", "id": "str", "action": "str"},
 }
 """Types of what stands in the objects of events, by the name of the field: an object or None, in a tuple a list."""
-_NEEDED = {("attempt_ended", "files"): ("path", "op", "sha256")}
+_NEEDED = {("attempt_ended", "files"): ("op",)}
 """Keys that such objects of an event have; any other may be missing."""
 _BASIC: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 _LARGEST = 1 << 63

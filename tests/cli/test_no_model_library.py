@@ -51,7 +51,7 @@ def test_a_missing_library_is_reported_before_anything_is_asked(python: Path, tm
         "generate ship --llm-model m -o y.yml",
     ):
         done = subprocess.run(
-            [python, ROOT / "bin" / "planrun", *words.split()],
+            [python, "-m", "planrun", *words.split()],
             cwd=tmp_path,
             env=env,
             capture_output=True,
@@ -64,7 +64,7 @@ def test_a_missing_library_is_reported_before_anything_is_asked(python: Path, tm
     assert found.pop("execute plan.yml") == 1
     assert set(found.values()) == {2}
     assert not (tmp_path / "x.yml").exists()
-    doctor = [str(python), str(ROOT / "bin" / "planrun"), "doctor"]
+    doctor = [str(python), "-m", "planrun", "doctor"]
     seen = subprocess.run(doctor, cwd=tmp_path, env=env, capture_output=True, text=True, check=False).stdout
     assert "anthropic is not installed" in seen
     assert "set the input `llm: true`" in seen

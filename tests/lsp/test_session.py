@@ -406,7 +406,7 @@ def test_without_the_library_it_says_what_to_install(tmp_path: Path) -> None:
         (["trace", "--otlp", "http://a:1"], "otel"),
     ):
         done = subprocess.run(
-            [python, ROOT / "bin" / "planrun", *words],
+            [python, "-m", "planrun", *words],
             cwd=tmp_path,
             env=env,
             capture_output=True,
