@@ -166,8 +166,6 @@ class Team:
             "prompt": [["text", task]],
             "session": f"{run.job.attempt}{child.removeprefix(run.root.id)}",
             "earlier": [],
-            "counted": [],
-            "failed": "",
             "continues": "",
             "parent": run.id,
             "depth": run.depth + 1,
