@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_LONGEST = 40  # characters of the name that the draft shows: no file system refuses it
+_LONGEST = 60  # characters of the name that the draft shows: no file system refuses it
 
 
 def make_private(path: str) -> None:
@@ -41,7 +41,11 @@ def write_atomically(
     survive a power cut. A link at `path` is replaced, not followed. A failed write leaves no draft.
     """
     folder, name = os.path.split(path)
-    draft = os.path.join(folder, f".{name[:_LONGEST]}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    draft = os.path.join(folder, f".{name[:_LONGEST]}.part")
+    try:
+        os.unlink(draft)  # left over by a process that was killed
+    except FileNotFoundError:
+        pass
     fd = os.open(draft, _NEW, 0o666 if mode is None else 0o600)
     try:
         with open(fd, "wb", buffering=65536) as file:
