@@ -117,7 +117,7 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
 def _functions(text: str) -> set[str]:
     """Return the names before `()`, behind `function` and behind `alias`."""
     words = text.replace(" (", "(").replace("(", " ( ").replace("=", " ").replace(";", " ; ").split()
-    pairs = list(zip(words, [*words[1:], ""], strict=True))
+    pairs = list(zip(words, [*words[1:], ""], strict=False))
     return {one for one, two in pairs if two == "("} | {
         two for one, two in pairs if one in ("function", "alias")
     }

@@ -32,7 +32,8 @@ def controls() -> Iterator[Attack]:
 def _families(verb: str, name: str) -> Iterator[Family]:
     denied = Family(f"{verb}: above it", "denied", "ceiling:llm_auto_approve")
     for script in (*RAISED[:8], *ESCAPES[:3], *RECORDS[:4], *SECRETS[:4]):
-        denied.add(script, _evil(name, script), verb=verb)
+        # `generate` has two repairs of what the policy denies; the answer stays the same.
+        denied.add(script, _evil(name, script), asked=3 if verb == "generate" else 1, verb=verb)
     denied.add("after two repairs", "no JSON", "no JSON", _evil(name, RAISED[0]), asked=3, verb=verb)
     yield denied
     invalid = Family(f"{verb}: no plan", "invalid", "")
