@@ -32,7 +32,9 @@ class Book(DelegationBook):
         self.clock = Moments()
         self.journal: list[dict[str, Any]] = []
         self.metrics = Metrics(0.1)
-        super().__init__("fix", Delegation(**{"enabled": True, **settings}), self.clock.stamp, self.journal.append)
+        super().__init__(
+            "fix", Delegation(**{"enabled": True, **settings}), self.clock.stamp, self.journal.append
+        )
 
     def decide(self, **situation: Any) -> Decision:
         """Decide about a situation."""

@@ -1,6 +1,5 @@
 """What files of other tools hand on from step to step."""
 
-
 from __future__ import annotations
 
 import subprocess
