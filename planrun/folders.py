@@ -36,9 +36,8 @@ def write_atomically(
 ) -> None:
     """Put a file in the place of `path`, or leave what was there; raises OSError, and what `content` raises.
 
-    `content`: the bytes, or a function that writes them. `mode`: its permissions; None: what the
-    umask leaves of 0666. `sync`: the bytes
-    survive a power cut. A link at `path` is replaced, not followed. A failed write leaves no draft.
+    `content`: the bytes, or a function that writes them. `mode`: its permissions; None: what the umask leaves of 0666.
+    `sync`: the bytes survive a power cut. A link at `path` is replaced, not followed. A failed write leaves no draft.
     """
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name[:_LONGEST]}.part")

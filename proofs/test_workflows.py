@@ -21,5 +21,5 @@ def test_drawn_graphs_run_the_jobs_that_github_runs(tmp_path: Path, seed: int) -
 
 def test_a_planted_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that look only at what they name are noticed."""
-    monkeypatch.setattr(workflows, "PLANTED", [True])
+    monkeypatch.setattr(workflows, "PLANTED", True)
     assert workflows.tried(1, 15, tmp_path)[1]

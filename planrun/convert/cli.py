@@ -49,8 +49,8 @@ SOURCES = ("github", "gitlab", "taskfile", "dagu", "make", "just")
     "accepted",
     metavar="NAME",
     multiple=True,
-    help="Convert without what is refused under NAME: a comment replaces it, or a step without an action. "
-    "NAME may be a pattern (uses:*); all accepts everything.",
+    help="Convert without what is refused under NAME: a comment replaces it. "
+    "NAME may be a pattern (key:*); all accepts everything.",
 )
 @click.option("--json", "as_json", is_flag=True, envvar="PLANRUN_JSON", help="Print one JSON document.")
 def convert(  # noqa: PLR0913 - click gives each option as an argument
@@ -67,8 +67,9 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
 
     FILE is a GitHub workflow, a GitLab CI file, a Taskfile, a Dagu file, a Makefile or a justfile. Nothing runs, and
     nothing is fetched. The list goes to stderr and to the head of the plan: `differs` is converted with a slightly
-    different meaning, `todo` is left to you, `refused` cannot be converted, and no plan is written until you leave that
-    part out by --job or accept it by --accept. The plan is valid, and a draft: read it before you run it.
+    different meaning, `todo` is left to you, as a comment or a step without an action, and `refused` cannot be
+    converted: no plan is written until you leave that part out by --job or accept it by --accept. The plan is valid,
+    and a draft: read it before you run it.
 
     \b
     Exit codes:
@@ -81,7 +82,6 @@ def convert(  # noqa: PLR0913 - click gives each option as an argument
       planrun convert .github/workflows/ci.yml --job test --job lint
       planrun convert Taskfile.yml --job build -o plans/build.yml
       planrun convert Makefile --job test -o plan.yml
-      planrun convert ci.yml --accept uses:actions/github-script -o plan.yml
       planrun convert ci.yml --accept all -o plan.yml
     """
     from planrun.convert.convert import Order

@@ -42,7 +42,6 @@ class DraftStep:
         self.offers: dict[
             str, str
         ] = {}  # lines of script by outputs that it can write, and does where one is read
-        self.writes: set[str] | None = None  # its outputs, where nothing else can be one
         self.node: Node | None = None  # where it stands in the file that is converted
         self.origin: tuple[str, str] | None = (
             None  # file and name of the job with a matrix that it is a part of

@@ -69,7 +69,7 @@ class Findings:
         self.file = file
         self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
-        self._refusals = [0]
+        self._unresolved = [0]
         self._left = [MAX_EXPANDED]
         self.files: dict[
             str, Node | None
@@ -78,7 +78,7 @@ class Findings:
     def of(self, file: str) -> Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
         other = Findings(file, self.accepted)
-        other._found, other._refusals, other.files = self._found, self._refusals, self.files
+        other._found, other._unresolved, other.files = self._found, self._unresolved, self.files
         other._left = self._left
         return other
 
@@ -92,9 +92,9 @@ class Findings:
             )
 
     @property
-    def refusals(self) -> int:
+    def unresolved(self) -> int:
         """How often a step was left or something refused, in all files of the conversion, repeated ones included."""
-        return self._refusals[0]
+        return self._unresolved[0]
 
     def differs(self, code: str, message: str, node: Node) -> None:
         """Note that something was converted and means something slightly else."""
@@ -102,13 +102,13 @@ class Findings:
 
     def todo(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what is left to a person; returns the text of the comment that the plan gets at that place."""
-        self._refusals[0] += bool(step)
+        self._unresolved[0] += bool(step)
         self._add("todo", code, message, node, step=step)
         return f"todo: {message}"
 
     def refuse(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what cannot be kept; returns the text of the comment in case that it is accepted."""
-        self._refusals[0] += 1
+        self._unresolved[0] += 1
         self._add("refused", code, message, node, step=step)
         return f"not kept: {message}"
 

@@ -30,7 +30,6 @@ def test_a_plan_is_written_and_valid(say: Callable[..., Said], tmp_path: Path) -
 
 def test_what_is_refused_leaves_no_file(say: Callable[..., Said], tmp_path: Path) -> None:
     """Exit code 2 and the names to give up; given up, there is a plan."""
-    (tmp_path / "ci.yml").write_text(WORKFLOW)
     (tmp_path / "ci.yml").write_text(f"novel: 1\n{WORKFLOW}")
     said = say("convert", "ci.yml", "-o", "plan.yml")
     assert (said.code, said.out) == (2, "")

@@ -573,3 +573,43 @@ def test_a_tolerant_job_stops_others_only_where_it_was_skipped(there: Workspace)
           between: {runs-on: x, needs: skipped, if: always(), steps: [{run: "true"}]}
           never: {runs-on: x, needs: between, continue-on-error: true, steps: [{run: echo never >> said}]}
         """) == ["after"]
+
+
+def test_the_steps_of_a_tolerant_job_see_its_failure(there: Workspace) -> None:
+    """What runs after a failure runs, the rest is skipped, and the jobs that need it go on."""
+    assert there.play("""\
+        jobs:
+          a:
+            runs-on: x
+            continue-on-error: true
+            steps:
+              - {id: one, run: exit 1}
+              - {run: echo never >> said}
+              - {if: failure(), run: echo failed >> said}
+              - {if: "always() && steps.one.conclusion == 'failure'", run: echo seen >> said}
+          b: {runs-on: x, needs: a, steps: [{run: echo after >> said}]}
+        """) == ["failed", "seen", "after"]
+
+
+def test_a_script_after_a_failure_sets_variables_in_a_matrix(there: Workspace) -> None:
+    """Its instances become steps of their own, since such a script is no part of one for the whole job."""
+    said = there.play("""\
+        jobs:
+          a:
+            runs-on: x
+            strategy: {matrix: {v: [1, 2]}}
+            steps:
+              - {if: "!failure()", run: 'echo V=${{ matrix.v }} >> $GITHUB_ENV'}
+              - {run: echo "got $V" >> said}
+        """)
+    assert sorted(said) == ["got 1", "got 2"]
+
+
+def test_a_job_whose_first_step_has_nothing_to_do_is_not_skipped(there: Workspace) -> None:
+    """Its result is success; without a condition of the job nothing skips it."""
+    assert there.play("""\
+        jobs:
+          a: {runs-on: x, steps: [{if: failure(), run: echo never >> said}, {run: "true"}]}
+          b: {runs-on: x, needs: a, if: needs.a.result == 'skipped', steps: [{run: echo never >> said}]}
+          c: {runs-on: x, needs: a, if: needs.a.result == 'success', steps: [{run: echo good >> said}]}
+        """) == ["good"]

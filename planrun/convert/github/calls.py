@@ -254,7 +254,9 @@ def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]
     has_condition = own.text not in ("", "true")
     is_skippable = has_condition or (not own.asks and any(needed.anchor for needed in job.needs))
     first = job.made[0] if job.made else None
-    if first is None or (is_skippable and (first.id not in job.plain or job.asking or services)):
+    if first is None or (
+        is_skippable and (first.id not in job.plain or job.asking or services or job.is_tolerant)
+    ):
         first = _gate(workflow, job, is_alone=first is None)
         first.edges.update(entry)
         entry = {first.id: "completed"}
@@ -473,5 +475,7 @@ def adopt(job: Job, others: Sequence[Job]) -> None:
         job.made += each.made
         job.tips += each.tips
         job.tolerated |= each.tolerated | ({each.anchor_gate} if each.anchor_gate else set())
-        if not each.anchor or each.anchor == job.anchor:
+        if each.is_tolerant:
+            job.tolerated |= {step.id for step in each.made}
+        elif not each.anchor or each.anchor == job.anchor:
             job.plain |= each.plain

@@ -156,14 +156,14 @@ class JobConversion:
 
     def run(self) -> None:
         """Put the steps of the job into the plan."""
-        before = self.found.refusals
+        before = self.found.unresolved
         self._run()
         if self.node.get("strategy") is None:
             return
         origin = (self.found.file, self.job.name)
         for step in self.job.made:
             step.origin = origin
-        if self.found.refusals > before:
+        if self.found.unresolved > before:
             self.workflow.troubled.add(origin)
 
     def _run(self) -> None:

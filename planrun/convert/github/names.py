@@ -104,7 +104,8 @@ class PlaceNames:
 
     def _failed(self) -> Spelled:
         jobs = [self.job] if self.step_level else self.job.behind()
-        text = " or ".join(filter(None, (job.failed() for job in jobs)))
+        counting = [job for job in jobs if self.step_level or not job.is_tolerant]
+        text = " or ".join(filter(None, (job.failed() for job in counting)))
         return Spelled(text=text, kind="boolean", level=OR) if text else FALSE
 
     def compared(self, sign: str, first: Tree, second: Tree) -> Spelled | None:
@@ -414,7 +415,7 @@ class PlaceNames:
         if names[2] in step.offers:
             step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{step.offers.pop(names[2])}\n"
             step.renamed.add(names[2])
-        if "run" not in step.keys or (step.writes is not None and names[2] not in step.writes):
+        if "run" not in step.keys:
             raise UntranslatableError(
                 "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
             )
@@ -525,12 +526,10 @@ def cut_text(text: str) -> list[Piece]:
 
 
 def job_ended(job: Job, word: str) -> Spelled:
-    """Return whether a job ended so."""
-    failed = job.failed()
-    done = " and ".join(
-        f"{step_path(step.id, 'status')} == 'completed'" for step in job.tips if step.id in job.plain
-    )
-    first = step_path((job.anchor or job.made[0].id), "status")
+    """Return whether a job ended so, as the others see it: a tolerant one does not fail."""
+    failed = "" if job.is_tolerant else job.failed()
+    tips = [] if job.is_tolerant else [step for step in job.tips if step.id in job.plain]
+    done = " and ".join(f"{step_path(step.id, 'status')} == 'completed'" for step in tips)
     if word == "failure":
         return Spelled(text=failed, kind="boolean", level=OR) if failed else FALSE
     if word == "success":
@@ -538,9 +537,18 @@ def job_ended(job: Job, word: str) -> Spelled:
             good = negated(Spelled(text=failed, kind="boolean", level=OR)) if failed else TRUE
             return both(negated(job_ended(job, "skipped")), good) if job.anchor else good
         return Spelled(text=done, kind="boolean", level=AND)
-    if word == "skipped":
-        return Spelled(text=f"{first} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)
-    return FALSE
+    if word != "skipped" or not (job.anchor or job.needs):  # nothing skips it
+        return FALSE
+    always = next((step.id for step in job.made if step.id in job.plain), "")
+    if not job.anchor and not always:
+        raise UntranslatableError(
+            "result", f"whether {job.name} was skipped: each of its steps has a condition"
+        )
+    path = step_path(job.anchor or always, "status")
+    skipped = Spelled(text=f"{path} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)
+    if job.anchor or not failed:
+        return skipped
+    return both(skipped, negated(Spelled(text=failed, kind="boolean", level=OR)))
 
 
 def declare_outputs(step: DraftStep, names: list[str]) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from planrun.convert.github.spelling import Spelled
     from planrun.convert.reader import Findings
 
+_STATUS = re.compile(r"\b(?:always|cancelled|failure|success)\s*\(", re.IGNORECASE)
 MAX_DEPTH = 10  # files that use each other, as GitHub has it
 _MARK = f"{os.sep}.github{os.sep}workflows{os.sep}"
 
@@ -265,6 +266,10 @@ class StepMaking:
         """Give a step its script and surroundings; raises UntranslatableError."""
         text = without_set_output(text)
         check_commands(text)
+        hands_on = "GITHUB_ENV" in text or "GITHUB_PATH" in text
+        if self.job.is_whole and hands_on and _STATUS.search(text_of(node.get("if"))):
+            message = "in a matrix, a script with a status function that sets variables for later steps"
+            raise UntranslatableError("github-env", message)
         text, step.renamed = renamed_outputs(text)
         shell = self._shell(node)
         variables = Variables()
@@ -326,6 +331,9 @@ class StepMaking:
                 "summary", "outside of GitHub what is written to $GITHUB_STEP_SUMMARY is lost", self.job.node
             )
         sets_variables, sets_path = "GITHUB_ENV" in text, "GITHUB_PATH" in text
+        if names or sets_variables or sets_path:
+            message = "what a script writes for later steps (outputs, variables, folders) counts only if it succeeds"
+            self.found.differs("handed-on", message, node)
         if not sets_variables and not sets_path:
             return
         if not is_shell(shell):
@@ -379,8 +387,7 @@ class StepMaking:
         elif step.keys.get("on_failure") == "continue":
             self.job.tolerated.add(step.id)
         elif known_truth(self.job.node.get("continue-on-error"), self.job, self.workflow):
-            step.keys["on_failure"] = "skip"
-            self.job.tolerated.add(step.id)
+            step.keys["on_failure"] = "skip"  # for the other jobs; its own steps see the failure
         own = step.condition
         apply_condition(step, node.get("if"), names, self.job)
         if own:
