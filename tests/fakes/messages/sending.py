@@ -136,10 +136,11 @@ class Sending:
         self._end()
 
     def _strike(self, fault: Fault) -> None:
-        """Let the fault happen; the connection is of no use afterwards."""
+        """Let the fault happen; the connection is of no use afterwards, unless the answer ends properly."""
         # The client ends a silent answer: it disconnects, and the journal records that.
         self._entry.ended = "open" if fault.kind in ("stall", "trickle", "flood") else "broken"
-        self._exchange.close_connection = True
+        # A client may send its next request on a connection whose answer has ended, before it is closed.
+        self._exchange.close_connection = fault.kind not in ("end", "error", "bad_json")
         if fault.kind == "end":
             self._end()
         elif fault.kind == "reset":
