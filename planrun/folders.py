@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 60  # characters of the name that the draft shows: no file system refuses it
 
+DEPENDENCIES = frozenset((".venv", "bower_components", "node_modules", "venv"))
+"""Names of folders with installed packages, which projects do not keep in git."""
+_DEPTH = 3  # folders below the workspace, as in a repository with several packages
+
 
 def make_private(path: str) -> None:
     """Make a folder, and every missing one above it, with mode 0700; raises OSError.
@@ -64,3 +68,21 @@ def write_atomically(
         except OSError:  # the error that kept the file from being written is the one to report
             pass
         raise
+
+
+def dependencies(top: str) -> list[str]:
+    """Return the folders of installed packages in a workspace, relative to it; links are none."""
+    found: list[str] = []
+    below = [("", 1)]
+    while below:
+        within, depth = below.pop()
+        try:
+            with os.scandir(os.path.join(top, within)) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:  # it is gone, or nobody may read it
+            continue
+        found += [os.path.join(within, name) for name in names if name in DEPENDENCIES]
+        if depth < _DEPTH:
+            others = [name for name in names if name not in DEPENDENCIES and not name.startswith(".")]
+            below += [(os.path.join(within, name), depth + 1) for name in others]
+    return sorted(found)

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from planrun.plan.kinds.agent import Agent
 
 _CONFLICT = 3  # `planrun.tools.patching.CONFLICT`
-_CUT_OFF = ("lost", "cancelled")  # how an attempt ended with whose conversation the next one goes on
+_CUT_OFF = ("lost", "cancelled")  # how an attempt ended that the next one is a part of
+_FAILED = frozenset(
+    ("budget", "incomplete", "mcp", "model", "patch", "reported", "secrets", "timeout", "turns", "verify")
+)
+"""Why an attempt failed with whose conversation and copy the next one goes on; its limits count anew."""
 _FIELDS = (
     "type",
     "mode",
@@ -68,18 +72,22 @@ def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, fo
     if made is not None and made.ended is not None and _is_of(steps, step, state, made):
         return _application(steps, step, made.ended, found)
     job, attempts = found.job, known.attempts[known.anew :]
-    session, earlier = job.attempt, []
+    session, earlier, counted, failed = job.attempt, [], [], ""
     for attempt in reversed(attempts):
         ended = attempt.ended
-        if ended is None or not (ended.status in _CUT_OFF or ended.reason == "budget"):
+        if ended is None or not (ended.status in _CUT_OFF or ended.reason in _FAILED):
             break
         if not _is_of(steps, step, state, attempt):
             break
         session = attempt.n
+        if ended.status == "failed" and not failed:
+            failed = (ended.error or {}).get("message") or ended.reason
         earlier.append(f"{step.id}.{attempt.n}")
+        if not failed:
+            counted.append(earlier[-1])
     copy = _copy_of(steps, step, session) if recipe.call["workspace"] == "copy" else ""
     if earlier and not _is_usable(steps, step, session, copy):
-        session, earlier = job.attempt, []
+        session, earlier, counted, failed = job.attempt, [], [], ""
         copy = _copy_of(steps, step, session) if copy else ""
     agent = {
         **recipe.call,
@@ -87,6 +95,8 @@ def prepared(steps: StepContext, step: Step, state: RunState, recipe: Recipe, fo
         "step": step.id,
         "session": session,
         "earlier": earlier,
+        "counted": counted,
+        "failed": failed,
         "continues": earlier[0] if earlier else "",
         "copy": copy,
     }

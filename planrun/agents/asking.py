@@ -9,7 +9,7 @@ from planrun.llm.recordings import ReplayModel
 from planrun.model import events as ev
 from planrun.model.agenttools import SPECS, as_offer
 from planrun.model.agenttypes import FINISH
-from planrun.model.call import Request
+from planrun.model.call import BOUND, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ _LATE = 6.0  # seconds that its process may be late with an answer
 _PAUSE = 0.25  # seconds between two tries for budget that others hold
 _LONGEST = 1000  # characters of a message
 _MOST_GROWTH = 4  # times the first length of an answer
+_LEAST_LONGEST = 16_000  # tokens of an answer, thoughts included
+_BUSY = (
+    "limited",
+    "overloaded",
+    "unavailable",
+)  # ends of a call after which the same question is asked again
+_BROKEN = ("connection:", "stream:")  # the same, as rules of answers that broke off
+_PAUSE_BUSY = 2.0  # seconds before the first such question, twice as long before each other one
 
 
 class Asking:
@@ -31,12 +39,12 @@ class Asking:
 
     def __init__(self, run: AgentRun) -> None:
         self._run = run
-        self._system = prompts.system_of(run.agent)
         self._model: Model | None = None
         self._request: tuple[Request, Held] | None = None  # under way
         self._aside: Callable[[Answer], None] | None = None  # takes its answer, when it is no turn
         self._call = 0
         self._growth = 1  # by which the longest answer grows while answers are cut off
+        self._repeats = 0  # of the last question
         self._compacted_at: float | None = None  # on the monotonic clock
         self.not_before = 0.0  # on the monotonic clock; 0: now
         self.answer_by = (
@@ -84,43 +92,43 @@ class Asking:
                     "incomplete", "the model ended without a call of `finish`, although it was reminded"
                 )
             run.transcript.told(prompts.REMINDER)
-        if run.transcript.turns >= run.agent["max_turns"]:
+        if run.turns >= run.agent["max_turns"]:
             return run.fail(
                 "turns", f"all {run.agent['max_turns']} turns are used, and the agent has not finished"
             )
         self._compact()
         try:
             request, tokens = self._question()
-            held = run.purse.reserve(request, run.stamp(), tokens)
+            held = run.purse.reserve(request, run.stamp(), tokens, run.transcript.tokens)
         except OverrunError as over:
             return self._over(over)
-        run.progressed(run.transcript.turns + 1)
+        run.progressed(run.turns + 1)
         self._send(request, held)
         return False
 
     def _question(self) -> tuple[Request, int]:
         """Return the next question as the budget allows it, with its tokens; raises OverrunError."""
         run = self._run
-        own = [name for name in run.tools if name not in run.servers.tools]
-        offers = tuple(
-            [as_offer(SPECS[name]) for name in (*own, FINISH)]
-            + [run.servers.offer(name) for name in run.servers.tools]
-        )
+        if not run.transcript.began:
+            own = [name for name in run.offered if name not in run.servers.tools]
+            offers = [as_offer(SPECS[name]) for name in (*own, FINISH)]
+            offers += [run.servers.offer(name) for name in run.servers.tools]
+            run.transcript.begin(prompts.system_of(run.agent), offers)
         llm = run.context.models.llm
         request = Request(
             purpose="agent",
             model=run.agent["model"],
-            system=self._system,
+            system=tuple(run.transcript.began["system"]),
             messages=tuple(run.transcript.messages),
-            max_tokens=llm.plan_max_tokens * self._growth,
+            max_tokens=max(_LEAST_LONGEST, llm.plan_max_tokens) * self._growth,
             schema=None,  # as a recording has it
             effort=llm.effort,
             retries=llm.retries,
-            tools=offers,
+            tools=tuple(run.transcript.began["tools"]),
         )
         if llm.extra_body:
             request = request.but(extra_body=dict(llm.extra_body))
-        return run.purse.fitting(request, self._known_tokens())
+        return run.purse.fitting(request, self._known_tokens(), run.transcript.tokens)
 
     def aside(self, request: Request, take: Callable[[Answer], None]) -> bool:
         """Ask the model something that is no turn of the conversation; whether the budget allows it."""
@@ -218,12 +226,20 @@ class Asking:
         """Go on from an answer: it calls tools, it is only text, or it cannot be used."""
         run = self._run
         if answer.ending == "answered":
-            self._growth = 1
+            self._growth, self._repeats = 1, 0
             text = " ".join(block["text"] for block in answer.content if block["type"] == "text")
             if text:
                 run.say(f"> {' '.join(text.split())[:300]}")
         elif answer.stop_reason == "max_tokens" and self._growth < _MOST_GROWTH:
             self._growth *= 2  # a cut-off answer is never read
+        elif self._repeats < run.context.models.llm.retries and (
+            answer.ending in _BUSY or answer.rule.startswith(_BROKEN)
+        ):
+            self.not_before = run.context.clock.monotonic() + _PAUSE_BUSY * 2**self._repeats
+            self._repeats += 1
+            run.say(f"asks again: {answer.message}")
+        elif answer.rule.startswith(BOUND) and run.transcript.shed():
+            run.say("the service does not take thoughts of the model back; they are left out")
         elif not run.is_stopping:
             message = answer.message or answer.ending
             run.fail(
@@ -238,13 +254,10 @@ class Asking:
             return
         # The service counts other tokens than an estimate does: what is left out is a share.
         goal = int(compacting.size_of(run.transcript.messages) * compacting.GOAL * bound / before)
-        messages, count = compacting.compacted(run.transcript.messages, goal)
-        if not count:
-            return
-        self._compacted_at = run.context.clock.monotonic()
-        run.transcript.messages = messages
-        run.transcript.tokens = 0
-        run.emit(ev.AgentCompacted, before=before, after=compacting.size_of(messages), left_out=count)
+        if count := run.transcript.compact(goal):
+            self._compacted_at = run.context.clock.monotonic()
+            after = compacting.size_of(run.transcript.messages)
+            run.emit(ev.AgentCompacted, before=before, after=after, left_out=count)
 
     def _may_compact(self) -> bool:
         """Return whether the last compaction was long enough ago; a replay does what was done when it was recorded."""

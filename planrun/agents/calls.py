@@ -171,6 +171,11 @@ class Calls:
         name = call["name"]
         if name not in self._run.tools:
             has = ", ".join(self._run.tools)
+            if name in self._run.grantable:
+                return f"you do not have {name!r} yet: ask for it by request_tool; you have {has}"
+            if name in self._run.offered:
+                when = "in plan mode" if self._run.is_planning else "outside of plan mode"
+                return f"you do not have {name!r} {when}; you have {has}"
             return f"you do not have a tool {name!r}; you have {has}"
         if is_of_server(name):  # the server looks at the arguments
             return ""

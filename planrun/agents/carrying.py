@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.agents.loop import AgentRun
+    from planrun.agents.transcript import Transcript
     from planrun.model.agents import AgentState
 
 _FILE = "conversation.json"
@@ -38,7 +39,7 @@ def keep(run: AgentRun, summary: str) -> None:
         return
     path = _path(run, run.step.folder or run.step.id)
     make_private(os.path.dirname(path))
-    kept = {"agent": run.id, "messages": _ended(run.transcript.messages, summary)}
+    kept = {"agent": run.id, "messages": _ended(run.transcript, summary)}
     write_atomically(path, json.dumps(kept).encode(), mode=0o600)
 
 
@@ -75,9 +76,12 @@ def _candidates(run: AgentRun) -> list[AgentState]:
     return sorted(found, key=lambda agent: order.get(agent.started.step, 0))
 
 
-def _ended(messages: Messages, summary: str) -> Messages:
-    """Return a conversation that ends with the report: no call of a tool may be without its result."""
-    found = list(messages)
+def _ended(transcript: Transcript, summary: str) -> Messages:
+    """Return a conversation that ends with the report: no call is without its result, and no thought is kept.
+
+    Another agent has other tools and another system text, to which its thoughts are not bound.
+    """
+    found = compacting.without_thoughts(transcript.messages)
     if found and found[-1]["role"] == "assistant":
         found.pop()
     return [*found, {"role": "assistant", "content": [{"type": "text", "text": summary or "(no report)"}]}]

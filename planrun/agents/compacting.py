@@ -1,8 +1,13 @@
-"""Compaction: a conversation that comes near its limit loses the oldest results of tools, which can be had again."""
+"""Compaction: a conversation that comes near its limit loses the oldest results of tools, which can be had again.
+
+Its thoughts go with them: a service takes a thought back only behind the very messages that it followed.
+"""
 
 from __future__ import annotations
 
 import json
+
+from planrun.llm.entries import THOUGHTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,4 +45,19 @@ def compacted(messages: list[dict[str, Any]], goal: int) -> tuple[list[dict[str,
                 block = {**block, "content": _LEFT_OUT.format(size=len(content))}  # noqa: PLW2901
             blocks.append(block)
         found[place] = {**message, "content": blocks}
-    return found, count
+    return (without_thoughts(found) if count else found), count
+
+
+def has_thoughts(messages: list[dict[str, Any]]) -> bool:
+    """Whether there is a thought in messages."""
+    return without_thoughts(messages) != messages
+
+
+def without_thoughts(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages without the thoughts of the model."""
+    return [
+        {**each, "content": [part for part in each["content"] if part["type"] not in THOUGHTS]}
+        if each["role"] == "assistant"
+        else each
+        for each in messages
+    ]

@@ -15,6 +15,7 @@ from planrun.agents.calls import Calls
 from planrun.agents.ending import Ending
 from planrun.agents.followups import Followups
 from planrun.agents.logs import SubLog
+from planrun.agents.patches import Refused, facts_of, line_of
 from planrun.agents.servers import START, Servers
 from planrun.agents.team import Team
 from planrun.agents.transcript import Transcript
@@ -45,7 +46,10 @@ STOP_TIMEOUT = 3.0
 """Seconds that a stopped call to a model has to end."""
 _POLL = 0.05  # seconds, where no descriptor reports an answer
 _LONGEST = 1000  # characters of a message
+_LAST_TOKENS = 16_000  # left, from which on an agent has to end
 _LEAST_RESULT = 2048  # bytes of one result
+_LEAST_OWN = 20.0  # seconds for a process of planrun's own at the end of the time
+_NO_WORK = ("copy", "patch", "secrets")  # failures after which there is no patch of it
 _TRANSIENT = ("late", "limited", "overloaded", "unavailable")  # ends of a call after which a retry may help
 
 
@@ -73,7 +77,7 @@ class AgentRun:
         self._stop_by = 0.0
         self.began = context.clock.monotonic()
         self._deadline = self.began + job.timeout
-        self._number = 0
+        self._number = self._turns_before = 0
         folder = os.path.join(context.place.rundir, "agents", self.step.folder or self.step.id)
         self.transcript_path = os.path.join(folder, f"{self.agent['session']}.jsonl")
         verify = tuple([" ".join(action.written().split("\n")) for action in self.step.verify])
@@ -95,6 +99,7 @@ class AgentRun:
         self._ending: Ending | None = None  # it has finished, and its patch is made
         self._purse: Purse | None = None
         self._copying = False
+        self._partial: Callable[[Callable[[Outcome], Outcome]], bool] | None = None  # ends it as failed
 
     # What it has.
 
@@ -151,21 +156,21 @@ class AgentRun:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that the model is offered now, `finish` left out."""
-        named = (*self.agent["tools"], *self.transcript.granted)
+        """The tools that it may use now, `finish` left out."""
+        waiting = self.grantable
+        return planmode.usable(self, tuple([name for name in self.offered if name not in waiting]))
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The tools that the model is offered, the same in every request, `finish` left out."""
+        named = (*self.agent["tools"], *self.agent["grantable"])
         own = [name for name in named if name not in NOT_OFFERED or self._has_key(name)]
-        return planmode.offered(self, (*own, *self.servers.tools))
+        return (*own, *self.servers.tools)
 
     @property
     def grantable(self) -> tuple[str, ...]:
         """The tools that it may still ask for."""
-        return tuple(
-            [
-                name
-                for name in self.agent["grantable"]
-                if name not in self.tools and (name not in NOT_OFFERED or self._has_key(name))
-            ]
-        )
+        return tuple([name for name in self.agent["grantable"] if name not in self.transcript.granted])
 
     def _has_key(self, name: str) -> bool:
         """Whether the step has the key that goes with a tool."""
@@ -197,12 +202,15 @@ class AgentRun:
     def jobs(self) -> tuple[str, ...]:
         """The names of its processes."""
         own = (f"{self.step.id}:copy",) if self._copying else ()
+        own = (f"{self.step.id}:partial",) if self._partial and self.outcome is None else own
         below = self.team.child.jobs if self.team.child is not None else ()
         ending = self._ending.running if self._ending else ()
         return (*own, *self._calls.running, *ending, *self.servers.running, *below)
 
     def wake(self) -> float:
         """Return when it has something to do, on the monotonic clock, if nothing happens before."""
+        if self._partial is not None:
+            return self.context.clock.monotonic() + STOP_TIMEOUT
         due = [self._deadline, *self.team.wake()]
         if self.is_stopping:
             due.append(self._stop_by)
@@ -235,13 +243,16 @@ class AgentRun:
         """Start the work, or go on with that of an earlier process; `budget`: of the run, or of who waits for it."""
         agent, state = self.agent, self.recorder.state
         before = [
-            call for call in _calls_of(state, self.step.id) if _is_of(call.asked.agent, agent["earlier"])
+            call for call in _calls_of(state, self.step.id) if _is_of(call.asked.agent, agent["counted"])
         ]
         crossed = [event for event in _crossed(state) if event.step == self.step.id] if before else []
         if agent["continues"]:
             self.transcript.load()
         whole = budget.whole if isinstance(budget, Purse) else budget
-        self._purse = Purse(agent, whole, before, self.transcript.turns, crossed)
+        own = [call for call in before if call.asked.agent in agent["counted"] and call.answered is not None]
+        counted = sum(call.answered.ending == "answered" for call in own)
+        self._turns_before = self.transcript.turns - counted
+        self._purse = Purse(agent, whole, before, counted, crossed)
         if not self.depth:
             self.shared.roster.start(self.id, agent["type"], waiting=self.shared.post.waiting())
         if agent["continues"]:
@@ -273,6 +284,26 @@ class AgentRun:
             self._start_own("copy", "copies.make", args, self.context.place.workspace)
         elif agent["continues"]:
             self._recover()
+            self._go_on()
+
+    @property
+    def turns(self) -> int:
+        """Answers of the model that count against its limit."""
+        return self.transcript.turns - self._turns_before
+
+    def _go_on(self) -> None:
+        """Tell an agent whose attempt failed why it goes on, where it had ended its work."""
+        if not self.agent["failed"]:
+            return
+        text, ended = (
+            prompts.again(self.agent["failed"]),
+            [call for call in self.transcript.calls if call["name"] == FINISH],
+        )
+        for call in ended:
+            if call["id"] not in self.transcript.results:
+                self.transcript.result(call["id"], text, failed=False)
+        if not ended and self.transcript.messages[-1]["role"] == "assistant" and not self.transcript.calls:
+            self.transcript.told(text, again=True)
 
     def _recover(self) -> None:
         """Settle the calls of an earlier process whose ends are not known."""
@@ -300,7 +331,7 @@ class AgentRun:
 
     def advance(self) -> None:
         """Do what can be done without waiting."""
-        while self.outcome is None and self._step_once():
+        while self.outcome is None and self._partial is None and self._step_once():
             pass
 
     def _step_once(self) -> bool:
@@ -328,10 +359,12 @@ class AgentRun:
         return self._asking.ask()
 
     def _finish_or_go_on(self) -> bool:
-        found = [call for call in self.transcript.calls if call["name"] == FINISH]
+        known = self.transcript.results
+        found = [call for call in self.transcript.calls if call["name"] == FINISH and call["id"] not in known]
         if not found:
             if not self.follow.advance():
                 return bool(self.team.child) or not (self._asking.is_busy or self._calls.running)
+            self.transcript.note(self._left())
             self.transcript.close_turn()
             return True
         if not self.servers.close():  # nothing changes the copy any more
@@ -340,6 +373,12 @@ class AgentRun:
         self.follow.clear()
         self._ending = self._ending or Ending(self)
         return self._ending.finish(call)
+
+    def _left(self) -> str:
+        """Return what it is told of what is left of its budget."""
+        turns, limit = self.agent["max_turns"] - self.turns, self.purse.limits["tokens"]
+        tokens = max(0.0, limit - self.purse.used("tokens"))
+        return prompts.left(turns, tokens, is_last=turns <= 1 or tokens < min(_LAST_TOKENS, limit / 5))
 
     # What its parts have it do.
 
@@ -397,7 +436,7 @@ class AgentRun:
             cwd=cwd,
             env={**self.job.env, **self.variables, "PLANRUN_WORKSPACE": cwd, "PLANRUN_OUTPUT": ""},
             log=f"{base}.log",
-            timeout=max(1.0, self.seconds_left()),
+            timeout=max(_LEAST_OWN, self.seconds_left()),
             agent={},
             following=(),
             may_omit_shell=False,
@@ -414,6 +453,9 @@ class AgentRun:
         """Take the end of one of its processes."""
         if self.team.child is not None and job.step in self.team.child.jobs:
             self.team.child.job_ended(job, outcome)
+        elif job.step == f"{self.step.id}:partial":
+            assert self._partial is not None
+            self._partial(self._kept if outcome.status == "completed" else lambda failed: failed)
         elif job.step == f"{self.step.id}:copy":
             self._copying = False
             if outcome.status != "completed" and not self.is_stopping:
@@ -442,7 +484,7 @@ class AgentRun:
 
     def stop(self, reason: str) -> None:
         """End the work: `cancelled`, or `timeout` when its time is over."""
-        if self.is_stopping:
+        if self.is_stopping or self._partial is not None:
             return
         self.is_stopping, self._stop_reason = True, reason
         self._stop_by = self.context.clock.monotonic() + STOP_TIMEOUT
@@ -470,7 +512,43 @@ class AgentRun:
         return self.end(outcome.but(passing=True) if detail in _TRANSIENT else outcome)
 
     def end(self, outcome: Outcome, summary: str = "", evidence: tuple[str, ...] = ()) -> bool:
-        """End with an outcome; nothing of it runs any more."""
+        """End with an outcome, once what it changed is kept where it failed; nothing of it runs any more."""
+        has_work = bool(self.agent["copy"]) and not self.depth and not self._copying
+        if (
+            outcome.status == "failed"
+            and has_work
+            and self._partial is None
+            and outcome.reason not in _NO_WORK
+        ):
+            self.servers.close()
+            self._partial = lambda kept: self._end(kept(outcome), summary, evidence)
+            self._start_own("partial", "copies.patch", self._partial_args(), self.context.place.workspace)
+            return False
+        return self._end(outcome, summary, evidence)
+
+    def _partial_args(self) -> dict[str, str]:
+        folder = os.path.join(self.context.place.rundir, "patches", self.step.folder or self.step.id)
+        return {
+            "folder": self.agent["copy"],
+            "out": os.path.join(folder, f"{self.job.attempt}.partial.patch"),
+        }
+
+    def _kept(self, outcome: Outcome) -> Outcome:
+        """Return how an attempt failed, with the place of its patch, which nobody has verified."""
+        out = self._partial_args()["out"]
+        try:
+            patch = facts_of(out, self.context.place.rundir, self.context.masks)
+        except (Refused, OSError):  # it would show a secret, and is deleted, or there is none
+            return outcome
+        if not patch:
+            return outcome
+        self.say(f"partial patch, not verified: {line_of(patch)}")
+        place = os.path.relpath(out, self.context.place.workspace)
+        return outcome.but(
+            message=f"{outcome.message}; what it changed so far is kept, not verified: {place}"
+        )
+
+    def _end(self, outcome: Outcome, summary: str, evidence: tuple[str, ...]) -> bool:
         self.summary = summary
         self.servers.close()
         self._leave()
@@ -533,7 +611,7 @@ class AgentRun:
 
     def progress(self, message: str, percent: int) -> None:
         """Record how far the agent says that it is."""
-        turn = self.transcript.turns
+        turn = self.turns
         self.emit(
             ev.AgentProgressed,
             turn=turn,

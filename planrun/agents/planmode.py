@@ -27,8 +27,8 @@ _ENTERED = "You are in plan mode: you can only read. Call exit_plan_mode with yo
 _APPROVED = "Your plan is approved. You are not in plan mode any more: do what the plan says."
 
 
-def offered(run: AgentRun, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of some tools that an agent has now."""
+def usable(run: AgentRun, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of some tools that an agent may use now."""
     if not run.agent.get("plan_mode"):
         return tuple([name for name in names if name not in (ENTER, EXIT)])
     if not run.is_planning:

@@ -31,9 +31,19 @@ _SHARED = (
 REMINDER = (
     "You ended your answer without a call of a tool. Go on with the task, or call `finish` with your report."
 )
-CUT_OFF = (
-    "Your answer was too long and was cut off. Give a shorter one: one call of a tool, with short arguments."
-)
+LAST = "This is your last turn: call `finish` now, with what is done and what is left to do."
+
+
+def again(why: str) -> str:
+    """Return what an agent is told that goes on after its attempt failed."""
+    return (
+        f"The attempt failed: {why}. You go on where you were, with a new budget. Call `finish` at the end."
+    )
+
+
+def left(turns: int, tokens: float, *, is_last: bool) -> str:
+    """Return what an agent is told of its budget behind each result."""
+    return f"[{turns} turns and {int(tokens):,} tokens left]" + (f" {LAST}" if is_last else "")
 
 
 def system_of(agent: dict[str, Any]) -> tuple[str, ...]:
@@ -79,5 +89,6 @@ def task_of(agent: dict[str, Any], verify: tuple[str, ...]) -> str:
         parts.append(_joined(agent["suffix"]))
     if verify:
         parts.append("The result is verified by:\n" + "\n".join(f"  {line}" for line in verify))
-    parts.append(f"You may take {agent['max_turns']} turns.")
+    limits = f"You may take {agent['max_turns']} turns and use {agent['max_tokens']:,} tokens"
+    parts.append(f"{limits}, without those that the service reads from its cache.")
     return "\n\n".join(parts)

@@ -166,6 +166,8 @@ class Team:
             "prompt": [["text", task]],
             "session": f"{run.job.attempt}{child.removeprefix(run.root.id)}",
             "earlier": [],
+            "counted": [],
+            "failed": "",
             "continues": "",
             "parent": run.id,
             "depth": run.depth + 1,

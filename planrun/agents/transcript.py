@@ -1,8 +1,10 @@
 """The conversation of an agent, kept in the folder of its run, so that another process can go on with it.
 
-One JSON object a line: `said` (what the model wrote), `result` (of a call), `note` (of planrun, behind the
-results of an answer), `told` (a message of planrun). A line is
-complete in the file before the ledger names its event.
+One JSON object a line: `began` (what stays the same: system text, tools and first messages), `said` (what the model
+wrote), `result` (of a call), `note` (of planrun, behind the results of an answer), `told` (a message of planrun),
+`compacted` (the old results that are left out), `shed` (all thoughts are left out). A line is complete in the file
+before the ledger names its event. The conversation only grows: a service takes a thought back only behind the same
+system text, tools and messages. What changes them leaves all thoughts out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 
+from planrun.agents import compacting
 from planrun.errors import InvalidInput
 from planrun.folders import make_private
 from planrun.opening import read_record
@@ -35,6 +38,7 @@ class Transcript:
         self.todo: list[str] = []
         self.granted: list[str] = []
         self.plan_mode: bool | None = None  # as it is since a call; None: as the step begins
+        self.began: dict[str, Any] = {}  # `system` and `tools` of every request
 
     def load(self) -> None:
         """Read what an earlier process wrote; a broken last line counts for nothing."""
@@ -49,6 +53,24 @@ class Transcript:
                 raise InvalidInput(f"{self._path}:{number}: no line of an agent's conversation") from None
             self._size += len(line) + 1
 
+    def begin(self, system: Sequence[str], tools: Sequence[dict[str, Any]]) -> None:
+        """Keep what every request of the conversation begins with, whatever changes before a resume."""
+        self._add({"began": {"system": list(system), "tools": list(tools)}, "messages": self.messages})
+
+    def compact(self, goal: int) -> int:
+        """Leave old results and all thoughts out, down to so many tokens; returns how many results there are less."""
+        count = compacting.compacted(self.messages, goal)[1]
+        if count:
+            self._add({"compacted": goal})
+        return count
+
+    def shed(self) -> bool:
+        """Leave all thoughts out; whether there were some."""
+        if not compacting.has_thoughts(self.messages):
+            return False
+        self._add({"shed": True})
+        return True
+
     def said(self, content: list[dict[str, Any]], tokens: int) -> None:
         """Add an answer of the model."""
         self._add({"said": content, "tokens": tokens})
@@ -61,9 +83,9 @@ class Transcript:
         """Add what the model gets behind the results of the last answer."""
         self._add({"note": text})
 
-    def told(self, text: str) -> None:
-        """Add a message of planrun."""
-        self._add({"told": text})
+    def told(self, text: str, *, again: bool = False) -> None:
+        """Add a message of planrun; `again`: the agent may be reminded once more."""
+        self._add({"told": text, **({"again": True} if again else {})})
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -101,9 +123,9 @@ class Transcript:
         self._take(line)
 
     def _take(self, line: dict[str, Any]) -> None:
+        if self.calls and {"said", "told", "compacted", "shed"} & line.keys():
+            self.close_turn()
         if "said" in line:
-            if self.calls:
-                self.close_turn()
             said = line["said"]
             has_more = any(part["type"] in ("text", "tool_use") for part in said)  # than thoughts
             self.messages.append({"role": "assistant", "content": said if has_more else [*said, _NOTHING]})
@@ -116,9 +138,15 @@ class Transcript:
             self.plan_mode = line.get("plan_mode", self.plan_mode)
         elif "note" in line:
             self.notes.append(line["note"])
+        elif "began" in line:
+            self.began, self.messages = line["began"], list(line["messages"])
+        elif "compacted" in line:
+            self.messages, self.tokens = compacting.compacted(self.messages, line["compacted"])[0], 0
+        elif "shed" in line:
+            self.messages = compacting.without_thoughts(self.messages)
         else:
             self.messages.append({"role": "user", "content": line["told"]})
-            self.reminded = True
+            self.reminded = "again" not in line
 
 
 _NOTHING = {"type": "text", "text": "(nothing)"}

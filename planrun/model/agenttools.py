@@ -26,6 +26,7 @@ MEMORY_CHANGES = ("write", "write_with_ttl", "delete")
 MESSAGE_TYPES = ("help_request", "delegate")
 FILE_TIMEOUT = 60.0  # seconds of a tool that reads or writes files
 
+_BOUNDS = ("minimum", "maximum", "minLength")
 _PATH: Fragment = {"type": "string", "minLength": 1, "description": "A path, relative to the workspace."}
 _WHERE: Fragment = {
     "type": "string",
@@ -52,7 +53,8 @@ SPECS: dict[str, Spec] = {
         _spec(
             "read",
             "read-only",
-            "Read a text file. The result has line numbers; name `offset` and `limit` for a part of a long file.",
+            f"Read a text file. The result has line numbers, which are no part of the file. At most {MAX_LINES} lines "
+            "are shown: name `offset` and `limit` for other parts.",
             path=_need(_PATH),
             offset=_number("The first line, from 1.", 1, 10_000_000),
             limit=_number("How many lines.", 1, MAX_LINES),
@@ -61,14 +63,15 @@ SPECS: dict[str, Spec] = {
         _spec(
             "glob",
             "read-only",
-            "List the files whose paths match a pattern such as src/**/*.py.",
+            "List the files whose paths match a pattern such as src/**/*.py. Use it to find files by their names.",
             pattern=_need(_TEXT, minLength=1, description="The pattern: * within a name, ** over folders."),
             path=_WHERE,
         ),
         _spec(
             "grep",
             "read-only",
-            "Search files for a regular expression (Python's re); the result is path:line: text.",
+            "Search files for a regular expression (Python's re). Each line of the result is path:line: text. Use it "
+            "to find where something is defined or used.",
             pattern=_need(_TEXT, minLength=1, description="The regular expression."),
             path=_WHERE,
             glob={"type": "string", "description": "Only files whose paths match this pattern."},
@@ -86,20 +89,22 @@ SPECS: dict[str, Spec] = {
         _spec(
             "diff",
             "read-only",
-            "Show what you have changed so far, as a unified diff.",
+            "Show what you have changed so far, as a unified diff. Look at it before you finish.",
             path={"type": "string", "description": "Only this file or folder."},
         ),
         _spec(
             "write",
             "low",
-            "Write a whole text file. Folders that are missing are made.",
+            "Write a whole text file, new or in place of an old one. Folders that are missing are made. Use `edit` to "
+            "change a part of a file.",
             path=_need(_PATH),
             content=_need(_TEXT, description="The whole content."),
         ),
         _spec(
             "edit",
             "low",
-            "Replace a text in a file. `old` must stand in it exactly once, unless `all` is true.",
+            "Replace a text in a file. `old` must stand in it exactly once, byte for byte, unless `all` is true. Read "
+            "the file before.",
             path=_need(_PATH),
             old=_need(
                 _TEXT, minLength=1, description="The text to replace, with its line breaks and blanks."
@@ -116,7 +121,9 @@ SPECS: dict[str, Spec] = {
         _spec(
             "bash",
             "high",
-            "Run a command by bash in the workspace, without a terminal and without input.",
+            "Run a command by bash in the workspace, without a terminal, input or network. Each call is a new shell: "
+            "folder and variables are not kept. It ends after "
+            f"{BASH_TIMEOUT} seconds unless you name `timeout`, and what it leaves running is killed.",
             command=_need(_TEXT, minLength=1, description="The command."),
             timeout=_number("Seconds that it may take.", 1, 3600),
         ),
@@ -201,7 +208,7 @@ SPECS: dict[str, Spec] = {
         _spec(
             "finish",
             "read-only",
-            "End your work with a report. Call it once, when the task is done or cannot be done.",
+            "End your work with a report. Call it once, alone, when the task is done or cannot be done.",
             status=_need(
                 _TEXT, enum=["success", "failure"], description="failure: the task is not done, and why."
             ),
@@ -230,5 +237,16 @@ def schema_of(spec: Spec) -> dict[str, Any]:
 
 
 def as_offer(spec: Spec) -> dict[str, Any]:
-    """Return a tool as a request to a model offers it."""
-    return {"name": spec.name, "description": spec.description, "input_schema": schema_of(spec)}
+    """Return a tool as a request to a model offers it.
+
+    It is strict where the service can hold a model to its schema, which knows no bounds; planrun checks these itself.
+    """
+    schema = schema_of(spec)
+    is_strict = all(isinstance(fragment.get("type"), str) for fragment in spec.params.values())
+    if is_strict:
+        schema["properties"] = {
+            name: {key: value for key, value in fragment.items() if key not in _BOUNDS}
+            for name, fragment in schema["properties"].items()
+        }
+    strict = {"strict": True} if is_strict else {}
+    return {"name": spec.name, "description": spec.description, "input_schema": schema, **strict}

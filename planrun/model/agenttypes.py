@@ -28,11 +28,18 @@ NOT_OFFERED: Mapping[str, str] = {
     "exit_plan_mode": "the step has no `plan_mode: true`",
 }
 """Tools that stand in lists and that a step has not without a key of its own, or not at all, with the reason."""
+BY_NAME = frozenset(
+    (
+        *("tree", "apply_patch", "todo", "env", "tools_list", "request_tool"),
+        *("update_plan_progress", "get_plan_status", "ask_user"),
+    )
+)
+"""Tools of the built-in types that a model gets only where `tools: {allow: [...]}` names them: others do their work."""
 CHANGING = frozenset((*WRITING, *RUNNING))
 """Tools that can change the workspace: an agent with one of them works on a copy."""
 
-MAX_TOKENS = 50_000
-MAX_TURNS = 10
+MAX_TOKENS = 400_000
+MAX_TURNS = 50
 LEAST_TIMEOUT = 30.0  # seconds; a shorter timeout of a step is this long for an agent
 
 
@@ -129,8 +136,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="code",
             title="Implementation Specialist",
-            max_turns=15,
-            max_tokens=60_000,
+            max_turns=75,
+            max_tokens=480_000,
             without=(),
             planner="to write or change code",
             agent="Write code that fits the code around it. Make the smallest change that does the task.",
@@ -139,8 +146,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="test",
             title="Validation Specialist",
-            max_turns=12,
-            max_tokens=50_000,
+            max_turns=60,
+            max_tokens=400_000,
             without=(),
             planner="to write or run tests, and to measure coverage",
             agent="Run the tests first. A test that you write must fail without the behaviour that it shows.",
@@ -149,8 +156,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="research",
             title="Research Strategist",
-            max_turns=8,
-            max_tokens=40_000,
+            max_turns=40,
+            max_tokens=320_000,
             without=_READ_ONLY,
             planner="to gather, read and summarise, without any change",
             agent="Gather facts, read, and summarise. State where each fact stands. Change nothing.",
@@ -159,8 +166,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="design",
             title="Design Architect",
-            max_turns=10,
-            max_tokens=45_000,
+            max_turns=50,
+            max_tokens=360_000,
             without=_READ_ONLY,
             planner="to compare ways to do something, without any change",
             agent="Compare ways to do the task, with the trade-offs of each, and recommend one. Change nothing.",
@@ -169,8 +176,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="docs",
             title="Documentation Specialist",
-            max_turns=8,
-            max_tokens=40_000,
+            max_turns=40,
+            max_tokens=320_000,
             without=RUNNING,
             planner="to write READMEs, docstrings and other documentation",
             agent="Write documentation. Read the code that it is about, and state only what the code does.",
@@ -179,8 +186,8 @@ MODES: dict[str, AgentMode] = {
         AgentMode(
             name="run",
             title="Execution Specialist",
-            max_turns=6,
-            max_tokens=30_000,
+            max_turns=30,
+            max_tokens=240_000,
             without=WRITING,
             planner="to run commands and check what they print",
             agent="Run the commands of the task, read their output, and report whether they did what they should.",

@@ -31,6 +31,10 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 """The kinds of tokens, as every record and report names them."""
 
 
+BOUND = "text:thoughts"
+"""The rule of an answer that refuses a thought: what it followed is not the same any more."""
+
+
 class Request(Record):
     """One question to a model.
 

@@ -30,7 +30,7 @@ ENTRY_TYPES = ("fact", "insight", "filestate", "decision", "contextsnapshot")
 class Delegation(Record):
     """Settings of `llm.delegation`; times in seconds."""
 
-    enabled: bool = True
+    enabled: bool = False  # whether rules delegate, besides what an agent asks for
     alpha: float = 0.1  # of the moving average of a weight
     max_depth: int = 5  # agents below the agent of a step
     depth_penalty: int = 3  # turns that each level takes away

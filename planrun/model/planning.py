@@ -44,11 +44,16 @@ class Call:
 
 
 def amount(answered: ev.ModelAnswered | None, reserved: Mapping[str, float], resource: str) -> float:
-    """Return how much of a resource a call counts for: as reserved, as long as its usage is unknown."""
+    """Return how much of a resource a call counts for: as reserved, as long as its usage is unknown.
+
+    Tokens that the service reads from its cache count as dollars alone: a conversation sends all of itself each turn.
+    """
     if answered is None or (answered.is_estimate and not answered.usage):
         return reserved.get(resource, 0)
     if resource == "tokens":
-        return sum(value for name, value in answered.usage.items() if name != "usd")
+        return sum(
+            value for name, value in answered.usage.items() if name not in ("usd", "cache_read_tokens")
+        )
     return answered.usage.get(resource, 0)
 
 
@@ -146,7 +151,7 @@ class Llm(Record):
     effort: Effort = "medium"
     plan_max_tokens: int = 8000  # the longest answer; doubled once when one is cut off
     max_generated_steps: int = 10
-    planning_timeout: float = 60.0  # for all calls of one planning
+    planning_timeout: float = 300.0  # for all calls of one planning
     timeout: float = 120.0  # one call with its repeats
     retries: int = 5  # repeats of a call
     max_context_tokens: int | None = None  # of all that is sent in one call; None: 100,000, of agents 120,000

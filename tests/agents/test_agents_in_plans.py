@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planrun.model.agenttypes import MODES, NOT_OFFERED, TOOLS, TYPES
+from planrun.model.agenttypes import BY_NAME, MODES, NOT_OFFERED, TOOLS, TYPES
 from planrun.plan.load import load_bytes
 from tests.agents.worlds import HEAD, agent, finish, ledger, repository
 from tests.fakes.messages import FakeMessages, answer, draft, use
@@ -27,12 +27,12 @@ LISTS = {
     "claude-code-guide": "glob grep read web_fetch web_search tools_list request_tool ask_agent",
 }
 LIMITS = {
-    "code": (15, 60_000, ""),
-    "test": (12, 50_000, ""),
-    "research": (8, 40_000, "write edit apply_patch bash"),
-    "design": (10, 45_000, "write edit apply_patch bash"),
-    "docs": (8, 40_000, "bash"),
-    "run": (6, 30_000, "write edit apply_patch"),
+    "code": (75, 480_000, ""),
+    "test": (60, 400_000, ""),
+    "research": (40, 320_000, "write edit apply_patch bash"),
+    "design": (50, 360_000, "write edit apply_patch bash"),
+    "docs": (40, 320_000, "bash"),
+    "run": (30, 240_000, "write edit apply_patch"),
 }
 
 
@@ -61,7 +61,7 @@ def test_the_six_modes_have_guidance_limits_and_tools(planrun: Command) -> None:
     assert all(each["planner"] and each["agent"] and each["title"] for each in listed.values())
     assert len({each["icon"] for each in listed.values()}) == 6
     table = planrun("modes").stdout
-    assert "15 |  60000" in table
+    assert "75 | 480000" in table
     assert all(f"{each['icon']} {name} " in table for name, each in listed.items())
 
 
@@ -123,7 +123,7 @@ def test_a_mode_sets_limits_and_takes_tools_away(mode: str) -> None:
     action = plan.steps[0].action
     turns, tokens, without = LIMITS[mode]
     assert (action.max_turns, action.max_tokens) == (turns, tokens)  # type: ignore[attr-defined]
-    assert set(action.tools) == set(TOOLS) - set(without.split())  # type: ignore[attr-defined]
+    assert set(action.tools) == set(TOOLS) - BY_NAME - set(without.split())  # type: ignore[attr-defined]
 
 
 def test_a_mode_tells_the_model_its_guidance(planrun: Command) -> None:
@@ -201,7 +201,7 @@ def test_a_plan_defines_types_of_agents(planrun: Command) -> None:
     assert "You review." in seen[0].system
     assert "Review it." in seen[0].text
     assert "Be short." in seen[0].text
-    assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 40_000, "turns": 3}
+    assert ledger(planrun.folder)["agents"][0]["budget"] == {"tokens": 320_000, "turns": 3}
     (planrun.folder / "plan.yml").write_text(CUSTOM.replace("  reviewer:", "  another:"))
     assert 'unknown type of agent "reviewer"' in planrun("validate", "plan.yml").stdout
 

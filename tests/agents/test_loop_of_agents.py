@@ -81,7 +81,7 @@ def test_an_agent_works_by_tools_and_ends_with_a_report(planrun: Command) -> Non
     assert [event["call"] for event in called] == [event["call"] for event in returned]
     progress = [event for event in streamed if event["type"] == "agent_progress"]
     assert progress[-1]["percent"] > progress[0]["percent"] == 0
-    assert "fix: turn 3 of 10" in done.stderr
+    assert "fix: turn 3 of 50" in done.stderr
     assert planrun("verify", "last").returncode == 0
     assert planrun("replay", "last").returncode == 0
 
@@ -148,7 +148,7 @@ def test_an_agent_that_uses_all_its_turns_fails(planrun: Command) -> None:
 @pytest.mark.shows("V-37", "V-67")
 def test_a_budget_is_reserved_before_and_settled_after_each_call(planrun: Command) -> None:
     """Levels of 80, 95 and 100 per cent are events; what does not fit any more fails the step."""
-    big = Tokens(input=2000, output=2200)
+    big = Tokens(input=2000, output=2700)
     model = turns(use(("list_dir", {}), usage=big), use(("list_dir", {}), usage=big), finish())
     done = run(planrun, agent(max_tokens=10_000, type="explore"), model)
     assert done.returncode == 1
@@ -384,13 +384,15 @@ def test_the_status_area_says_what_an_agent_does(planrun: Command) -> None:
     with FakeMessages(turns(use(("bash", {"command": "sleep 2"})), finish())) as api:
         words = [sys.executable, "-m", "planrun", "execute", "plan.yml", "--no-input"]
         with Person(words, folder, {**api.env, "CI": ""}, width=100) as person:
-            person.sees("agent general code, turn 1 of 15")
+            person.sees("agent general code, turn 1 of 75")
             assert person.ends() == 0
     assert "✓ Step fix" in planrun("status").stdout
     assert [each["mode"] for each in ledger(folder)["agents"]] == ["code"]
 
 
-@pytest.mark.parametrize(("size", "lengths"), [(40_000, [8000, 16_000]), (100_000, [8000, 16_000, 32_000])])
+@pytest.mark.parametrize(
+    ("size", "lengths"), [(100_000, [16_000, 32_000]), (200_000, [16_000, 32_000, 64_000])]
+)
 def test_an_answer_that_is_cut_inside_a_call_is_asked_for_with_more_tokens(
     planrun: Command, size: int, lengths: list[int]
 ) -> None:
@@ -404,5 +406,5 @@ def test_an_answer_that_is_cut_inside_a_call_is_asked_for_with_more_tokens(
 
     done = run(planrun, agent(max_tokens=900_000, apply="auto"), model)
     assert done.returncode == 0, done.stderr
-    assert asked == [*lengths, 8000]
+    assert asked == [*lengths, 16_000]
     assert (planrun.folder / "long.py").read_text() == text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.agents.worlds import (
+    ALL,
     BUG,
     EDIT,
     FIXED,
@@ -447,7 +448,7 @@ def test_an_agent_does_not_see_files_that_look_like_secrets(
     ):  # a call that names one is of class high, which this policy allows in the workspace
         calls.append(("read", {"path": ".env"}))
     keys: dict[str, Any] = {"step": {"sandbox": {"read": [".env", "conf", "sub/.npmrc"]}}} if shown else {}
-    keys |= {"apply": "never"} if workspace == "copy" else {"workspace": "shared"}
+    keys |= {"tools": ALL, "apply": "never"} if workspace == "copy" else {"tools": ALL, "workspace": "shared"}
     plan = agent(**keys).replace(": medium", ": high")
     assert run(planrun, plan, turns(use(*calls), look)).returncode in (0, 1)
     told = "".join(seen)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.agents.worlds import agent, finish, repository
-from tests.fakes.messages import FakeMessages, Reply
+from tests.agents.worlds import agent, finish, repository, turns
+from tests.fakes.messages import FakeMessages, Reply, status, use
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -37,5 +37,52 @@ def test_thoughts_are_sent_back_unchanged(planrun: Command) -> None:
         done = planrun("execute", "plan.yml", env={**api.env, "DEPLOY_KEY": "deploy-key-0123456789"})
     assert done.returncode == 0, done.stderr
     content = seen[1][1]["content"]
-    assert content[:2] == [THOUGHT, REDACTED]
+    assert content[0]["thinking"] == THOUGHT["thinking"]
+    assert [part["type"] for part in content[:2]] == ["thinking", "redacted_thinking"]
     assert [part["type"] for part in content[2:]] == ["text", "tool_use"]
+
+
+def thinking_of(messages: list[dict[str, Any]]) -> int:
+    """Return how many thoughts there are in messages."""
+    said = [each["content"] for each in messages if each["role"] == "assistant"]
+    return sum(part["type"] == "thinking" for content in said for part in content)
+
+
+def test_the_fake_service_takes_a_thought_back_only_behind_the_same(planrun: Command) -> None:
+    """A changed file of the project before a resume changes nothing of the conversation that goes on."""
+    folder = repository(planrun.folder)
+    (folder / "PLANRUN.md").write_text("Use tabs.\n")
+    (folder / "plan.yml").write_text(agent(max_turns=1, type="explore"))
+    seen: list[int] = []
+
+    def model(asked: Asked) -> Any:
+        seen.append(thinking_of(asked.body["messages"]))
+        return use(("list_dir", {})) if len(seen) == 1 else finish()
+
+    with FakeMessages(model) as api:
+        assert planrun("execute", "plan.yml", env=api.env).returncode == 1
+        (folder / "PLANRUN.md").write_text("Use blanks.\n")
+        done = planrun("resume", "last", env=api.env)
+    assert done.returncode == 0, done.stderr
+    assert seen == [0, 1]
+
+
+def test_refused_thoughts_are_left_out(planrun: Command) -> None:
+    """A service that takes no thought back gets the conversation without them, and the agent goes on."""
+    folder = repository(planrun.folder)
+    (folder / "plan.yml").write_text(agent(type="explore"))
+    seen: list[int] = []
+    why = "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to another conversation."
+
+    def model(asked: Asked) -> Any:
+        seen.append(thinking_of(asked.body["messages"]))
+        return (
+            status(400, message=why)
+            if seen[-1] == 2
+            else turns(*[use(("list_dir", {}))] * 3, finish())(asked)
+        )
+
+    with FakeMessages(model) as api:
+        done = planrun("execute", "plan.yml", env=api.env)
+    assert done.returncode == 0, done.stderr
+    assert seen == [0, 1, 2, 0, 1]

@@ -62,11 +62,18 @@ def run(planrun: Command, plan: str, model: Any, *options: str) -> CompletedProc
     """Run a plan in a repository with a scripted model."""
     if not (planrun.folder / ".git").exists():
         repository(planrun.folder)
-    (planrun.folder / "plan.yml").write_text(plan)
+    (planrun.folder / "plan.yml").write_text(by_rules(plan))
     with FakeMessages(model) as api:
         done = planrun("execute", "plan.yml", *options, env=api.env)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def by_rules(plan: str) -> str:
+    """Return a plan whose agents delegate by rules, unless it says whether they do."""
+    if "delegation: {" not in plan:
+        return plan.replace("llm: {", "llm: {delegation: {enabled: true}, ")
+    return plan if "enabled:" in plan else plan.replace("delegation: {", "delegation: {enabled: true, ")
 
 
 def shared(folder: Path) -> dict[str, Any]:
@@ -608,7 +615,7 @@ def test_a_killed_run_asks_no_agent_twice(planrun: Command, place: str, number: 
 def test_a_delegation_that_was_cut_off_has_failed(planrun: Command) -> None:
     """A kill while the other agent works: the resumed run ends the delegation, and the agent goes on without it."""
     folder = repository(planrun.folder)
-    (folder / "plan.yml").write_text(agent(apply="never"))
+    (folder / "plan.yml").write_text(by_rules(agent(apply="never")))
     model = by_role(general=turns(MISSING, finish()))
     with FakeMessages(model) as api:
         env = {**os.environ, **api.env, "KILL_PLACE": "AgentStarted", "KILL_NUMBER": "2"}

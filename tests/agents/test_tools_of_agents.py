@@ -8,7 +8,7 @@ import pytest
 
 from planrun.model.agenttools import SPECS, schema_of
 from planrun.model.agenttypes import NOT_OFFERED, TOOLS
-from tests.agents.worlds import agent, finish, ledger, repository, results, turns
+from tests.agents.worlds import ALL, agent, finish, ledger, repository, results, turns
 from tests.fakes.messages import FakeMessages, use
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def called(planrun: Command, *calls: tuple[str, dict[str, Any]], **keys: Any) ->
 
     if not (planrun.folder / ".git").exists():
         repository(planrun.folder)
+    keys = {**({} if "type" in keys else {"tools": ALL}), **keys}
     plan = agent(apply="never", **keys).replace("llm_auto_approve: medium", "llm_auto_approve: high")
     plan = plan.replace("model: model-a", "model: model-a, delegation: {enabled: false}")  # one agent alone
     (planrun.folder / "plan.yml").write_text(plan)
@@ -254,7 +255,7 @@ def test_what_an_agent_keeps_and_asks(planrun: Command) -> None:
 
 
 def test_a_tool_that_was_granted_can_be_used(planrun: Command) -> None:
-    """After request_tool the next request offers the tool."""
+    """It is offered in every request, and refused before request_tool."""
     offered: list[list[str]] = []
 
     def model(asked: Any) -> Any:
@@ -272,7 +273,7 @@ def test_a_tool_that_was_granted_can_be_used(planrun: Command) -> None:
     (planrun.folder / "plan.yml").write_text(plan)
     with FakeMessages(model) as api:
         assert planrun("execute", "plan.yml", env=api.env).returncode == 0
-    assert [("write" in names) for names in offered] == [False, True, True]
+    assert [("write" in names) for names in offered] == [True, True, True]
     assert (planrun.folder / "a.txt").read_text() == "a\n"
     statuses = [each["status"] for each in ledger(planrun.folder)["agents"][0]["effects"]]
     assert statuses == ["done", "done", "done"]
@@ -287,7 +288,7 @@ def test_a_decision_of_the_policy_answers_ask_user(planrun: Command) -> None:
         return finish()
 
     repository(planrun.folder)
-    (planrun.folder / "plan.yml").write_text(agent(apply="never", type="plan"))
+    (planrun.folder / "plan.yml").write_text(agent(apply="never", type="plan", tools=ALL))
     (planrun.folder / "decisions.yml").write_text("decisions: {fix: the small one}\n")
     with FakeMessages(turns(use(("ask_user", {"question": "Which one?"})), ends)) as api:
         done = planrun("execute", "plan.yml", "--policy", "decisions.yml", env=api.env)

@@ -9,6 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from planrun.model.agenttypes import NOT_OFFERED, TOOLS
 from tests.fakes.messages import use
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def turns(*replies: Any) -> Callable[[Asked], Any]:
     return answer
 
 
+ALL = {"allow": [name for name in TOOLS if name not in NOT_OFFERED]}
+"""The key `tools` of an agent with those besides that only a plan gives which names them."""
 EDIT = ("edit", {"path": "calc.py", "old": "a - b", "new": "a + b"})
 FIXING = turns(use(("read", {"path": "calc.py"})), use(EDIT), finish("add adds now"))
 """A model that mends the bug in three turns."""

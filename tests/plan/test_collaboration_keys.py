@@ -13,7 +13,7 @@ ALL = """\
 version: 1
 llm:
   model: a-model
-  delegation: {enabled: false, alpha: 0.25, max_depth: 2, depth_penalty: 1, suppress_for: 30s,
+  delegation: {enabled: true, alpha: 0.25, max_depth: 2, depth_penalty: 1, suppress_for: 30s,
     max_parallel_agents: 3, load_penalty: 0.3}
   memory: {max_entries: 20, max_bytes: 1024, store: write, dir: .agents}
   messenger: {timeout: 1m}
@@ -24,7 +24,7 @@ DEFAULTS = """\
 version: 1
 llm:
   model: a-model
-  delegation: {enabled: true, alpha: 0.1, max_depth: 5, depth_penalty: 3, suppress_for: 10m,
+  delegation: {enabled: false, alpha: 0.1, max_depth: 5, depth_penalty: 3, suppress_for: 10m,
     max_parallel_agents: 5, load_penalty: 0}
   memory: {max_entries: 500, max_bytes: 65536, store: off}
   messenger: {timeout: 3m}
@@ -50,7 +50,7 @@ def test_every_setting_reaches_its_record() -> None:
     """Times in seconds; no field of a record is without a key."""
     found = settings(ALL)
     assert vars(found.delegation) == {
-        "enabled": False,
+        "enabled": True,
         "alpha": 0.25,
         "max_depth": 2,
         "depth_penalty": 1,

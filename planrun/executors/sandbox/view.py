@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 
+from planrun.folders import dependencies
 from planrun.model.record import Record
 from planrun.risk.controls import PATHS, control
 from planrun.risk.sensitive import looks_secret
@@ -348,6 +349,10 @@ class _Builder:
             self._show_own("ro", f"{top}/.git")
         if objects := [f"{folder}/objects" for folder in _git_folders(self._site.workspace)]:
             self._put("ro", objects[0])
+        for name in dependencies(self._site.workspace):  # which the copy has links to
+            self._put("ro", f"{self._site.workspace}/{name}")
+            for base in _base_of(f"{self._site.workspace}/{name}/pyvenv.cfg"):
+                self._show(base)
         for folder in direct(self._site.path).split(":"):  # tools that git ignores, such as .venv/bin
             above = os.path.dirname(folder)
             if (

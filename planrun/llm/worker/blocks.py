@@ -22,10 +22,12 @@ class Blocks:
         self._parts: list[dict[str, Any]] = []
         self._arguments: dict[str, list[str]] = {}  # pieces of JSON, by the id of the call
 
+    def begin_text(self) -> None:
+        """Begin a text."""
+        self._parts.append({"type": "text", "text": ""})
+
     def text(self, piece: str) -> None:
-        """Add a piece of text to the last part, or begin one."""
-        if not self._parts or self._parts[-1]["type"] != "text":
-            self._parts.append({"type": "text", "text": ""})
+        """Add a piece to the text that is being read."""
         self._parts[-1]["text"] += piece
 
     def begin_thought(self, block: Any) -> None:

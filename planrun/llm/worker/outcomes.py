@@ -18,6 +18,7 @@ import anthropic
 import httpx2
 from anthropic.lib.credentials import WorkloadIdentityError
 
+from planrun.model.call import BOUND
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
@@ -113,6 +114,7 @@ _USED_UP: tuple[tuple[Ending, str, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_THOUGHT = re.compile(r"`(?:redacted_)?thinking`? (?:or |blocks?\b)", re.IGNORECASE)
 # Parameters that not every model takes, as the service names them in what it says of them.
 _FEATURES: tuple[tuple[Feature, re.Pattern[str]], ...] = (
     ("thinking", re.compile(r"\bthinking\b", re.IGNORECASE)),
@@ -186,6 +188,8 @@ def _of_status(error: anthropic.APIStatusError) -> Outcome:
         ending, rule = next(
             ((found, name) for found, name, pattern in _USED_UP if pattern.search(said)), (ending, rule)
         )
+    is_bound = status == 400 and ending == "rejected" and _THOUGHT.search(said)
+    rule = BOUND if is_bound else rule
     headers = error.response.headers
     repeat = None if ending in _TRANSIENT else 0
     asked = headers.get("x-should-retry")
@@ -201,7 +205,7 @@ def _of_status(error: anthropic.APIStatusError) -> Outcome:
         request_id=_text(error.request_id),
         repeat=repeat,
         after=wait_of(headers),
-        unknown=_unknown(said) if status == 400 and ending == "rejected" else None,
+        unknown=_unknown(said) if status == 400 and ending == "rejected" and not is_bound else None,
     )
 
 

@@ -229,7 +229,12 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["output_config"] = config
     if request.tools:  # thoughts are not asked for: masks may change them, and then they cannot be sent back
         body["tools"] = list(request.tools)
-        messages[-1] = _kept(messages[-1])
+        # The service looks 20 blocks back for what it has, and a turn may have more.
+        last = len(messages) - 1
+        messages = [
+            _kept(each) if n in (last, last - 2) and each["role"] == "user" else each
+            for n, each in enumerate(messages)
+        ]
     elif form.thinking:
         body["thinking"] = {"type": "adaptive"}
     if request.extra_body:
@@ -238,7 +243,7 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
 
 
 def _kept(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the last message of a conversation, up to which the service keeps it for the next request."""
+    """Return a message of a conversation, up to which the service keeps it for the next request."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
     blocks[-1] = {**blocks[-1], "cache_control": {"type": "ephemeral"}}
@@ -331,6 +336,8 @@ class Reader:
                 repeat=0,
             )
         if kind == "text":
+            if self._blocks is not None:
+                self._blocks.begin_text()
             self._add(_text(block, "text"))
         else:
             self._tally.unread()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planrun.model.agenttypes import MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
+from planrun.model.agenttypes import BY_NAME, MAX_TOKENS, MAX_TURNS, MODES, TOOLS, TYPES, AgentType, offered
 from planrun.model.mcp import PREFIX, full_name, split
 from planrun.plan.keys.outline import entries, members, scalar
 from planrun.plan.keys.sandbox import is_host
@@ -189,10 +189,13 @@ def _tools(kind: AgentType, mode: str, node: Node | None) -> dict[str, Any]:
     allow = node.get("allow") if node is not None else None
     deny = [item.value for item in entries(node.get("deny") if node is not None else None)]
     if allow is None:
-        return {"tools": offered(kind.tools, mode, deny)}
+        own = [name for name in kind.tools if name not in BY_NAME or kind.name not in TYPES]
+        return {"tools": offered(own, mode, deny)}
     allowed = [item.value for item in entries(allow)]
     found = offered([name for name in allowed if name in kind.tools], mode, deny)
     more = offered([name for name in allowed if name not in kind.tools], mode, deny)
+    if more and "request_tool" in kind.tools and "request_tool" not in deny:
+        found = offered([*found, "request_tool"], mode, deny)
     return {"tools": found, **({"grantable": more} if more else {})}
 
 

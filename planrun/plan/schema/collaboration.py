@@ -17,7 +17,7 @@ class Delegation(Written):
 
     model_config = _FILLED
 
-    enabled: bool | None = key("Whether agents delegate by the built-in rules.", example=False)
+    enabled: bool | None = key("Whether agents delegate by the built-in rules.", example=True)
     alpha: _Share | None = key("How fast the weight of a path follows its results, from 0 to 1.", 0.1)
     max_depth: Annotated[int, Field(ge=0, le=20)] | None = key(
         "How many agents may stand below the agent of a step.", 5

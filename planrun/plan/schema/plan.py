@@ -61,7 +61,7 @@ class Llm(Written):
     max_generated_steps: Annotated[int, Field(ge=1, le=100)] | None = key(
         "How many steps it may write at a time.", 10
     )
-    planning_timeout: Duration | None = key("How long one planning may take, repairs included.", "1m")
+    planning_timeout: Duration | None = key("How long one planning may take, repairs included.", "5m")
     timeout: Duration | None = key("How long one call may take, repeats included.", "2m")
     retries: Annotated[int, Field(ge=0, le=100)] | None = key("How often a call is repeated.", 5)
     max_context_tokens: Annotated[int, Field(ge=10_000, le=10_000_000)] | None = key(

@@ -63,7 +63,7 @@ class ProjectMemory(Written):
         "Whether plans with a goal are kept when they completed, and offered as examples.", example=True
     )
     project: Line | None = key(
-        "The file with what models should know of the project. Left out: PLANRUN.md, if there is one.",
+        "The file with what models should know of the project. Left out: PLANRUN.md, AGENTS.md and CLAUDE.md.",
         "docs/project.md",
     )
 

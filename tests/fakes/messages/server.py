@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from tests.fakes.messages import validation
+from tests.fakes.messages import thinking, validation
 from tests.fakes.messages.counting import SMALLEST_CACHED, PromptCache, count
 from tests.fakes.messages.journal import Entry, Journal
 from tests.fakes.messages.refusing import RequestError
@@ -115,11 +115,13 @@ class FakeMessages:
         if entry.route == "count_tokens":
             return {"input_tokens": count(validation.counted(entry.body, self.models))}
         asked = validation.asked(entry.body, self.models)
+        thinking.check(asked)
         with self._lock:
             attempt = self._seen[entry.digest] = self._seen.get(entry.digest, 0) + 1
             self._turn += 1
             try:
-                return self.script(Asked(asked, entry.headers, self._turn - 1, attempt))
+                reply = self.script(Asked(asked, entry.headers, self._turn - 1, attempt))
+                return thinking.signed(reply, asked)
             except RequestError:
                 raise
             except Exception as error:
