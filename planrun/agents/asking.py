@@ -99,7 +99,7 @@ class Asking:
         self._compact()
         try:
             request, tokens = self._question()
-            held = run.purse.reserve(request, run.stamp(), tokens, run.transcript.tokens)
+            held = run.purse.reserve(request, run.stamp(), tokens)
         except OverrunError as over:
             return self._over(over)
         run.progressed(run.turns + 1)
@@ -128,7 +128,7 @@ class Asking:
         )
         if llm.extra_body:
             request = request.but(extra_body=dict(llm.extra_body))
-        return run.purse.fitting(request, self._known_tokens(), run.transcript.tokens)
+        return run.purse.fitting(request, self._known_tokens())
 
     def aside(self, request: Request, take: Callable[[Answer], None]) -> bool:
         """Ask the model something that is no turn of the conversation; whether the budget allows it."""

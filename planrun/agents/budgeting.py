@@ -62,22 +62,21 @@ class Purse:
             100, max(int(100 * self.used(name) / limit) for name, limit in self.limits.items() if limit)
         )
 
-    def fitting(self, request: Request, tokens: int, cached: int = 0) -> tuple[Request, int]:
+    def fitting(self, request: Request, tokens: int) -> tuple[Request, int]:
         """Return a request whose answer fits the budget, and the tokens of the question.
 
-        `tokens`: of the question, as far as the service has counted them; 0: all are estimated. `cached`: those of them
-        that the service has in its cache. Raises OverrunError.
+        `tokens`: of the question, as far as the service has counted them; 0: all are estimated. Raises OverrunError.
         """
         asked = tokens or estimate(request)
         left = self.budget.account.left("tokens")
-        room = request.max_tokens if left is None else min(request.max_tokens, int(left) - (asked - cached))
+        room = request.max_tokens if left is None else min(request.max_tokens, int(left) - asked)
         if room < LEAST_ANSWER and left is not None:
             room = LEAST_ANSWER  # the account says what is missing
         return request.but(max_tokens=room), asked
 
-    def reserve(self, request: Request, at: str, tokens: int, cached: int) -> Held:
-        """Hold what a call takes at most, beside what the service has in its cache; raises OverrunError."""
-        return self.budget.reserve(request, at, tokens, cached)
+    def reserve(self, request: Request, at: str, tokens: int) -> Held:
+        """Hold what a call takes at most; raises OverrunError."""
+        return self.budget.reserve(request, at, tokens)
 
 
 __all__ = ["OverrunError", "Purse"]

@@ -46,7 +46,7 @@ STOP_TIMEOUT = 3.0
 """Seconds that a stopped call to a model has to end."""
 _POLL = 0.05  # seconds, where no descriptor reports an answer
 _LONGEST = 1000  # characters of a message
-_LAST_TOKENS = 16_000  # left, from which on an agent has to end
+_LAST_TOKENS = 16_000  # left for an answer, from which on an agent has to end
 _LEAST_RESULT = 2048  # bytes of one result
 _LEAST_OWN = 20.0  # seconds for a process of planrun's own at the end of the time
 _NO_WORK = ("copy", "patch", "secrets")  # failures after which there is no patch of it
@@ -378,7 +378,8 @@ class AgentRun:
         """Return what it is told of what is left of its budget."""
         turns, limit = self.agent["max_turns"] - self.turns, self.purse.limits["tokens"]
         tokens = max(0.0, limit - self.purse.used("tokens"))
-        return prompts.left(turns, tokens, is_last=turns <= 1 or tokens < min(_LAST_TOKENS, limit / 5))
+        room = tokens - self.transcript.tokens  # a question is reserved as if nothing of it were cached
+        return prompts.left(turns, tokens, is_last=turns <= 1 or room < min(_LAST_TOKENS, limit / 5))
 
     # What its parts have it do.
 

@@ -227,15 +227,14 @@ class Budget:
         found.until = self.until
         return found
 
-    def reserve(self, request: Request, at: str, tokens: int = 0, cached: int = 0) -> Held:
+    def reserve(self, request: Request, at: str, tokens: int = 0) -> Held:
         """Hold what a call takes at most; raises OverrunError when the budget has too little left.
 
         It holds two attempts if the budget has enough left: one may break off after it has cost something. `tokens`:
-        of the request, where the service has counted most of it before; 0: they are estimated. `cached`: those of them
-        that it has in its cache, which count as dollars alone.
+        of the request, where the service has counted most of it before; 0: they are estimated.
         """
         tokens = tokens or estimate(request)
-        wanted: dict[str, float] = {"tokens": float(tokens - cached + request.max_tokens), "turns": 1.0}
+        wanted: dict[str, float] = {"tokens": float(tokens + request.max_tokens), "turns": 1.0}
         price = self.prices.most(request.model, tokens, request.max_tokens) if self.prices else None
         if price is not None:
             wanted["usd"] = price

@@ -32,7 +32,7 @@ class Search(Record):
     mcts_iterations: int = 100
     max_tree_depth: int = 10
     max_tree_nodes: int = 1000
-    planning_timeout: float = 300.0
+    planning_timeout: float = 60.0
     seed: int = 0
     replan_on_failure: bool = True
     candidates: int = 0  # steps that a model may offer to each search

@@ -403,7 +403,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "mcts_iterations": "100",
         "max_tree_depth": "10",
         "max_tree_nodes": "1000",
-        "planning_timeout": "5m",
+        "planning_timeout": "1m",
         "seed": "7",
         "replan_on_failure": "true",
         "candidates": "3",

@@ -287,21 +287,23 @@ def test_verify_runs_in_the_copy_before_the_patch_is_offered(planrun: Command) -
     assert (folder / "check_calc.py").read_text() != "print('passed')\n"
 
 
-def test_a_failed_agent_is_tried_again_on_a_new_copy(planrun: Command) -> None:
-    """`retries` begin again: the second attempt has a copy and a conversation of its own."""
+def test_a_failed_agent_is_tried_again_on_the_same_copy(planrun: Command) -> None:
+    """`retries` go on with the conversation and the copy; the agent is told why the attempt failed."""
     folder = repository(planrun.folder)
-    counts: list[int] = []
+    told: list[str] = []
 
     def model(asked: Any) -> Any:
-        if len(asked.body["messages"]) == 1:
-            counts.append(1)
-            return use(("write", {"path": f"try{len(counts)}.txt", "content": "x\n"}))
-        return finish(status="failure" if len(counts) == 1 else "success")
+        told.append(json.dumps(asked.body["messages"][-1]))
+        if len(told) in (1, 3):
+            return use(("write", {"path": f"try{len(told)}.txt", "content": "x\n"}))
+        return finish("it is too hard", status="failure") if len(told) == 2 else finish()
 
     plan = agent(apply="auto", step={"retries": {"max": 1, "backoff": {"initial": "0s"}}})
     assert run(planrun, plan, model).returncode == 0
-    assert not (folder / "try1.txt").exists()
-    assert (folder / "try2.txt").exists()
+    assert "The attempt failed: " in told[2]
+    assert "it is too hard" in told[2]
+    assert (folder / "try1.txt").exists()
+    assert (folder / "try3.txt").exists()
 
 
 @pytest.mark.parametrize("sandbox", ["", "llm_sandbox: off, "])

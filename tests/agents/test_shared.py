@@ -13,7 +13,7 @@ from planrun.agents.shared import Shared
 from planrun.agents.snapshot import Snapshot
 from planrun.errors import InternalError
 from planrun.llm.untrusted import data_block
-from planrun.model.collaboration import KINDS, Collaboration, Memory, Noted, collaboration_of
+from planrun.model.collaboration import KINDS, Collaboration, Delegation, Memory, Noted, collaboration_of
 from planrun.model.events import AgentNoted
 from planrun.model.planning import Llm
 from tests.agents.moments import START, Moments
@@ -28,7 +28,7 @@ class Run(Shared):
     def __init__(self, folder: Path, **memory: Any) -> None:
         self.clock = Moments()
         self.events: list[AgentNoted] = []
-        settings = Collaboration(memory=Memory(**memory))
+        settings = Collaboration(memory=Memory(**memory), delegation=Delegation(enabled=True))
         super().__init__(settings, self.clock.stamp, self.events.append, str(folder))
 
     def noted(self) -> Noted:

@@ -270,6 +270,7 @@ def test_a_hostile_model_in_a_hostile_repository_changes_nothing_outside_its_cop
     (outer / "victim.txt").write_text("victim\n")
     folder = hostile_repository(outer / "project")
     plan = HEAD.replace("medium, llm_auto_approve: medium", f"medium, llm_auto_approve: {level}")
+    plan = plan.replace("llm: {", "llm: {delegation: {enabled: true}, ")
     plan += "  - {id: fix, agent: {prompt: Mend it., max_turns: 90, max_tokens: 5000000}}\n"
     (folder / "plan.yml").write_text(plan)
     before = {path: data for path, data in snapshot(outer).items() if not path.startswith("project/.planrun")}

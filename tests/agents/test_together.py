@@ -299,7 +299,7 @@ def test_a_child_cannot_use_more_than_its_part(planrun: Command) -> None:
         return finish()
 
     model = by_role(general=turns(asks("explore"), ends), explore=turns(*[SAME] * 30))
-    run(planrun, agent(apply="never", max_tokens=40_000), model)
+    run(planrun, agent(apply="never", max_tokens=40_000, max_turns=10), model)
     own, child = ledger(planrun.folder)["agents"]
     assert (child["status"], child["reason"], own["status"]) == ("failed", "turns", "completed")
     assert "gave no answer" in told[0]
@@ -554,7 +554,7 @@ def test_a_snapshot_is_handed_to_the_next_agent_and_the_next_step(planrun: Comma
 def test_a_recorded_run_plays_again_without_a_service(planrun: Command) -> None:
     """`--llm-replay` of a run with messages, memory and delegation gives the same delegations, messages and entries."""
     folder = repository(planrun.folder)
-    (folder / "plan.yml").write_text(agent(apply="never"))
+    (folder / "plan.yml").write_text(by_rules(agent(apply="never")))
     calls = use(
         memory("write_with_ttl", key="a", type="fact", value=1, ttl=600),
         memory("read", key="a"),

@@ -174,7 +174,7 @@ def test_the_planning_timeout_ends_a_search_and_is_recorded(planrun: Command, tm
     anytime = tree(planrun, tmp_path)
     assert (len(names(anytime)), anytime["truncated"]) == (40, ["planning_timeout"])
     write(tmp_path, TRAP)
-    assert tree(planrun, tmp_path)["limits"]["planning_timeout"] == 300
+    assert tree(planrun, tmp_path)["limits"]["planning_timeout"] == 60
 
 
 KINDS = """\

@@ -230,11 +230,9 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
     if request.tools:  # thoughts are not asked for: masks may change them, and then they cannot be sent back
         body["tools"] = list(request.tools)
         # The service looks 20 blocks back for what it has, and a turn may have more.
-        last = len(messages) - 1
-        messages = [
-            _kept(each) if n in (last, last - 2) and each["role"] == "user" else each
-            for n, each in enumerate(messages)
-        ]
+        for place in (len(messages) - 3, len(messages) - 1):
+            if place >= 0 and messages[place]["role"] == "user":
+                messages[place] = _kept(messages[place])
     elif form.thinking:
         body["thinking"] = {"type": "adaptive"}
     if request.extra_body:

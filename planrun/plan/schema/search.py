@@ -33,7 +33,7 @@ class Search(Written):
     max_tree_depth: Annotated[int, Field(ge=1, le=1000)] | None = key("How many actions a plan may have.", 10)
     max_tree_nodes: Positive | None = key("How many nodes the tree may have.", 1000)
     planning_timeout: Duration | None = key(
-        "How long one search may take; then the best plan so far counts.", "5m"
+        "How long one search may take; then the best plan so far counts.", "1m"
     )
     seed: Count | None = key("The seed of MCTS: the same seed gives the same plan.", 7)
     replan_on_failure: bool | None = key(
