@@ -253,10 +253,11 @@ class Asking:
         if before < compacting.BOUND * bound or not self._may_compact():
             return
         # The service counts other tokens than an estimate does: what is left out is a share.
-        goal = int(compacting.size_of(run.transcript.messages) * compacting.GOAL * bound / before)
+        size = compacting.size_of(run.transcript.messages)
+        goal = int(size * compacting.GOAL * bound / before)
         if count := run.transcript.compact(goal):
             self._compacted_at = run.context.clock.monotonic()
-            after = compacting.size_of(run.transcript.messages)
+            after = int(before * compacting.size_of(run.transcript.messages) / max(size, 1))
             run.emit(ev.AgentCompacted, before=before, after=after, left_out=count)
 
     def _may_compact(self) -> bool:

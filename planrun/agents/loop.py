@@ -7,6 +7,7 @@ polled, a tool is a job of the executor.
 from __future__ import annotations
 
 import os
+import re
 
 from planrun.agents import carrying, compacting, handing, planmode, prompts
 from planrun.agents.asking import Asking
@@ -479,7 +480,21 @@ class AgentRun:
         on_copy = self.agent["workspace"] == "copy"
         if known is None and call["name"] in self.servers.tools:
             known = self.servers.risk_of(call["name"])
-        return self.context.judge.verdict(self.step, call, job, on_copy=on_copy, known=known)
+        verdict = self.context.judge.verdict(self.step, call, job, on_copy=on_copy, known=known)
+        if verdict.answer == "ask" and on_copy and self._is_check(call):
+            return verdict.but(answer="allow", rule="step:verify", reason="the step is verified by it")
+        return verdict
+
+    def _is_check(self, call: dict[str, Any]) -> bool:
+        """Whether a call runs a reviewed `verify` command of the step, and no file that it names was changed."""
+        if call["name"] != "bash":
+            return False
+        text = call["input"]["command"].strip()
+        places = (self.context.place.workspace, self.job.cwd)
+        return text in [action.written().strip() for action in self.step.verify] and all(
+            _same(*[os.path.join(place, word) for place in places])
+            for word in re.findall(r"[\w./+@-]+", text)
+        )
 
     # The end.
 
@@ -634,6 +649,17 @@ class AgentRun:
     def say(self, text: str) -> None:
         """Write a line into the log of the attempt."""
         self._log.write(text)
+
+
+def _same(reviewed: str, copied: str) -> bool:
+    """Whether a file of the workspace, if there is one, has the same bytes in the copy."""
+    if not os.path.isfile(reviewed):
+        return True
+    try:
+        with open(reviewed, "rb") as one, open(copied, "rb") as other:
+            return one.read() == other.read()
+    except OSError:
+        return False
 
 
 def _is_of(name: str, agents: list[str]) -> bool:

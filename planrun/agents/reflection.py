@@ -73,7 +73,7 @@ class Reflection(Record):
         lines.append(
             "Repeating the call after a correction may help."
             if self.should_retry
-            else "Repeating the same call will not help."
+            else "Mend the cause before you repeat the call."
         )
         found = [f"file that may be meant: {path}" for path in self.suggested_paths]
         found += [f"helped earlier: {solution}" for solution in self.learned]

@@ -45,7 +45,7 @@ def test_errors_of_tools_are_analysed_by_patterns(planrun: Command) -> None:
     assert rows[0]["suggested_fix"] == "command -v ruff"
     assert "Suggested fix: command -v ruff" in told[0]
     assert {row["should_retry"] for row in rows} == {True, False}
-    retried = ("Repeating the call after a correction may help", "Repeating the same call will not help")
+    retried = ("Repeating the call after a correction may help", "Mend the cause before you repeat the call")
     assert all(retried[not row["should_retry"]] in text for row, text in zip(rows, told, strict=True))
     [alternative] = {row["alternative"] for row in rows if row["category"] == "edit_mismatch"}
     assert alternative == "read"

@@ -287,6 +287,25 @@ def test_verify_runs_in_the_copy_before_the_patch_is_offered(planrun: Command) -
     assert (folder / "check_calc.py").read_text() != "print('passed')\n"
 
 
+def test_an_agent_may_run_the_command_that_verifies_it(planrun: Command) -> None:
+    """The reviewer wrote it: it needs no approval, unless the agent changed a file that it names."""
+    folder = repository(planrun.folder)
+    told: list[str] = []
+    check = ("bash", {"command": VERIFIED["verify"]})
+    spoil = ("write", {"path": "check_calc.py", "content": "print('passed')\n"})
+
+    def model(asked: Any) -> Any:
+        told.append(json.dumps(asked.body["messages"][-1]))
+        return turns(use(EDIT), use(check), use(spoil), use(check), finish())(asked)
+
+    plan = agent(apply="auto", step=VERIFIED).replace("llm_auto_approve: medium", "llm_auto_approve: low")
+    done = run(planrun, plan, model)
+    assert "passed" in told[2], done.stderr
+    calls = [event for event in events(folder) if event["type"] == "tool_called" and event["name"] == "bash"]
+    assert [call["answer"] for call in calls] == ["allow", "ask"]
+    assert calls[0]["rule"] == "step:verify"
+
+
 def test_a_failed_agent_is_tried_again_on_the_same_copy(planrun: Command) -> None:
     """`retries` go on with the conversation and the copy; the agent is told why the attempt failed."""
     folder = repository(planrun.folder)

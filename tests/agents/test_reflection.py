@@ -136,7 +136,7 @@ def test_what_helped_before_is_offered_as_data() -> None:
     advice = found.advice()
     assert advice.startswith("[file_not_found] The file or folder does not exist.")
     assert "Suggested fix: look for the file by its name: glob `**/NAME`\nAlternative: glob\n" in advice
-    assert "Repeating the same call will not help." in advice
+    assert "Mend the cause before you repeat the call." in advice
     assert "file that may be meant: src/app.py" in advice
     assert advice.count("</untrusted-data") == 1
 

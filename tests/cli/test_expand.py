@@ -78,7 +78,7 @@ def expand(folder: Path, api: FakeMessages, *words: str, text: str = PLAN) -> Do
 
 def said(api: FakeMessages, number: int) -> str:
     """Return the last message of a request."""
-    return str(api.journal.asked[number].body["messages"][-1]["content"])
+    return str(api.journal.asked[number].body["messages"][-1]["content"][0]["text"])
 
 
 def test_each_abstract_step_is_a_question_and_all_else_stays(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_faults_are_fixed_by_exact_findings(ask: Callable[..., Said], repository
         said = ask(api, "ship", "--json")
     document = json.loads(said.out)
     assert (said.code, document["outcome"], document["rounds"]) == (0, "accepted", 1)
-    findings = api.journal.entries[1].body["messages"][2]["content"]
+    findings = api.journal.entries[1].body["messages"][2]["content"][0]["text"]
     problems = json.loads(str(_plain(findings)).partition(":\n")[2])
     assert {(each["path"], each["rule"]) for each in problems} == {
         ("steps[0].depends_on[0]", "E202"),
@@ -198,10 +198,10 @@ def test_the_model_is_told_the_policy_and_may_keep_to_it(ask: Callable[..., Said
         said = ask(api, "ship", "--policy", "policy.yml", "--json")
         first, second = api.journal.entries
     assert json.loads(said.out)["rounds"] == 1
-    asked = str(_plain(first.body["messages"][0]["content"]))
+    asked = str(_plain(first.body["messages"][0]["content"][0]["text"]))
     assert "at most high, model-written low" in asked
     assert '- deny {"command": ["terraform *"], "event": ["pull_request"]}' in asked
-    findings = json.loads(str(_plain(second.body["messages"][2]["content"])).partition(":\n")[2])
+    findings = json.loads(str(_plain(second.body["messages"][2]["content"][0]["text"])).partition(":\n")[2])
     (found,) = [each for each in findings if each["path"] == "step wipe"]
     assert found["rule"] == "ceiling:llm_auto_approve"
     assert "its risk is high" in found["message"]

@@ -450,7 +450,7 @@ def test_a_graph_that_cannot_run_is_sent_back_with_its_problem(
     with FakeMessages([{**REPAIRED, "steps": [first, REPAIRED["steps"][1]]}, REPAIRED]) as api:
         assert replanned(planrun, tmp_path, api) == 0
         _, again = api.journal.entries
-    assert json.dumps(problem, ensure_ascii=False)[1:-1] in again.body["messages"][-1]["content"]
+    assert json.dumps(problem, ensure_ascii=False)[1:-1] in again.body["messages"][-1]["content"][0]["text"]
     (ended,) = events(tmp_path, "planning_ended")
     assert ended["outcome"] == "revised"
     assert [each for each in (tmp_path / "ran").read_text().split() if each in (seven, eight)] == ["7", "8"]

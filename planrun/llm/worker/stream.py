@@ -220,6 +220,8 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         config["format"] = {"type": "json_schema", "schema": request.schema}
     elif request.schema is not None:
         messages[-1] = _with_schema(messages[-1], request.schema)
+    # Repairs and turns go on from here. The service looks 20 blocks back for what it has, and a turn may have more.
+    messages[-3::2] = map(_kept, messages[-3::2])
     system = [{"type": "text", "text": text} for text in request.system if text]
     body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "messages": messages}
     if system:
@@ -229,10 +231,6 @@ def body_of(request: Request, form: Form) -> dict[str, Any]:
         body["output_config"] = config
     if request.tools:  # thoughts are not asked for: masks may change them, and then they cannot be sent back
         body["tools"] = list(request.tools)
-        # The service looks 20 blocks back for what it has, and a turn may have more.
-        for place in (len(messages) - 3, len(messages) - 1):
-            if place >= 0 and messages[place]["role"] == "user":
-                messages[place] = _kept(messages[place])
     elif form.thinking:
         body["thinking"] = {"type": "adaptive"}
     if request.extra_body:
