@@ -262,7 +262,7 @@ def test_the_beginning_of_questions_is_kept_by_the_service() -> None:
         == second.usage.cache_read_tokens
         > 1000
     )
-    assert second.usage.cache_write_tokens == 0
+    assert second.usage.cache_write_tokens == 1, "the question"
 
 
 DRIVER = """

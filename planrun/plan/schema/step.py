@@ -227,9 +227,9 @@ class Agent(Written):
     task: FullText | None = key("The same as `prompt`.", "Make the failing tests pass.")
     model: Line | None = key("The model, instead of `llm.model`.", "a-model")
     tools: Tools | None = key("Which tools it has.", {"allow": ["read", "grep"]})
-    max_tokens: Positive | None = key("How many tokens it may use. Left out: as its mode, or 50000.", 50000)
+    max_tokens: Positive | None = key("How many tokens it may use. Left out: as its mode, or 400000.", 400000)
     max_turns: Positive | None = key(
-        "How many calls to the model it may make. Left out: as its mode, or 10.", 10
+        "How many calls to the model it may make. Left out: as its mode, or 50.", 50
     )
     max_usd: Amount | None = key("How many US dollars it may use.", 0.5)
     prompt_suffix: Text | None = key("What is added to its instructions.", "Keep the changes small.")
@@ -255,8 +255,8 @@ class AgentType(Written):
     tools: TextList | None = key("Which tools it has. Left out: all.", ["read", "grep"])
     mode: Mode | None = key("The mode of steps that name none.", "research")
     model: Line | None = key("The model, instead of `llm.model`.", "a-model")
-    max_tokens: Positive | None = key("How many tokens it may use.", 50000)
-    max_turns: Positive | None = key("How many turns it may take.", 10)
+    max_tokens: Positive | None = key("How many tokens it may use.", 400000)
+    max_turns: Positive | None = key("How many turns it may take.", 50)
 
 
 class SandboxNetwork(Written):
