@@ -126,7 +126,20 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `[[a]` is a set with a bracket, in JSON Schema as in Python
-        return re.compile(_anchored(pattern), re.ASCII)
+        found = ""
+        escaped = False
+        opened = -1  # where a class began; `]` as its first character is a member
+        for at, char in enumerate(pattern):
+            if char == "$" and not escaped and opened < 0:
+                found += "\\Z"
+                continue
+            if not escaped and opened < 0 and char == "[":
+                opened = at
+            elif not escaped and char == "]" and pattern[opened + 1 : at] not in ("", "^"):
+                opened = -1
+            escaped = char == "\\" and not escaped
+            found += char
+        return re.compile(found, re.ASCII)
 
 
 def bounded(work: Callable[[], bool]) -> bool:
@@ -150,24 +163,6 @@ def bounded(work: Callable[[], bool]) -> bool:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-def _anchored(pattern: str) -> str:
-    """Make `$` mean the very end: in Python it also matches before a last newline, and that got through."""
-    found = ""
-    escaped = False
-    opened = -1  # where a class began; `]` as its first character is a member
-    for at, char in enumerate(pattern):
-        if char == "$" and not escaped and opened < 0:
-            found += "\\Z"
-            continue
-        if not escaped and opened < 0 and char == "[":
-            opened = at
-        elif not escaped and char == "]" and pattern[opened + 1 : at] not in ("", "^"):
-            opened = -1
-        escaped = char == "\\" and not escaped
-        found += char
-    return found
 
 
 def _check_range(schema: Schema, value: Any) -> str | None:
@@ -309,19 +304,14 @@ def _json(text: str) -> Any:
         value = json.loads(text, parse_constant=refuse, parse_float=_number, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON: {error}") from None
-    if _depth(value) > MAX_DEPTH:
-        raise ValueError(f"is nested deeper than {MAX_DEPTH}")
-    return value
-
-
-def _depth(value: Any) -> int:
-    """Return how deep lists and mappings are nested, counted without recursion."""
     depth, level = 0, [value]
     while level:
         inner = [part for part in level if isinstance(part, dict | list)]
         level = [item for part in inner for item in (part.values() if isinstance(part, dict) else part)]
         depth += bool(inner)
-    return depth
+    if depth > MAX_DEPTH:
+        raise ValueError(f"is nested deeper than {MAX_DEPTH}")
+    return value
 
 
 def duration(seconds: float) -> str:

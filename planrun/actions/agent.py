@@ -55,7 +55,11 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     fields: dict[str, Any] = {name: getattr(action, name) for name in _FIELDS}
     fields |= {"prompt": _parts(action.prompt, scope), "suffix": _parts(action.suffix, scope)}
     fields["workspace"] = "copy" if action.on_copy else "shared" if action.changes else "read"
-    argv = ("agent", action.type, dumps({name: _plain(value) for name, value in fields.items()}))
+    argv = (
+        "agent",
+        action.type,
+        dumps({name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}),
+    )
     return Recipe(argv=argv, env={}, workdir="", call=fields)
 
 
@@ -210,7 +214,3 @@ def _parts(text: Text, scope: dict[str, Any]) -> list[list[str]]:
             ["value", source, value] if source.startswith(("steps", "item", "matrix")) else ["text", value]
         )
     return found
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.model.plan import Step, Text
+    from planrun.model.plan import Step
 
 BASH = ("bash", "-euo", "pipefail", "-c")
 SH = ("sh", "-eu", "-c")
@@ -42,7 +42,13 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     action = step.action
     if not action.is_script:
         return Recipe(argv=tuple([render_word(word, scope) for word in action.argv]), env={}, workdir="")
-    script = _script(action.script, scope)
+    value = action.script
+    if isinstance(value, str):
+        script = value
+    else:
+        from planrun.expressions.render import render_script  # loaded for templates only
+
+        script = render_script(value, scope)
     argv = (*shell_words(step.shell, shell), script)
     if shell == BASH and not step.shell:
         return Recipe(argv=argv, env={}, workdir="", script=script, may_omit_shell=True)
@@ -62,11 +68,3 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
     with os.fdopen(fd, "wb") as out:
         out.write(os.fsencode(script))  # invalid UTF-8 stays unchanged
     return (*recipe.argv[:-2], file), call
-
-
-def _script(value: Text, scope: dict[str, Any]) -> str:
-    if isinstance(value, str):
-        return value
-    from planrun.expressions.render import render_script  # loaded for templates only
-
-    return render_script(value, scope)

@@ -197,19 +197,7 @@ def name_of(run: str, step: str, attempt: int) -> str:
 
 def image_id(engine: str, image: str, env: Mapping[str, str]) -> str:
     """Return the id of an image in the engine, `sha256:…`; empty when the engine lacks it."""
-    return _asked((engine, "image", "inspect", "--format", "{{.Id}}", image), env)
-
-
-def client_environment() -> dict[str, str]:
-    """Return the variables that configure the client of an engine; steps may inherit fewer."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(("DOCKER_", "CONTAINER_")) or name == "HOME"
-    }
-
-
-def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
+    words = (engine, "image", "inspect", "--format", "{{.Id}}", image)
     try:
         found = subprocess.run(
             words,
@@ -225,6 +213,15 @@ def _asked(words: tuple[str, ...], env: Mapping[str, str]) -> str:
     if found.returncode or not answer:
         return ""
     return answer if answer.startswith("sha256:") else f"sha256:{answer}"
+
+
+def client_environment() -> dict[str, str]:
+    """Return the variables that configure the client of an engine; steps may inherit fewer."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("DOCKER_", "CONTAINER_")) or name == "HOME"
+    }
 
 
 def with_container(job: Job, outcome: Outcome, known: str) -> Outcome:
@@ -258,7 +255,16 @@ class ContainerJobs:
         assert prepared.job is not None
         try:
             found = rendered(step.container, scope)
-            self._keep_to(step, found)
+            if "shared" in found:
+                own = {name: value for name, value in found.items() if name != "env"}
+                first = self._shared.setdefault(shared_name(step), own)
+                if first != own:
+                    changed = ", ".join(
+                        sorted(name for name in {**first, **own} if first.get(name) != own.get(name))
+                    )
+                    raise EvaluationError(
+                        f'the container "{found["shared"]}" was started with another value of: {changed}'
+                    )
         except EvaluationError as error:
             refused = Outcome(status="failed", reason="refused", message=str(error))
             return Prepared(fingerprint="", outcome=refused)
@@ -277,19 +283,6 @@ class ContainerJobs:
             return contained(job, found, recipe.env, step.secrets)
 
         return sharing(job, found, recipe.env, step, self._place.rundir)
-
-    def _keep_to(self, step: Step, found: dict[str, Any]) -> None:
-        """Raise EvaluationError for a shared container whose settings differ from those that its first step used."""
-        if "shared" not in found:
-            return
-
-        own = {name: value for name, value in found.items() if name != "env"}
-        first = self._shared.setdefault(shared_name(step), own)
-        if first != own:
-            changed = ", ".join(sorted(name for name in {**first, **own} if first.get(name) != own.get(name)))
-            raise EvaluationError(
-                f'the container "{found["shared"]}" was started with another value of: {changed}'
-            )
 
     def take_over(self, step: Step, job: Job, output: str) -> None:
         """Restore the files of an attempt, which a step in a shared container may have replaced."""

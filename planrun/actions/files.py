@@ -119,7 +119,12 @@ def matching(root: str, wanted: Patterns, hidden: Sequence[str] = ()) -> list[st
     for globs in wanted.wanted:
         for glob in globs:
             found.update(dict.fromkeys(_found(root, glob)))
-    return [path for path in sorted(found) if not wanted.leaves(path) and not _is_within(path, hidden)]
+    return [
+        path
+        for path in sorted(found)
+        if not wanted.leaves(path)
+        and not any(path == folder or path.startswith(folder + "/") for folder in hidden)
+    ]
 
 
 def unmatched(wanted: Patterns, seen: Mapping[str, Seen]) -> list[str]:
@@ -136,7 +141,16 @@ def look(path: str) -> Seen | None:
     try:
         fd = os.open(path, _READ)
     except OSError:
-        return _link(path)
+        try:
+            mode = os.lstat(path).st_mode
+            if not S_ISLNK(mode):
+                if S_ISREG(mode):
+                    raise PermissionError(13, "Permission denied", path)
+                return None
+            text = os.fsencode(os.readlink(path))
+        except FileNotFoundError:
+            return None
+        return Seen(sha256=sha256(text).hexdigest(), bytes=len(text), mode=0, link=True)
     try:
         status = os.fstat(fd)
         if not S_ISREG(status.st_mode):
@@ -146,29 +160,12 @@ def look(path: str) -> Seen | None:
         os.close(fd)
 
 
-def _link(path: str) -> Seen | None:
-    try:
-        mode = os.lstat(path).st_mode
-        if not S_ISLNK(mode):
-            if S_ISREG(mode):
-                raise PermissionError(13, "Permission denied", path)
-            return None
-        text = os.fsencode(os.readlink(path))
-    except FileNotFoundError:
-        return None
-    return Seen(sha256=sha256(text).hexdigest(), bytes=len(text), mode=0, link=True)
-
-
 def hash_of(fd: int, size: int) -> str:
     """Return the sha256 of the rest of a file, hex; `size`: its approximate number of bytes."""
     found = sha256() if size <= LARGE else hashlib.sha256()
     while block := os.read(fd, CHUNK):
         found.update(block)
     return str(found.hexdigest())
-
-
-def _is_within(path: str, hidden: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(folder + "/") for folder in hidden)
 
 
 def _found(root: str, glob: Glob) -> Iterator[str]:

@@ -296,7 +296,14 @@ def effective(files: GitFiles, folder: str, own: list[str], home: str) -> Iterat
         if root.gitdir not in seen:
             seen.add(root.gitdir)
             yield from _of_root(files, root, home, budget)
-            waiting += _inner(files, root)
+            # Return the nested repositories that git also reads, since the index of the working tree names them
+            names = os.listdir(root.gitdir) if os.path.isdir(root.gitdir) else []
+            indexes = [name for name in names if name == "index" or name.startswith("sharedindex.")]
+            found = []
+            for name in indexes:
+                for link in files.gitlinks(os.path.join(root.gitdir, name)):
+                    found += _root_at(os.path.join(root.top, link))[0]
+            waiting += found
 
 
 class Root(Record):
@@ -416,17 +423,6 @@ def _of_root(files: GitFiles, root: Root, home: str, budget: list[int]) -> Itera
     shared = _pointed(common, b"") if os.path.isfile(common) else root.gitdir
     for path in (os.path.join(shared, "config"), os.path.join(root.gitdir, "config.worktree")):
         yield from _with_includes(files, path, root, home, budget)
-
-
-def _inner(files: GitFiles, root: Root) -> list[Root]:
-    """Return the nested repositories that git also reads, since the index of the working tree names them."""
-    names = os.listdir(root.gitdir) if os.path.isdir(root.gitdir) else []
-    indexes = [name for name in names if name == "index" or name.startswith("sharedindex.")]
-    found = []
-    for name in indexes:
-        for link in files.gitlinks(os.path.join(root.gitdir, name)):
-            found += _root_at(os.path.join(root.top, link))[0]
-    return found
 
 
 def _with_includes(files: GitFiles, path: str, root: Root, home: str, budget: list[int]) -> Iterator[Found]:

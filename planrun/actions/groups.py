@@ -37,8 +37,23 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
     And for secrets in their names.
     """
     items = fields.get("items", ())
-    _bound(group, len(items), state)
-    _check_made(group, items, state)
+    count = len(items)
+    limits = state.plan.limits
+    if count > limits.max_items:
+        raise EvaluationError(f"it gives {count:,} instances; `max_items` allows {limits.max_items:,}")
+    others = sum(found.step.group != group.id for found in state.counted())
+    if count and others + count > limits.max_steps:
+        raise EvaluationError(f"with {count:,} instances the plan has more steps than `max_steps` allows")
+    if group.grouping.form != "uses":
+        template = group.grouping.template
+        made = [member(group, template, each) for each in items] if template else []
+        made += [state.steps[name].step for name in group.grouping.members] if template is None else []
+        first: dict[str, str] = {}
+        for step in made if any(step.makes for step in made) else ():
+            for path in filter(None, [_file(text, step) for text in step.makes]):
+                other = first.setdefault(path, step.id)
+                if other != step.id:
+                    raise EvaluationError(f'{other} and {step.id} both make "{path}"')
     for on, _ in group.grouping.same:
         for each in items:
             if f"{on}[{each['instance']}]" not in state.steps:
@@ -49,31 +64,6 @@ def allow(group: Step, fields: dict[str, Any], state: RunState, masks: Masks | N
                 raise EvaluationError(
                     f"instance {number} contains a secret, which names and records would show"
                 )
-
-
-def _bound(group: Step, count: int, state: RunState) -> None:
-    """Raise EvaluationError for more instances than `max_items` and `max_steps` allow."""
-    limits = state.plan.limits
-    if count > limits.max_items:
-        raise EvaluationError(f"it gives {count:,} instances; `max_items` allows {limits.max_items:,}")
-    others = sum(found.step.group != group.id for found in state.counted())
-    if count and others + count > limits.max_steps:
-        raise EvaluationError(f"with {count:,} instances the plan has more steps than `max_steps` allows")
-
-
-def _check_made(group: Step, items: tuple[dict[str, Any], ...], state: RunState) -> None:
-    """Raise EvaluationError when two instances make the same file, as far as their own values show."""
-    if group.grouping.form == "uses":
-        return
-    template = group.grouping.template
-    made = [member(group, template, each) for each in items] if template else []
-    made += [state.steps[name].step for name in group.grouping.members] if template is None else []
-    first: dict[str, str] = {}
-    for step in made if any(step.makes for step in made) else ():
-        for path in filter(None, [_file(text, step) for text in step.makes]):
-            other = first.setdefault(path, step.id)
-            if other != step.id:
-                raise EvaluationError(f'{other} and {step.id} both make "{path}"')
 
 
 def _file(text: Text, step: Step) -> str:

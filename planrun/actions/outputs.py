@@ -184,15 +184,11 @@ def evaluated(plan: Plan, scope: dict[str, Any]) -> tuple[dict[str, Any], str]:
         try:
             values[name] = render(template, scope)
         except EvaluationError as error:
-            wrong.append(f'{_place(plan, name)}: the output "{name}" of the plan: {error}')
+            from planrun.plan.yaml.document import parse  # after errors only
+
+            root, _ = parse(plan.source, plan.file) if plan.source else (None, None)
+            listed = root.get("outputs") if root is not None else None
+            node = listed.get(name) if listed is not None else None
+            place = f"{plan.file}:{node.line}:{node.col}" if node is not None else plan.file
+            wrong.append(f'{place}: the output "{name}" of the plan: {error}')
     return values, "; ".join(wrong)
-
-
-def _place(plan: Plan, output: str) -> str:
-    """Return file, line and column of an output; only the file if the text of the plan is unavailable."""
-    from planrun.plan.yaml.document import parse  # after errors only
-
-    root, _ = parse(plan.source, plan.file) if plan.source else (None, None)
-    listed = root.get("outputs") if root is not None else None
-    node = listed.get(output) if listed is not None else None
-    return f"{plan.file}:{node.line}:{node.col}" if node is not None else plan.file

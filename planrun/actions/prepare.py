@@ -231,7 +231,9 @@ class Steps:
     def conclude(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         """Read the outputs of a completed attempt, or the end of the log of a failed one."""
         if job.hook:
-            return self.hooks().conclude(step, job, self._with_tail(job, outcome))
+            return self.hooks().conclude(
+                step, job, outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
+            )
         if step.container is not None and step.container.shared:
             self.container_jobs().take_over(step, job, self._output_file(step, job.attempt))
         concluded = self._concluded(step, job, outcome)
@@ -251,7 +253,14 @@ class Steps:
             concluded = self._filing.settled(step, concluded)
         if self._tracking and not goes_on:
             concluded = self._tracking.ended(step, concluded)
-        self._tidy(step, job, concluded)
+        # Delete output files that may hold secrets; otherwise keep those of failed attempts
+        if step.action.is_agent:
+            kind_of(step.kind).tidy(self, job, concluded)
+        if not job.part:
+            if self.place.masks:
+                forget_outputs(self._output_file(step, job.attempt))
+            elif concluded.status != "completed":
+                keep_outputs(self._output_file(step, job.attempt))
         return self._before_hooks(step, job, concluded) if step.hooks else concluded
 
     def _before_hooks(self, step: Step, job: Job, concluded: Outcome) -> Outcome:
@@ -261,9 +270,6 @@ class Steps:
             concluded = hooks.noted(step, concluded)
         hooks.keep(step, concluded)
         return hooks.ended(step, concluded)
-
-    def _with_tail(self, job: Job, outcome: Outcome) -> Outcome:
-        return outcome.but(tail=_tail(job.log)) if outcome.status == "failed" else outcome
 
     def hooks(self) -> Hooks:
         """The hooks of steps."""
@@ -316,17 +322,6 @@ class Steps:
             self._tracking = Tracking(self.place.workspace, self.place.hidden)
         return self._tracking
 
-    def _tidy(self, step: Step, job: Job, concluded: Outcome) -> None:
-        """Delete output files that may hold secrets; otherwise keep those of failed attempts."""
-        if step.action.is_agent:
-            kind_of(step.kind).tidy(self, job, concluded)
-        if job.part:
-            return
-        if self.place.masks:
-            forget_outputs(self._output_file(step, job.attempt))
-        elif concluded.status != "completed":
-            keep_outputs(self._output_file(step, job.attempt))
-
     def _concluded(self, step: Step, job: Job, outcome: Outcome) -> Outcome:
         if job.agent:
             ended: Outcome = kind_of("agent").concluded(job, outcome)
@@ -349,23 +344,19 @@ class Steps:
     def _get_ready(self, step: Step, state: RunState, scope: dict[str, Any]) -> None:
         """Check secrets and prepare files before a step is rendered; raises EvaluationError."""
         if step.secrets:
-            self._require(step)
+            missing = [
+                f"{name} is {self.place.absent[name]}" for name in step.secrets if name in self.place.absent
+            ]
+            if missing:
+                raise EvaluationError(
+                    f"{' and '.join(missing)} in planrun's environment, and the step lists it as a secret"
+                )
         if step.inputs or step.makes or step.writes or step.cache:
             self.filing.begin(step, scope)
         if step.reports:
             self.reported().begin(step, scope)
         if step.track_files and step.action.starts_process:
             self.tracking().begin(step, state)
-
-    def _require(self, step: Step) -> None:
-        """Raise EvaluationError for secrets that a step lists and planrun does not have."""
-        missing = [
-            f"{name} is {self.place.absent[name]}" for name in step.secrets if name in self.place.absent
-        ]
-        if missing:
-            raise EvaluationError(
-                f"{' and '.join(missing)} in planrun's environment, and the step lists it as a secret"
-            )
 
     def secrets(self, step: Step) -> dict[str, str]:
         """Return the values of the secrets that a step lists."""

@@ -206,25 +206,23 @@ class _Merging:
                 continue
             self._seen.add(whole)
             try:
-                suites, replaced = read(self._bytes(whole))
+                fd = os.open(whole, _OPEN)
+                with open(fd, "rb") as file:
+                    data = file.read(MAX_BYTES + 1)
+                if len(data) > MAX_BYTES:
+                    raise BadReport(f"has more than {MAX_BYTES >> 20} MiB")
+                self._left -= len(data)
+                if self._left < 0:
+                    raise BadReport(
+                        f"is too much: the reports of an attempt may have {ALL_BYTES >> 20} MiB together"
+                    )
+                suites, replaced = read(data)
                 self.add(suites)
                 self.notes += [f"{BEGINNING}{path}:{each}" for each in replaced]
             except BadReport as error:
                 self.problems.append(f"{BEGINNING}{path}: {error}")
             except OSError as error:
                 self.problems.append(f"{BEGINNING}{path}: cannot be read: {error.strerror}")
-
-    def _bytes(self, path: str) -> bytes:
-        """Return the content of a file; raises BadReport, OSError."""
-        fd = os.open(path, _OPEN)
-        with open(fd, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise BadReport(f"has more than {MAX_BYTES >> 20} MiB")
-        self._left -= len(data)
-        if self._left < 0:
-            raise BadReport(f"is too much: the reports of an attempt may have {ALL_BYTES >> 20} MiB together")
-        return data
 
     def add(self, suites: Sequence[dict[str, Any]]) -> None:
         """Add suites, masked."""
@@ -234,31 +232,26 @@ class _Merging:
             if suite["cases"]:
                 self.suites.append(suite)
             for case in suite["cases"]:
-                self._count(case)
-
-    def _count(self, case: dict[str, Any]) -> None:
-        if "file" in case:
-            case["file"] = self._place_of(case["file"])
-        self.numbers["tests"] += 1
-        if "result" not in case:
-            return
-        kind, _, message, text = case["result"]
-        self.numbers[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
-        if kind != "skipped" and len(self.failed) < MAX_NAMED:
-            first = (message or text).strip().partition("\n")[0]
-            where: dict[str, Any] = {name: case[name] for name in ("file", "line") if name in case}
-            self.failed.append({"name": called(case), **where, "message": first[:MESSAGE_CHARS]})
-
-    def _place_of(self, file: str) -> str:
-        """Return a path relative to the workspace if it is inside."""
-        if file not in self._places:
-            path = os.path.normpath(os.path.join(self._place.workspace, self._cwd, file))
-            inside = path.startswith(self._place.workspace + "/")
-            if inside and (os.path.isabs(file) or os.path.exists(path)):
-                self._places[file] = path[len(self._place.workspace) + 1 :]
-            else:
-                self._places[file] = file
-        return self._places[file]
+                if "file" in case:
+                    file = case["file"]
+                    if file not in self._places:
+                        path = os.path.normpath(os.path.join(self._place.workspace, self._cwd, file))
+                        inside = path.startswith(self._place.workspace + "/")
+                        if inside and (os.path.isabs(file) or os.path.exists(path)):
+                            self._places[file] = path[len(self._place.workspace) + 1 :]
+                        else:
+                            self._places[file] = file
+                    case["file"] = self._places[file]
+                self.numbers["tests"] += 1
+                if "result" in case:
+                    kind, _, message, text = case["result"]
+                    self.numbers[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
+                    if kind != "skipped" and len(self.failed) < MAX_NAMED:
+                        first = (message or text).strip().partition("\n")[0]
+                        where: dict[str, Any] = {
+                            name: case[name] for name in ("file", "line") if name in case
+                        }
+                        self.failed.append({"name": called(case), **where, "message": first[:MESSAGE_CHARS]})
 
     def kept(self, path: str) -> dict[str, Any]:
         """Write the results to a file of the run, and return their record."""
@@ -395,9 +388,29 @@ class _Reading:
             raise BadReport(f"has more than {MAX_DEPTH} elements in each other")
         self.open.append(tag)
         if tag == "testsuite" and self.case is None:
-            self._suite(attributes)
+            own = _short(attributes.get("name", ""))
+            above = self.within[-1]["name"] if self.within else ""
+            suite: dict[str, Any] = {
+                "name": _short(f"{above} / {own}" if above and own else own or above),
+                "time": seconds(attributes.get("time", "")),
+                "file": _short(attributes.get("file", "")),
+                "cases": [],
+            }
+            self.within.append(suite)
+            self.suites.append(suite)
         elif tag == "testcase" and self.case is None and self.within:
-            self._case(attributes)
+            self.case = {
+                "name": _short(attributes.get("name", "")),
+                "class": _short(attributes.get("classname", "")),
+                "time": seconds(attributes.get("time", "")),
+                "found": [],
+                "out": "",
+            }
+            file, line = attributes.get("file") or self.within[-1]["file"], attributes.get("line", "")
+            if file:
+                self.case["file"] = _short(file)
+                if attributes.get("file") and line.isascii() and line.isdigit():
+                    self.case["line"] = int(line[:7])
         elif self.case is not None and tag in (*_RESULTS, *_AGAIN) and self.result is None:
             self.result = [
                 tag,
@@ -430,36 +443,10 @@ class _Reading:
             self.text.append(text[: self.chars_left])
             self.chars_left -= len(text)
 
-    def _suite(self, attributes: dict[str, str]) -> None:
-        own = _short(attributes.get("name", ""))
-        above = self.within[-1]["name"] if self.within else ""
-        suite: dict[str, Any] = {
-            "name": _short(f"{above} / {own}" if above and own else own or above),
-            "time": seconds(attributes.get("time", "")),
-            "file": _short(attributes.get("file", "")),
-            "cases": [],
-        }
-        self.within.append(suite)
-        self.suites.append(suite)
-
     def _close_suite(self) -> None:
         if self.within:
             suite = self.within.pop()
             suite["time"] = suite["time"] or sum([case["time"] for case in suite["cases"]])
-
-    def _case(self, attributes: dict[str, str]) -> None:
-        self.case = {
-            "name": _short(attributes.get("name", "")),
-            "class": _short(attributes.get("classname", "")),
-            "time": seconds(attributes.get("time", "")),
-            "found": [],
-            "out": "",
-        }
-        file, line = attributes.get("file") or self.within[-1]["file"], attributes.get("line", "")
-        if file:
-            self.case["file"] = _short(file)
-            if attributes.get("file") and line.isascii() and line.isdigit():
-                self.case["line"] = int(line[:7])
 
     def _close_case(self, case: dict[str, Any]) -> None:
         found = case.pop("found")

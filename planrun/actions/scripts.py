@@ -46,7 +46,9 @@ class Copying(Record):
 
 def runs(step: Step, recipe: Recipe, workspace: str) -> Runs:
     """Return what a step runs by its words."""
-    setting = Setting(cwd=_inside(recipe.workdir, workspace), workspace=workspace)
+    workdir = recipe.workdir
+    folder = os.path.relpath(os.path.join(workspace, workdir), workspace) if workdir else "."
+    setting = Setting(cwd="" if folder == "." else folder, workspace=workspace)
     if not step.action.is_script:
         return runs_of_argv(recipe.argv, setting)
     return runs_of(recipe.argv[-1], setting) if reads_bash(recipe.argv[:-1]) else Runs()
@@ -65,12 +67,6 @@ def mentioned(step: Step, recipe: Recipe, found: Runs) -> tuple[Mention, ...]:
             for each in found.scripts
         ]
     )
-
-
-def _inside(workdir: str, workspace: str) -> str:
-    """Return a folder relative to the workspace."""
-    folder = os.path.relpath(os.path.join(workspace, workdir), workspace) if workdir else "."
-    return "" if folder == "." else folder
 
 
 class Copies:
@@ -131,7 +127,9 @@ class Copies:
     def _place(self, mention: Mention, recipe: Recipe) -> tuple[int, int, int, int] | None:
         """Return the start of a word and of its last component; None when the copy cannot be named there."""
         digest = self._known.get(mention.path, "")
-        if _records(recipe.argv) or not digest or not os.path.lexists(os.path.join(self._folder, digest)):
+        argv = recipe.argv
+        records = not _RECORDERS.isdisjoint([word.rpartition("/")[2] for word in " ".join(argv).split()])
+        if records or not digest or not os.path.lexists(os.path.join(self._folder, digest)):
             return None
         word = recipe.argv[mention.index][mention.start : mention.end]
         at = word.rstrip(_QUOTES).rfind("/") + 1
@@ -152,7 +150,3 @@ class Copies:
             f"{' and '.join(changed)} changed after it was reviewed, and the step names it in a way in which no copy "
             "can be run instead"
         )
-
-
-def _records(argv: tuple[str, ...]) -> bool:
-    return not _RECORDERS.isdisjoint([word.rpartition("/")[2] for word in " ".join(argv).split()])

@@ -39,7 +39,11 @@ def secret_met(sweeps: Sequence[Sweep], workspace: str) -> str:
         for path in found:
             if not budget.left:
                 return f"more than {MAX_FILES} files"
-            if _is_secret(workspace, path) and (scope != "tracked" or _is_tracked(workspace, path)):
+            place = os.path.join(workspace, path)
+            is_secret = looks_secret(path) or (
+                os.path.islink(place) and looks_secret(os.path.realpath(place))
+            )
+            if is_secret and (scope != "tracked" or _is_tracked(workspace, path)):
                 return path
         if scope == "all" and not folder and _config_holds_credentials(workspace):
             return ".git/config"
@@ -90,11 +94,6 @@ def _expanded(workspace: str, folder: str, parts: list[str], budget: _Budget) ->
             yield from _expanded(workspace, path, rest, budget)
         elif os.path.isfile(os.path.join(workspace, path)):
             yield path
-
-
-def _is_secret(workspace: str, path: str) -> bool:
-    place = os.path.join(workspace, path)
-    return looks_secret(path) or (os.path.islink(place) and looks_secret(os.path.realpath(place)))
 
 
 def _is_tracked(workspace: str, path: str) -> bool:

@@ -41,7 +41,13 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
     if step.action.is_script:
         return recipe_of_script(step, scope, shell)
     action: Tool = step.action  # type: ignore[assignment]
-    call = _called(action, scope)
+    # Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not accept
+    spec = CATALOGUE[action.name]
+    args = {name: _filled(value, spec.params.get(name, {}), scope) for name, value in action.args.items()}
+    for fault in faults(spec, args):
+        where = f"`{place(fault.path)}` " if fault.path else ""
+        raise EvaluationError(f"{spec.name}: {where}{fault.message}")
+    call = {"name": spec.name, "args": args}
     argv = ("tool", action.name, str(action.version), dumps(call["args"]))
     return Recipe(argv=argv, env={}, workdir="", call=call)
 
@@ -51,19 +57,6 @@ def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dic
     if step.action.is_script:
         return command_of_script(step, recipe, file)
     return process_of(recipe.call, file), recipe.call
-
-
-def _called(action: Tool, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the name of the tool and its arguments, `{"name": …, "args": {…}}`.
-
-    Raises EvaluationError for what cannot be filled in, and for arguments that the tool does not accept.
-    """
-    spec = CATALOGUE[action.name]
-    args = {name: _filled(value, spec.params.get(name, {}), scope) for name, value in action.args.items()}
-    for fault in faults(spec, args):
-        where = f"`{place(fault.path)}` " if fault.path else ""
-        raise EvaluationError(f"{spec.name}: {where}{fault.message}")
-    return {"name": spec.name, "args": args}
 
 
 def process_of(call: dict[str, Any], file: str) -> tuple[str, ...]:

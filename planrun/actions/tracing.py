@@ -33,7 +33,11 @@ def continued(environ: Mapping[str, str], before: Mapping[str, Any] | None) -> d
     trace, parent, flags = parts
     state = environ.get("TRACESTATE", "").strip()
     found = {"id": trace, "parent": parent, "flags": flags}
-    return {**found, "state": state} if _is_state(state) else found
+    return (
+        {**found, "state": state}
+        if 0 < len(state) <= _MOST_STATE and state.isascii() and state.isprintable()
+        else found
+    )
 
 
 def parsed(text: str) -> tuple[str, str, str] | None:
@@ -65,7 +69,3 @@ def within(env: Mapping[str, str], span: str) -> dict[str, str]:
     """Return the variable of a process that is part of another span than its step's attempt; empty without a trace."""
     outer = env.get("TRACEPARENT", "")
     return {"TRACEPARENT": f"{outer[:36]}{span}{outer[52:]}"} if parsed(outer) else {}
-
-
-def _is_state(text: str) -> bool:
-    return 0 < len(text) <= _MOST_STATE and text.isascii() and text.isprintable()

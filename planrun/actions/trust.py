@@ -106,7 +106,7 @@ class _Look:
             return None
         name = words[0] or ""
         base = os.path.basename(name)
-        if name in BUILTINS and self._job_is_shell():
+        if name in BUILTINS and os.path.basename(self._job.argv[0]) in SHELLS:
             return None
         cwd = None if command.cwd is None else os.path.join(self._workspace, command.cwd)
         found = self.at_program(name, cwd or self._job.cwd)
@@ -141,9 +141,6 @@ class _Look:
             if blot:
                 return "medium", f"`{name}` runs by {self._shown(place)}: {blot}"
         return None
-
-    def _job_is_shell(self) -> bool:
-        return os.path.basename(self._job.argv[0]) in SHELLS
 
     def _shown(self, place: str) -> str:
         place = os.path.normpath(place)

@@ -135,15 +135,26 @@ class StepCache:
         except EvaluationError:  # `prepare` will report it
             return None
         key = key_of(parts)
-        why = self._refusal(step, state)
+        if not self._used:
+            why = "--no-cache"
+        else:
+            asked = state.resumed[-1].retry if state.resumed else ()
+            why = "a retry was requested" if step.id in asked else ""
         if not why:
             try:
                 entry, why = self._look_up(step, key, state, parts)
                 if entry is not None:
-                    files = self._placed(entry, known)
+                    missing, files = self._rows(entry, known)
+                    if missing:
+                        workspace = self._steps.place.workspace
+                        place(
+                            missing, self._stores, workspace, os.path.join(workspace, ".planrun", "restoring")
+                        )
                     for store in self._stores:
                         store.used(key)
-                    self._take_over(entry)
+                    own = self._own
+                    if own and self._remote and own.read(entry.key) is None:
+                        self.has_kept = self._write(own, entry) or self.has_kept
                     self._remember(state, step, parts)
                     return {
                         "key": key,
@@ -192,12 +203,6 @@ class StepCache:
         )
         return key, found, ""
 
-    def _refusal(self, step: Step, state: RunState) -> str:
-        if not self._used:
-            return "--no-cache"
-        asked = state.resumed[-1].retry if state.resumed else ()
-        return "a retry was requested" if step.id in asked else ""
-
     def _look_up(self, step: Step, key: str, state: RunState, parts: Parts) -> tuple[Entry | None, str]:
         damage: Damaged | None = None
         refused = ""
@@ -207,7 +212,11 @@ class StepCache:
             except Damaged as error:
                 damage = error
                 continue
-            if entry is not None and self._is_refused(store, entry):
+            if (
+                entry is not None
+                and bool(store.shared and self._secret)
+                and not is_signed(entry, self._secret)
+            ):
                 refused = f"the result in {store.path} has no valid signature"
             elif entry is not None:
                 self._check(step, entry)
@@ -219,15 +228,6 @@ class StepCache:
         last = self._recalled(state, step)
         return None, NO_RESULT if last is None else difference(last, parts) or GONE
 
-    def _is_refused(self, store: AnyStore, entry: Entry) -> bool:
-        return bool(store.shared and self._secret) and not is_signed(entry, self._secret)
-
-    def _take_over(self, entry: Entry) -> None:
-        """Store a result from a URL in this user's store, from the files that were just restored."""
-        own = self._own
-        if own and self._remote and own.read(entry.key) is None:
-            self.has_kept = self._write(own, entry) or self.has_kept
-
     def _check(self, step: Step, entry: Entry) -> None:
         """Raise Damaged for an entry that no run of this step can have made."""
         if entry.outputs.keys() != step.outputs.keys():
@@ -236,14 +236,6 @@ class StepCache:
             raise Damaged("an output has another type")
         if step.reports and entry.cases is None:
             raise Damaged("the entry has no test cases")
-
-    def _placed(self, entry: Entry, known: Before) -> tuple[dict[str, Any], ...]:
-        """Have every file of an entry be where it was; returns the rows for the record."""
-        missing, rows = self._rows(entry, known)
-        if missing:
-            workspace = self._steps.place.workspace
-            place(missing, self._stores, workspace, os.path.join(workspace, ".planrun", "restoring"))
-        return rows
 
     def _rows(self, entry: Entry, known: Before) -> tuple[list[Kept], tuple[dict[str, Any], ...]]:
         """Return the files of an entry that have to be put back, and the rows of all of them; raises Damaged."""
@@ -303,7 +295,10 @@ class StepCache:
         if remote and sends:
             for entry in self._unsent:
                 self._send(remote, entry)
-        self._tidy()
+        if self.has_kept and self._stores and not self._stores[0].shared:
+            most = max_size()
+            if size(self._stores[0]) > most:
+                prune(self._stores[0], most)
         return f"{remote.open()}; steps ran without this cache" if remote and remote.open() else ""
 
     def _send(self, remote: AnyStore, entry: Entry) -> bool:
@@ -323,13 +318,6 @@ class StepCache:
 
     def _signed(self, entry: Entry) -> Entry:
         return entry.but(signature=signature_of(entry, self._secret)) if self._secret else entry
-
-    def _tidy(self) -> None:
-        if not self.has_kept or not self._stores or self._stores[0].shared:
-            return
-        most = max_size()
-        if size(self._stores[0]) > most:
-            prune(self._stores[0], most)
 
     # Storing results.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from planrun.actions.prepare import Steps
-    from planrun.model.plan import Step, Text
+    from planrun.model.plan import Text
     from planrun.model.state import RunState
 
 MOST = 1 << 30
@@ -57,7 +57,9 @@ class _Known:
     def declared(self, name: str) -> Declared:
         """Return the files that a running step declares."""
         step = self._state.steps[name].step
-        begun = self._steps.filing.begun(name) if _names_files(step) else None
+        begun = (
+            self._steps.filing.begun(name) if step.inputs or step.makes or step.writes or step.cache else None
+        )
         made = () if begun is None else (begun.produces, *begun.kept.values(), begun.writes)
         if step.reports:
             made = (*made, *self._steps.reported().begun(name))
@@ -95,10 +97,6 @@ class _Known:
                 except EvaluationError:
                     continue
         return ""
-
-
-def _names_files(step: Step) -> bool:
-    return bool(step.inputs or step.makes or step.writes or step.cache)
 
 
 def _plain(texts: Sequence[Text]) -> list[str]:

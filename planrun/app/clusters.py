@@ -88,7 +88,14 @@ class Cluster:
         )
         try:
             self._facts = self._ready(session)
-            self._require_labels(plan)
+            for step in plan.steps:
+                missing = [label for label in _template(step).runs_on if label not in self._facts["labels"]]
+                if missing:
+                    known = ", ".join(self._facts["labels"]) or "none"
+                    raise InvalidInput(
+                        f"{plan.file}:{step.line}: the step {step.id} runs on workers with {', '.join(missing)}, and "
+                        f"no worker of {self._given} has it; labels of its workers: {known}"
+                    )
         except BaseException:
             self.close()
             raise
@@ -122,17 +129,6 @@ class Cluster:
         if session.inbox.drain() and (signals := session.inbox.take()):
             raise Interrupted(signals[0], "stopped while connecting to the cluster")
         raise InvalidInput(f"--executor {session.settings.executor}: the cluster does not answer")
-
-    def _require_labels(self, plan: Plan) -> None:
-        """Raise InvalidInput for a step with a label that no worker has."""
-        for step in plan.steps:
-            missing = [label for label in _template(step).runs_on if label not in self._facts["labels"]]
-            if missing:
-                known = ", ".join(self._facts["labels"]) or "none"
-                raise InvalidInput(
-                    f"{plan.file}:{step.line}: the step {step.id} runs on workers with {', '.join(missing)}, and "
-                    f"no worker of {self._given} has it; labels of its workers: {known}"
-                )
 
     def executor(self, base: LocalPart, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:
         """Return the executor of the run, over the one for what must run here."""

@@ -37,32 +37,30 @@ def claim_group(plan: Plan, run: str, wait_lock: str, inbox: SignalInbox) -> Hos
     """
     lock = HostLocks(run, {})
     try:
-        _wait_for_group(lock, plan, wait_lock, inbox)
+        limit = as_duration(wait_lock) if wait_lock else plan.limits.deadline
+        until = None if limit is None else time.monotonic() + limit
+        screen, shown = Screen(sys.stderr), ""
+        while reason := lock.claim("", (plan.concurrency,), kind=KIND):
+            if until is not None and time.monotonic() >= until:
+                raise InvalidInput(
+                    f"the concurrency group was not free within {limit:g} s: {reason}; nothing ran"
+                )
+            if reason != shown:
+                screen.write(f"planrun: {reason}\n")
+                shown = reason
+            left = (
+                lock.retry_after
+                if until is None
+                else min(lock.retry_after, max(0.0, until - time.monotonic()))
+            )
+            select.select([inbox.fd], [], [], left)
+            for signum in inbox.take():
+                if signum != PAUSING:  # there is no run yet that could be paused
+                    raise Interrupted(signum, f"ended by {signal_name(signum)} while {reason}; nothing ran")
     except BaseException:
         lock.close()
         raise
     return lock
-
-
-def _wait_for_group(lock: HostLocks, plan: Plan, wait_lock: str, inbox: SignalInbox) -> None:
-    limit = as_duration(wait_lock) if wait_lock else plan.limits.deadline
-    until = None if limit is None else time.monotonic() + limit
-    screen, shown = Screen(sys.stderr), ""
-    while reason := lock.claim("", (plan.concurrency,), kind=KIND):
-        if until is not None and time.monotonic() >= until:
-            raise InvalidInput(
-                f"the concurrency group was not free within {limit:g} s: {reason}; nothing ran"
-            )
-        if reason != shown:
-            screen.write(f"planrun: {reason}\n")
-            shown = reason
-        left = (
-            lock.retry_after if until is None else min(lock.retry_after, max(0.0, until - time.monotonic()))
-        )
-        select.select([inbox.fd], [], [], left)
-        for signum in inbox.take():
-            if signum != PAUSING:  # there is no run yet that could be paused
-                raise Interrupted(signum, f"ended by {signal_name(signum)} while {reason}; nothing ran")
 
 
 PAUSE = 0.1

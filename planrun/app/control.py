@@ -72,7 +72,15 @@ def cancel(run: str, settings: Settings, report: Report, *, now: bool = False) -
     if process is None:
         if _status(rundir) not in AT_REST:
             raise InvalidInput(_idle(name, _status(rundir)))
-        return _cancel_resting(name, settings)
+        with Session(settings, current_folder()) as session:
+            rundir, reading, state = reopen(session, name)
+            if state.status not in ("paused", "awaiting_approval"):
+                raise InvalidInput(_idle(name, _status(rundir)))
+            session.prepare_reports()
+            ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
+            record_end(state, _recorder(session, state, ledger), message=ev.BY_COMMAND)
+            close(session, state, rundir, ledger)
+        return Ended(run=name, status="cancelled")
     size = os.path.getsize(os.path.join(rundir, records.LEDGER))
     note = os.path.join(rundir, records.CANCEL)
     with open(note, "w", encoding="ascii") as file:
@@ -163,18 +171,6 @@ def _idle(run: str, status: str) -> str:
     return f"the run {run} is not running: it ended {status}"
 
 
-def _cancel_resting(run: str, settings: Settings) -> Ended:
-    with Session(settings, current_folder()) as session:
-        rundir, reading, state = reopen(session, run)
-        if state.status not in ("paused", "awaiting_approval"):
-            raise InvalidInput(_idle(run, _status(rundir)))
-        session.prepare_reports()
-        ledger = records.open_ledger(rundir, seq=len(reading.events), head=reading.head)
-        record_end(state, _recorder(session, state, ledger), message=ev.BY_COMMAND)
-        close(session, state, rundir, ledger)
-    return Ended(run=run, status="cancelled")
-
-
 def close(session: Session, state: RunState, rundir: str, ledger: Ledger) -> None:
     """Close the ledger of an inactive run, and write its reports; raises RecordsLost."""
     ledger.close()
@@ -222,7 +218,11 @@ def answer(run: str, reply: Reply, settings: Settings) -> Recorded:
         try:
             if worker(name) is None:
                 return _record(name, reply, settings)
-            return _send_reply(rundir, reply)
+            inspected = inspect(os.path.basename(rundir))
+            if not open_gates(inspected.state):
+                raise InvalidInput(f"the run {inspected.run} is active, and {waiting(inspected.state)}")
+            answers = notify(rundir, reply)
+            return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)
         except (ControlSocketUnavailable, WorkspaceHeld) as error:
             # It may be stopping, or handling another answer; then its ledger can be written here.
             other = holder("")
@@ -245,25 +245,15 @@ def _record(run: str, reply: Reply, settings: Settings) -> Recorded:
         for event in answers:
             session.record(state, ledger, event)
             if event.step in reply.skip:
-                session.record(state, ledger, _skipped(event))
+                message = f"left out by {event.by}" + (f": {event.reason}" if event.reason else "")
+                skipped = ev.StepMoved(
+                    at=event.at, step=event.step, status="skipped", reason="approval", message=message
+                )
+                session.record(state, ledger, skipped)
         if any(not event.step and event.answer == "rejected" for event in answers):
             record_end(state, _recorder(session, state, ledger), EXIT_DENIED)
         close(session, state, rundir, ledger)
     return _recorded(run, tuple(answers), state, live=False)
-
-
-def _skipped(event: GateAnswered) -> ev.StepMoved:
-    message = f"left out by {event.by}" + (f": {event.reason}" if event.reason else "")
-    return ev.StepMoved(at=event.at, step=event.step, status="skipped", reason="approval", message=message)
-
-
-def _send_reply(rundir: str, reply: Reply) -> Recorded:
-    """Send a reply to the process of the run; raises ControlSocketUnavailable when it does not listen."""
-    inspected = inspect(os.path.basename(rundir))
-    if not open_gates(inspected.state):
-        raise InvalidInput(f"the run {inspected.run} is active, and {waiting(inspected.state)}")
-    answers = notify(rundir, reply)
-    return _recorded(inspected.run, answers, inspect(inspected.run).state, live=True)
 
 
 def _recorded(run: str, answers: tuple[GateAnswered, ...], state: RunState, *, live: bool) -> Recorded:

@@ -45,7 +45,10 @@ def finalize(run: str, settings: Settings) -> Result | None:
             paths, unwritten = session.report(state, rundir, reading.head)
             if unwritten:
                 raise unwritten
-            _notify(session, state, rundir, paths)
+            if state.started is not None and state.exit_status is not None:
+                opening = _opening(session, state, rundir)
+                for notifier in session.notifiers(state, session.steps(state, rundir, opening)):
+                    notifier.finish(state, state.exit_status, paths)
             return None
         assert state.started is not None
         session.take_over(state.started.options)
@@ -71,15 +74,6 @@ def finalize(run: str, settings: Settings) -> Result | None:
         ledger.sync()
         options = scheduler_options(session, state.plan, selected).but(cleanup_only=True, asks=False)
         return session.drive(state, ledger, steps, options, gates)
-
-
-def _notify(session: Session, state: RunState, rundir: str, paths: Mapping[str, str]) -> None:
-    """Send the notifications that a killed run did not begin to send."""
-    if state.started is None or state.exit_status is None:
-        return
-    opening = _opening(session, state, rundir)
-    for notifier in session.notifiers(state, session.steps(state, rundir, opening)):
-        notifier.finish(state, state.exit_status, paths)
 
 
 def exit_code(result: Result) -> int:

@@ -83,14 +83,11 @@ class Followed:
                 return events
             self.inspected.state.apply(event)
         if events:
-            self._note(events[-1])
+            last = events[-1]
+            condition = "intact" if isinstance(last, ev.RunEnded) else "unfinished"
+            reading = self.inspected.reading.but(condition=condition, events=(), size=self.size, detail="")
+            self.inspected = self.inspected.but(reading=reading)
         return events
-
-    def _note(self, last: Event) -> None:
-        """Keep the condition of the ledger in step with the state; its events are in the state alone."""
-        condition = "intact" if isinstance(last, ev.RunEnded) else "unfinished"
-        reading = self.inspected.reading.but(condition=condition, events=(), size=self.size, detail="")
-        self.inspected = self.inspected.but(reading=reading)
 
     def _read_again(self) -> None:
         """Read the run anew: its ledger was cut, or its plan has another version, or it is gone."""

@@ -59,19 +59,15 @@ def find(run: str, workspace: str = "") -> str:
     except OSError as error:
         raise InvalidInput(f"cannot read the runs of this folder: {error.strerror}") from None
     except InvalidInput:
-        _refuse_without_ledger(run, os.path.join(workspace, HOME, "runs"))
+        folder = os.path.join(workspace, HOME, "runs")
+        known = known_runs(folder)
+        meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
+        bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, LEDGER))]
+        if bare and bare == meant:
+            raise InvalidInput(
+                f"the run {bare[0]} has no {LEDGER}: it ended before it started, or the ledger was removed"
+            ) from None
         raise
-
-
-def _refuse_without_ledger(run: str, folder: str) -> None:
-    """Raise InvalidInput when the matching runs exist, as a list shows them, and have no ledger."""
-    known = known_runs(folder)
-    meant = known[:1] if run == "last" else [name for name in known if run and name.startswith(run)]
-    bare = [name for name in meant if not os.path.exists(os.path.join(folder, name, LEDGER))]
-    if bare and bare == meant:
-        raise InvalidInput(
-            f"the run {bare[0]} has no {LEDGER}: it ended before it started, or the ledger was removed"
-        )
 
 
 def known_runs(folder: str = os.path.join(HOME, "runs")) -> list[str]:

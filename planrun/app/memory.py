@@ -40,20 +40,16 @@ def change_memory(run: str, asked: dict[str, Any]) -> dict[str, Any]:
         try:
             if worker(name) is None:
                 return _in_ledger(name, asked)
-            return _by_process(rundir, asked)
+            response = exchange(rundir, asked, NAME)
+            if "error" in response:
+                kind = Denied if response.get("exit_code") == Denied.exit_code else InvalidInput
+                raise kind(str(response["error"]))
+            return response
         except (ControlSocketUnavailable, WorkspaceHeld):
             if time.monotonic() > limit:
                 why = "it has no agents, or is busy"
                 raise InvalidInput(f"the run {name} takes no changes of its memory now: {why}") from None
             time.sleep(_PAUSE)
-
-
-def _by_process(rundir: str, asked: dict[str, Any]) -> dict[str, Any]:
-    response = exchange(rundir, asked, NAME)
-    if "error" in response:
-        kind = Denied if response.get("exit_code") == Denied.exit_code else InvalidInput
-        raise kind(str(response["error"]))
-    return response
 
 
 def _in_ledger(run: str, asked: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,10 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
         stays: list[Stays] = []
         removed: list[str] = []
         size = kept = 0
-        queued = _queued()
+        try:
+            queued = read_record(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE))
+        except OSError:
+            queued = b""
         for name in names:
             folder = os.path.join(HOME, RUNS, name)
             why, ended = ("it is in the queue", 0.0) if name.encode() in queued else _unfinished(name)
@@ -69,7 +72,7 @@ def prune(keep: int, *, older_than: float = 0.0, dry_run: bool = False) -> Prune
             if why:
                 stays.append(Stays(run=name, why=why))
                 continue
-            size += _size(folder)
+            size += sum(os.lstat(path).st_size for path in _files(folder))
             removed.append(name)
             if not dry_run:
                 remove(folder, name)
@@ -96,13 +99,6 @@ def _unfinished(name: str) -> tuple[str, float]:
         return "its records cannot be read", 0.0
 
 
-def _queued() -> bytes:
-    try:
-        return read_record(os.path.join(HOME, queuefile.FOLDER, queuefile.FILE))
-    except OSError:
-        return b""
-
-
 def remove(folder: str, name: str) -> None:
     """Delete a run: first its name, so that no half-deleted run is listed, then its content."""
     gone = os.path.join(os.path.dirname(os.path.dirname(folder)), f"{PRUNED}-{name}")
@@ -118,10 +114,6 @@ def _sweep() -> None:
     for name in os.listdir(HOME):
         if name.startswith(f"{PRUNED}-"):
             shutil.rmtree(os.path.join(HOME, name), ignore_errors=True)
-
-
-def _size(folder: str) -> int:
-    return sum(os.lstat(path).st_size for path in _files(folder))
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -97,7 +97,29 @@ def opened(run: str, url: str | None) -> Iterator[str]:
         place = open_place(url)
         try:
             name = _meant(place, run)
-            _fetch(place, name, os.path.join(home_of(folder), name))
+            rundir = os.path.join(home_of(folder), name)
+            rest = _LARGEST
+            prefix = f"{RUNS}/{name}"
+            found = place.list(prefix)
+            if not found:
+                raise InvalidInput(
+                    f"{place.url} has only the record of the run {name}: it is running, or was not sent whole"
+                )
+            for key, each in found.items():
+                try:
+                    check_key(key)
+                except InternalError:  # written by something else
+                    continue
+                rest -= each.bytes
+                if rest < 0 or each.bytes > max(MOST, _LARGEST // 4):
+                    raise InvalidInput(f"the run {name} in {place.url} has more than {_LARGEST:,} bytes")
+                path = os.path.join(rundir, key.removeprefix(f"{prefix}/"))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                try:
+                    place.fetch(key, fd, each.bytes)
+                finally:
+                    os.close(fd)
         finally:
             place.close()
         os.chdir(folder)
@@ -118,29 +140,3 @@ def _meant(place: Place, run: str) -> str:
     if not matches:
         raise InvalidInput(f'no run "{run}" in {place.url}; to list all: planrun runs --from {place.url}')
     raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')
-
-
-def _fetch(place: Place, name: str, rundir: str) -> None:
-    """Write the files of a run into a folder; raises InvalidInput where there are none."""
-    rest = _LARGEST
-    prefix = f"{RUNS}/{name}"
-    found = place.list(prefix)
-    if not found:
-        raise InvalidInput(
-            f"{place.url} has only the record of the run {name}: it is running, or was not sent whole"
-        )
-    for key, each in found.items():
-        try:
-            check_key(key)
-        except InternalError:  # written by something else
-            continue
-        rest -= each.bytes
-        if rest < 0 or each.bytes > max(MOST, _LARGEST // 4):
-            raise InvalidInput(f"the run {name} in {place.url} has more than {_LARGEST:,} bytes")
-        path = os.path.join(rundir, key.removeprefix(f"{prefix}/"))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            place.fetch(key, fd, each.bytes)
-        finally:
-            os.close(fd)

@@ -21,7 +21,7 @@ from planrun.records.rundir import FILES, HOME, LEDGER, PLAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from planrun.app.summaries import Row
@@ -100,6 +100,13 @@ def record_of(run: str, reading: Reading, status: str) -> dict[str, Any]:
     row: Row = summarized(run, reading, status or resting_status(reading) or reading.condition)
     first = reading.events[0] if reading.events else None
     plan = first.plan if isinstance(first, RunStarted) else {}
+    environ = os.environ
+    context = first.context if isinstance(first, RunStarted) else {}
+    link = next((environ[name] for name in _LINKS if environ.get(name)), "")
+    if not link and environ.get("GITHUB_RUN_ID"):
+        server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+        link = f"{server}/{repository}/actions/runs/{environ['GITHUB_RUN_ID']}"
+    origin = {"ref": context.get("ref") or None, "sha": context.get("sha") or None, "link": link or None}
     return {
         "schema_version": 1,
         "run": run,
@@ -114,18 +121,8 @@ def record_of(run: str, reading: Reading, status: str) -> dict[str, Any]:
         "machine": machine(),
         "user": _user(),
         "folder": os.getcwd(),
-        **_origin(first, os.environ),
+        **origin,
     }
-
-
-def _origin(first: object, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return where a run comes from: ref and commit as it recorded them, and the page of the CI job."""
-    context = first.context if isinstance(first, RunStarted) else {}
-    link = next((environ[name] for name in _LINKS if environ.get(name)), "")
-    if not link and environ.get("GITHUB_RUN_ID"):
-        server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
-        link = f"{server}/{repository}/actions/runs/{environ['GITHUB_RUN_ID']}"
-    return {"ref": context.get("ref") or None, "sha": context.get("sha") or None, "link": link or None}
 
 
 def _user() -> str:

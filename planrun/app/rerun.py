@@ -333,7 +333,23 @@ class RerunPlan:
             return self._decision(step_state) if self._after is not self._before else ""
         reasons = [*self._parts(step_state), *self._inputs(step_state)]
         if self._after is not self._before:
-            reasons += self._meaning(step_state.step)
+            step = step_state.step
+            old = self._before.steps[step.id].step
+            result = []
+            if _changed(step, old, "outputs"):
+                result.append("its outputs changed")
+            if step.action.guards:
+                read = {
+                    str(reference.path[1])
+                    for formula in step.formulas()
+                    for reference in references(formula)
+                    if reference.path[0] == "params" and len(reference.path) > 1
+                }
+                before, after = self._before.params, self._after.params
+                other = sorted(name for name in read if before.get(name) != after.get(name))
+                if other:
+                    result.append(f"the parameters it reads changed: {_names(other)}")
+            reasons += result
         return ", ".join(reasons)
 
     def _decision(self, step_state: StepState) -> str:
@@ -354,25 +370,6 @@ class RerunPlan:
             return "its condition is true now" if self._holds(step, self._after) else ""
         except EvaluationError:
             return "its condition has no value now"
-
-    def _meaning(self, step: Step) -> list[str]:
-        """Return what changed of a finished step outside of its fingerprint."""
-        old = self._before.steps[step.id].step
-        result = []
-        if _changed(step, old, "outputs"):
-            result.append("its outputs changed")
-        if step.action.guards:
-            read = {
-                str(reference.path[1])
-                for formula in step.formulas()
-                for reference in references(formula)
-                if reference.path[0] == "params" and len(reference.path) > 1
-            }
-            before, after = self._before.params, self._after.params
-            other = sorted(name for name in read if before.get(name) != after.get(name))
-            if other:
-                result.append(f"the parameters it reads changed: {_names(other)}")
-        return result
 
     def _parts(self, step_state: StepState) -> list[str]:
         """Return which parts of the fingerprint changed."""

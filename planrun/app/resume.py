@@ -418,26 +418,22 @@ class Resumption:
 
     def _about_the_plan(self) -> Iterator[str]:
         if self._request.plan:
-            yield from self._revision()
+            old, new = self._before, self._after
+            if self.plan is old.plan:
+                yield f"{self._requested_file} is already the plan of this run"
+            else:
+                yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
+            if self.plan.name != old.plan.name:
+                yield f'warning: the plan is named "{self.plan.name}"; this run is one of "{old.plan.name}"'
+            yield from [f"  {line}" for line in self._request.changes(old.plan, self.plan)]
+            yield from [f"  {line}" for line in _values(old.params, new.params)]
+            yield from [f"  {line}" for line in self._kept_defaults()]
         elif self._file_changed():
             file = self._named["file"]
             yield (
                 f"{file} has changed; this run keeps its own copy; "
                 f"to use the changed file: planrun resume {os.path.basename(self._rundir)} --plan {file}"
             )
-
-    def _revision(self) -> Iterator[str]:
-        """Yield a line for each change of the plan and the parameters."""
-        old, new = self._before, self._after
-        if self.plan is old.plan:
-            yield f"{self._requested_file} is already the plan of this run"
-        else:
-            yield f"{self.plan.file} becomes version {self.plan.version} of this run's plan"
-        if self.plan.name != old.plan.name:
-            yield f'warning: the plan is named "{self.plan.name}"; this run is one of "{old.plan.name}"'
-        yield from [f"  {line}" for line in self._request.changes(old.plan, self.plan)]
-        yield from [f"  {line}" for line in _values(old.params, new.params)]
-        yield from [f"  {line}" for line in self._kept_defaults()]
 
     @property
     def _requested_file(self) -> str:

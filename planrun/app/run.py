@@ -49,12 +49,6 @@ def with_ceilings(secrets: RunSecrets | None, plan: Plan, admission: Admission |
     return read_secrets(plan, more=names)
 
 
-def _model_asked(plan: Plan, settings: Settings) -> str:
-    """Return the model that the caller names, where this run may call it: a variable is often set for a whole job."""
-    asks = settings.llm_model and (settings.expand or any(step.replan for step in plan.steps))
-    return settings.llm_model if asks else ""
-
-
 def _check_secrets(
     secrets: RunSecrets, plan: Plan, params: dict[str, Any], selected: frozenset[str] | None
 ) -> None:
@@ -84,7 +78,8 @@ def execute(plan: Plan, settings: Settings, request: RunRequest) -> Result:
     planner, params, secrets = request.planner, dict(request.params), request.secrets
     wanted, selected, abstract = selection_of(plan, settings)
     _require(planner, plan, settings, (abstract, selected))
-    model = _model_asked(plan, settings)
+    asks = settings.llm_model and (settings.expand or any(step.replan for step in plan.steps))
+    model = settings.llm_model if asks else ""
     secrets = secrets or secrets_of(plan, model)
     if secrets:
         _check_secrets(secrets, plan, params, selected)

@@ -52,7 +52,15 @@ def sandboxing_of(plan: Plan, session: Session) -> Sandboxing | None:
     wanted = [*_of_steps(plan, confinement), *policies]
     options: dict[str, Any] = {}
     if wanted:
-        _refuse_containers(plan, policies)
+        if policies:
+            for step in plan.steps:
+                inner: Step | None = step.grouping.template if step.kind == "group" else step
+                if inner is not None and inner.container is not None:
+                    raise InvalidInput(
+                        f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs in a container, and {policies[0][1]}'
+                        f" ({policies[0][2]}) requires a sandbox, which cannot confine it\n"
+                        "  hint: run the step without a container, or take `sandbox` out of the policy"
+                    )
         confinement, options = _enforced(wanted, confinement, session.settings.sandbox_backend)
     elif not (plan.llm or session.settings.expand or any(step.origin != "file" for step in plan.steps)):
         return None
@@ -128,20 +136,6 @@ def _for_models(layers: Layers | None) -> tuple[Sandbox, ...]:
         return ()
     policies = [layers.plan, *[ceiling.policy for ceiling in layers.ceilings]]
     return tuple([policy.llm_sandbox for policy in policies if policy and policy.llm_sandbox])
-
-
-def _refuse_containers(plan: Plan, policies: list[Wanted]) -> None:
-    """Raise InvalidInput for a step in a container under a policy with a sandbox, which cannot confine it."""
-    if not policies:
-        return
-    for step in plan.steps:
-        inner: Step | None = step.grouping.template if step.kind == "group" else step
-        if inner is not None and inner.container is not None:
-            raise InvalidInput(
-                f'{plan.file_of(step)}:{step.line}: step "{step.id}" runs in a container, and {policies[0][1]}'
-                f" ({policies[0][2]}) requires a sandbox, which cannot confine it\n"
-                "  hint: run the step without a container, or take `sandbox` out of the policy"
-            )
 
 
 def _protected(plan: Plan, session: Session, layers: Layers | None) -> Iterator[str]:

@@ -194,7 +194,18 @@ def require_secrets(
         if missing and (wanted is None or step.id in wanted) and not _is_left_out(step, state, steps):
             sources |= {shown(plan.file, path): data for path, data in plan.files.items()}
             for name in missing:  # instances of a step share a place
-                found = _problem(plan, step, name, absent[name], listings)
+                why = absent[name]
+                node, file = listings.node(step, name)
+                found = Problem(
+                    code="E235",
+                    message=f'step "{step.group or step.id}" needs the secret {name}, '
+                    f"which is {why} in planrun's environment",
+                    file=file or plan.file_of(step),
+                    hint=f"set it, or declare `secrets: [{{name: {name}, required: false}}]`",
+                    line=node.line if node else step.line,
+                    col=node.col if node else step.col,
+                    end_col=node.end_col if node else 0,
+                )
                 problems.setdefault((found.file, found.line, found.col, name), found)
     if problems:
         raise InvalidPlan(in_order(list(problems.values())), sources=sources)
@@ -220,19 +231,6 @@ def _is_false(step: Step, state: RunState, steps: Steps) -> bool:
         return not steps.holds(step, state)
     except EvaluationError:
         return False
-
-
-def _problem(plan: Plan, step: Step, name: str, why: str, listings: _Listings) -> Problem:
-    node, file = listings.node(step, name)
-    return Problem(
-        code="E235",
-        message=f'step "{step.group or step.id}" needs the secret {name}, which is {why} in planrun\'s environment',
-        file=file or plan.file_of(step),
-        hint=f"set it, or declare `secrets: [{{name: {name}, required: false}}]`",
-        line=node.line if node else step.line,
-        col=node.col if node else step.col,
-        end_col=node.end_col if node else 0,
-    )
 
 
 class _Listings:

@@ -40,7 +40,21 @@ def select(plan: Plan, wanted: Mapping[str, Sequence[str]]) -> frozenset[str] | 
         raise InvalidInput("nothing is selected: every step that was chosen is skipped")
     chosen |= {step.id for step in plan.cleanup()}
     selected = frozenset(chosen - skipped)
-    _refuse_unwritten(plan, selected)
+    idle = {step.id for step in plan.steps if step.id not in selected}
+    by_id = {step.id: step for step in plan.steps}
+    for name in graph.order(graph.waits(plan.steps)):
+        step = by_id[name]
+        if name in idle:
+            continue
+        if _is_skipped(step, idle):
+            idle.add(name)
+            continue
+        for read, output in unguarded_outputs(step):
+            if read in idle:
+                raise InvalidInput(
+                    f'step "{name}" reads the output "{output}" of step "{read}", which this selection leaves out;'
+                    f' select "{read}" too, or write default(steps.{read}.outputs.{output}, otherwise) in the plan'
+                )
     return selected
 
 
@@ -59,34 +73,11 @@ def with_groups(plan: Plan, chosen: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _refuse_unwritten(plan: Plan, selected: frozenset[str]) -> None:
-    """Raise InvalidInput for the first step that runs and reads an output of a step that does not."""
-    idle = {step.id for step in plan.steps if step.id not in selected}
-    by_id = {step.id: step for step in plan.steps}
-    for name in graph.order(graph.waits(plan.steps)):
-        step = by_id[name]
-        if name in idle:
-            continue
-        if _is_skipped(step, idle):
-            idle.add(name)
-            continue
-        for read, output in unguarded_outputs(step):
-            if read in idle:
-                raise InvalidInput(
-                    f'step "{name}" reads the output "{output}" of step "{read}", which this selection leaves out;'
-                    f' select "{read}" too, or write default(steps.{read}.outputs.{output}, otherwise) in the plan'
-                )
-
-
 def _is_skipped(step: Step, idle: set[str]) -> bool:
     """Return whether a step is certainly skipped when the steps in `idle` do not run."""
     if any(edge.on in idle and edge.kind in ("completed", "failed") for edge in step.edges):
         return True
     return not idle.isdisjoint(succeeded(step.condition))
-
-
-def _members(by_id: Mapping[str, Step], name: str) -> tuple[str, ...]:
-    return members(by_id[name]) if name in by_id else ()
 
 
 def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[str] | None:
@@ -95,7 +86,11 @@ def _chosen(main: tuple[Step, ...], wanted: Mapping[str, Sequence[str]]) -> set[
         return None
     by_id = {step.id: step for step in main}
     named = {
-        option: [each for name in wanted.get(option, ()) for each in (name, *_members(by_id, name))]
+        option: [
+            each
+            for name in wanted.get(option, ())
+            for each in (name, *(members(by_id[name]) if name in by_id else ()))
+        ]
         for option in ("only", "from")
     }
     chosen = set(named["only"])

@@ -611,13 +611,6 @@ class Session:
             self._remote.bind(found)
         return found
 
-    def _with_agents(self, executor: LocalExecutor, steps: Steps) -> AgentExecutor | LocalExecutor:
-        if self.agents and self.admission:
-            from planrun.app.agents import executor_of  # few runs have agents
-
-            self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
-        return self._agents or executor
-
     def _with_cluster(
         self, executor: AgentExecutor | LocalExecutor, steps: Steps, state: RunState
     ) -> Executor:
@@ -650,8 +643,12 @@ class Session:
         if self._prompt:
             self._prompt.attach(executor)
             sinks = (self._prompt, *sinks)
+        if self.agents and self.admission:
+            from planrun.app.agents import executor_of  # few runs have agents
+
+            self._agents = executor_of(self.agents, self.admission.layers, executor, steps)
         return Dependencies(
-            executor=self._with_cluster(self._with_agents(executor, steps), steps, state),
+            executor=self._with_cluster(self._agents or executor, steps, state),
             steps=steps,
             journal=ledger,
             sinks=sinks,

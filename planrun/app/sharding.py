@@ -124,7 +124,13 @@ def split(plan: Plan, wanted: Request, seconds: Mapping[str, float]) -> Split:
         after = graph.descendants(before, wanted.legs) - split_up - each
     left = [step.id for step in main if step.id not in each | after | split_up]
     units = legs + _connected(left, before)
-    weights = _weights(plan, units, seconds)
+    kinds = {step.id: step.kind for step in plan.main()}
+    known = sorted([value for name, value in seconds.items() if name in kinds])
+    usual = known[(len(known) - 1) // 2] if known else _UNKNOWN
+    weights = {
+        unit[0]: sum([seconds.get(name, 0.0 if kinds[name] == "group" else usual) for name in unit])
+        for unit in units
+    }
     totals, shares = [0.0] * wanted.of, [list[str]() for _ in range(wanted.of)]
     for unit in sorted(units, key=lambda unit: (-weights[unit[0]], order[unit[0]])):
         least = min(range(wanted.of), key=lambda place: (round(totals[place], 3), len(shares[place]), place))
@@ -189,17 +195,6 @@ def _connected(names: Sequence[str], before: Mapping[str, Sequence[str]]) -> lis
     for name in names:
         parts.setdefault(root(name), []).append(name)
     return list(parts.values())
-
-
-def _weights(plan: Plan, units: Iterable[list[str]], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds of each unit by its first step; a step that is not known counts as the usual one."""
-    kinds = {step.id: step.kind for step in plan.main()}
-    known = sorted([value for name, value in seconds.items() if name in kinds])
-    usual = known[(len(known) - 1) // 2] if known else _UNKNOWN
-    return {
-        unit[0]: sum([seconds.get(name, 0.0 if kinds[name] == "group" else usual) for name in unit])
-        for unit in units
-    }
 
 
 def seconds_of(plan: Plan, timings: str, home: str) -> dict[str, float]:

@@ -14,8 +14,6 @@ from planrun.reports.reasons import reasons
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from planrun.app.inspect import Inspected
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
@@ -46,20 +44,21 @@ def elapsed(inspected: Inspected) -> float:
 
 def next_steps(state: RunState) -> list[str]:
     """Return the steps that can start now or, when everything waits for what runs, the first that is to come."""
-    pending = [step for step in state.steps.values() if step.status in _TO_COME and not _is_asked(step)]
+    pending = [
+        step
+        for step in state.steps.values()
+        if step.status in _TO_COME and not (step.at_gate and step.asked is not None)
+    ]
     # What cleans up has no edges to the others and comes after all of them.
     pending = [step for step in pending if step.step.section == "steps"] or pending
-    ready = [step.step.id for step in pending if all(_settled(state, edge) for edge in step.step.edges)]
+    ready = [
+        step.step.id
+        for step in pending
+        if all(
+            edge.on not in state.steps or judgement(state, edge) == "satisfied" for edge in step.step.edges
+        )
+    ]
     return ready or [step.step.id for step in pending[:1]]
-
-
-def _is_asked(step: StepState) -> bool:
-    """Whether a step waits for an answer."""
-    return step.at_gate and step.asked is not None
-
-
-def _settled(state: RunState, edge: Any) -> bool:
-    return edge.on not in state.steps or judgement(state, edge) == "satisfied"
 
 
 def why(inspected: Inspected, step: StepState) -> list[str]:

@@ -42,7 +42,20 @@ def statement(source: Source, kind: str) -> dict[str, Any]:
     if source.state.ended is None:
         raise InvalidInput("the run has no end yet, and a statement is about the whole run")
     if kind == "test-result":
-        predicate, uri = _test_result(source), TEST_RESULT
+        state = source.state
+        assert state.ended is not None
+        passed, warned, failed = _sorted_out(source)
+        result = _RESULTS.get(state.ended.verdict, "FAILED")
+        if result == "PASSED" and (warned or failed):
+            result = "WARNED"
+        test_result = {
+            "result": result,
+            "configuration": _configuration(state),
+            "passedTests": passed,
+            "warnedTests": warned,
+            "failedTests": failed,
+        }
+        predicate, uri = test_result, TEST_RESULT
         subjects = _commit(source) or made(source.state) or [_plan(source.state)]
     else:
         predicate, uri = _provenance(source), PROVENANCE
@@ -100,22 +113,6 @@ def _configuration(state: RunState) -> list[dict[str, Any]]:
     plan = {**_plan(state), "annotations": {"planrun.digest": state.plan.digest}}
     used = dict(state.named.get("files", {}))
     return [plan, *[{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(used.items())]]
-
-
-def _test_result(source: Source) -> dict[str, Any]:
-    state = source.state
-    assert state.ended is not None
-    passed, warned, failed = _sorted_out(source)
-    result = _RESULTS.get(state.ended.verdict, "FAILED")
-    if result == "PASSED" and (warned or failed):
-        result = "WARNED"
-    return {
-        "result": result,
-        "configuration": _configuration(state),
-        "passedTests": passed,
-        "warnedTests": warned,
-        "failedTests": failed,
-    }
 
 
 def _sorted_out(source: Source) -> tuple[list[str], list[str], list[str]]:

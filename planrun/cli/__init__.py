@@ -27,7 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             words = entered(words)
         return _dispatch(words)(words)
     except Exception as error:  # noqa: BLE001 - the one boundary to people
-        return _explain(error)
+        from planrun.cliutil.failure import explain
+
+        return explain(error)
     except KeyboardInterrupt:
         return 130
 
@@ -89,10 +91,3 @@ def _help(words: list[str]) -> int:
     from planrun.cli.help import helped
 
     return helped(words[1:])
-
-
-def _explain(error: Exception) -> int:
-    """Print an error in one or a few lines; a traceback only with PLANRUN_DEBUG."""
-    from planrun.cliutil.failure import explain
-
-    return explain(error)

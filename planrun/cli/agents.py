@@ -30,11 +30,23 @@ def agents(plan: str | None, *, as_json: bool) -> int:
       planrun agents plan.yml
       planrun agents --json | jq -r '.agents[].name'
     """
-    found = _types(plan)
+    if plan is None:
+        found = dict(TYPES)
+    else:
+        loaded = load(plan, cache=False)  # with every problem of the plan
+        root = read_tree(loaded.source, loaded.file)[0]
+        found = types_of(root) if root is not None else dict(TYPES)
     if as_json:
         say_json({"agents": [_as_data(each) for each in found.values()], "not_offered": dict(NOT_OFFERED)})
         return 0
-    rows = [(each.name, each.description, _tools(each)) for each in found.values()]
+    rows = [
+        (
+            each.name,
+            each.description,
+            " ".join([f"({name})" if name in NOT_OFFERED else name for name in each.tools]),
+        )
+        for each in found.values()
+    ]
     say(table(("Type", "What it does", "Tools"), rows))
     return 0
 
@@ -60,18 +72,6 @@ def modes(*, as_json: bool) -> int:
 def _mode_row(mode: AgentMode) -> tuple[str, ...]:
     without = ", ".join(mode.without) or "-"
     return (f"{mode.icon} {mode.name}", mode.planner, str(mode.max_turns), str(mode.max_tokens), without)
-
-
-def _types(plan: str | None) -> dict[str, AgentType]:
-    if plan is None:
-        return dict(TYPES)
-    loaded = load(plan, cache=False)  # with every problem of the plan
-    root = read_tree(loaded.source, loaded.file)[0]
-    return types_of(root) if root is not None else dict(TYPES)
-
-
-def _tools(kind: AgentType) -> str:
-    return " ".join([f"({name})" if name in NOT_OFFERED else name for name in kind.tools])
 
 
 def _as_data(kind: AgentType) -> dict[str, Any]:

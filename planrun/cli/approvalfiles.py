@@ -29,27 +29,28 @@ if TYPE_CHECKING:
 
 def review_plan(file: str, params: tuple[str, ...]) -> tuple[Plan, dict[str, Any], Reviewed]:
     """Load a plan with its parameters and read its scripts, in this folder; raises InvalidInput."""
-    if not os.path.lexists(file):
-        _refuse_template(file)
+    if not os.path.lexists(file) and file in known():
+        raise InvalidInput(
+            f'"{file}" is a template, not a plan; first run '
+            f"`planrun templates render {file} --var NAME=VALUE -o plan.yml`"
+        )
     plan = load(file, cache=False)
     values = parse_params(plan, params)
     return plan, values, review(plan, values, current_folder())
-
-
-def _refuse_template(name: str) -> None:
-    """Raise InvalidInput for the name of a template: only a plan made from it can be reviewed and run."""
-    if name in known():
-        raise InvalidInput(
-            f'"{name}" is a template, not a plan; first run '
-            f"`planrun templates render {name} --var NAME=VALUE -o plan.yml`"
-        )
 
 
 def approve_plan(file: str, given: dict[str, Any]) -> int:
     """Write an approval of a plan; `given` are the options of `approve`."""
     _refuse_mixed(given)
     plan, _, reviewed = review_plan(file, given["params"])
-    _refuse_other_digest(file, given["digest"], reviewed.digest)
+    wanted = given["digest"]
+    digest = reviewed.digest
+    if wanted and (len(wanted) != len(digest) or not _DIGITS.issuperset(wanted)):
+        raise InvalidInput(
+            f"--digest takes all {len(digest)} characters of a digest, 0-9 and a-f, not {len(wanted)}"
+        )
+    if wanted and digest != wanted:
+        raise Denied(f"{file} has the digest {digest}, and what was reviewed is {wanted}: review it again")
     said = None
     if given["pull"]:
         from planrun.cli.pullapprovals import approval_in_comments
@@ -106,16 +107,6 @@ def _refuse_mixed(given: dict[str, Any]) -> None:
         )
     if not given["pull"] and (given["level"] or given["own"]):
         raise InvalidInput("--permission and --allow-author belong to --pull-request")
-
-
-def _refuse_other_digest(file: str, wanted: str, digest: str) -> None:
-    """Raise Denied for a plan that is not the one that was reviewed."""
-    if wanted and (len(wanted) != len(digest) or not _DIGITS.issuperset(wanted)):
-        raise InvalidInput(
-            f"--digest takes all {len(digest)} characters of a digest, 0-9 and a-f, not {len(wanted)}"
-        )
-    if wanted and digest != wanted:
-        raise Denied(f"{file} has the digest {digest}, and what was reviewed is {wanted}: review it again")
 
 
 def write_lock_file(

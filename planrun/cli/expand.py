@@ -107,7 +107,9 @@ def _expand(words: list[str]) -> int:
         offline=bool(own["offline"]),
     )
     if own["dry_run"]:
-        return _show_requests(order)
+        for texts in request_texts(order):
+            say("\n\n".join(texts))
+        return EXIT_OK
     target = _target(file, own)
     finished = finish(order, tell)
     if finished.outcome != "accepted":
@@ -162,12 +164,6 @@ def _write(target: str, finished: Finished) -> None:
     replace_file(
         target, finished.after.source, finished.before.source if target == finished.before.file else None
     )
-
-
-def _show_requests(order: Order) -> int:
-    for texts in request_texts(order):
-        say("\n\n".join(texts))
-    return EXIT_OK
 
 
 def _difference(finished: Finished) -> Report | None:

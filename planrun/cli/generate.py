@@ -241,7 +241,11 @@ def _generate(words: list[str]) -> int:
         written.refuse_existing(target, forced=bool(own["force"]))
     order = _order(operands, own, settings, target)
     if own["dry_run"]:
-        return _show_request(order)
+        parts = request_text(order)
+        say("\n\n".join(parts))
+        size = sum(len(part.encode("utf-8", "replace")) for part in parts)
+        written.tell(f"{size} bytes, at most {size // 2} tokens; no model was asked")
+        return EXIT_OK
     files = tuple(own["parts"] or ()) if own["search"] else None
     return _made(order, target, files, forced=bool(own["force"]), at_once=bool(own["execute"]))
 
@@ -307,10 +311,23 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
     generated = write_plan(order, tell) if files is None else compose(order, files, tell)
     result = None
     if generated.outcome == "accepted":
-        _warn(generated, order)
-        _write(generated, target, tell, forced=forced)
+        if generated.source == "template" and not order.offline:
+            why = " ".join(generated.message.split())
+            written.tell(
+                f"WARNING: the model gave no valid plan ({why}); this plan is planrun's own pattern, not the model's"
+            )
+        data = generated.text.encode()
+        if target == STANDARD_OUTPUT:
+            say_bytes(data)
+        else:
+            tell("writing", f"writing {target}")
+            written.write_file(target, data, forced=forced)
         if not order.settings.json:
-            _show_plan(generated, order, target)
+            text = "\n".join(_lines(generated, order, target))
+            if target == STANDARD_OUTPUT:
+                write_stderr(f"{text}\n")
+            else:
+                say(text)
         if at_once:
             tell("executing_plan", f"executing {target}")
             result = _run(generated, order.settings)
@@ -324,32 +341,6 @@ def _made(order: Order, target: str, files: tuple[str, ...] | None, *, forced: b
             written.tell(f"asked {_model(generated)}")
         return code
     return result.exit_code if result is not None else EXIT_OK
-
-
-def _warn(generated: Generated, order: Order) -> None:
-    if generated.source == "template" and not order.offline:
-        why = " ".join(generated.message.split())
-        written.tell(
-            f"WARNING: the model gave no valid plan ({why}); this plan is planrun's own pattern, not the model's"
-        )
-
-
-def _write(generated: Generated, target: str, tell: Any, *, forced: bool) -> None:
-    data = generated.text.encode()
-    if target == STANDARD_OUTPUT:
-        say_bytes(data)
-        return
-    tell("writing", f"writing {target}")
-    written.write_file(target, data, forced=forced)
-
-
-def _show_plan(generated: Generated, order: Order, target: str) -> None:
-    """Show the plan as `planrun show` does; where the plan itself goes to stdout, on stderr."""
-    text = "\n".join(_lines(generated, order, target))
-    if target == STANDARD_OUTPUT:
-        write_stderr(f"{text}\n")
-    else:
-        say(text)
 
 
 def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
@@ -369,7 +360,13 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
         tokens = sum(step.estimated_tokens for step in plan.steps)
         yield f"Cost estimate: ~{tokens} tokens{money(generated)}"
     if order.threshold:
-        yield f"Goal: {generated.complexity.level}; {_advice(generated, order)}"
+        assert order.threshold is not None
+        words = {
+            "not needed": "a plan may not be needed",
+            "optional": "a plan is optional",
+            "suggested": "a plan is suggested",
+        }
+        yield f"Goal: {generated.complexity.level}; {words[generated.complexity.advice(order.threshold)]}"
     if target != STANDARD_OUTPUT:
         verb = "expand" if any(step.kind == "abstract" for step in plan.steps) else "execute"
         yield f"Written: {printable(target)}; review it, then planrun {verb} {printable(target)}"
@@ -377,16 +374,6 @@ def _lines(generated: Generated, order: Order, target: str) -> Iterator[str]:
 
 def _model(generated: Generated) -> str:
     return model_words(generated.calls, generated.rounds, generated.prices)
-
-
-def _advice(generated: Generated, order: Order) -> str:
-    assert order.threshold is not None
-    words = {
-        "not needed": "a plan may not be needed",
-        "optional": "a plan is optional",
-        "suggested": "a plan is suggested",
-    }
-    return words[generated.complexity.advice(order.threshold)]
 
 
 def _run(generated: Generated, settings: Settings) -> Result:
@@ -458,14 +445,6 @@ def _run_data(result: Result | None) -> dict[str, Any] | None:
     if result is None:
         return None
     return {"run_id": os.path.basename(result.rundir), "exit_code": result.exit_code}
-
-
-def _show_request(order: Order) -> int:
-    parts = request_text(order)
-    say("\n\n".join(parts))
-    size = sum(len(part.encode("utf-8", "replace")) for part in parts)
-    written.tell(f"{size} bytes, at most {size // 2} tokens; no model was asked")
-    return EXIT_OK
 
 
 generate = tabled("generate", [click.Argument(["goal"], nargs=-1, required=True)], GENERATE, _HELP, _generate)

@@ -80,7 +80,13 @@ def memory(run: str, word: tuple[str, ...], **options: Any) -> int:
     if (verb, len(rest)) == ("set", 2):
         return _set(run, rest[0], rest[1], given)
     if (verb, len(rest)) == ("delete", 1):
-        return _delete(run, rest[0], given)
+        key = rest[0]
+        result = change_memory(run, {"op": "delete", "key": key, "by": _author(given)})
+        if given.as_json:
+            say_json(result)
+        else:
+            say(f"{printable(key)}: deleted")
+        return 0
     if (verb, len(rest)) == ("watch", 0):
         return watch(run, given.kind, as_json=given.as_json)
     if verb == "get" and len(rest) < 2:
@@ -99,7 +105,12 @@ class Given(Record):
 
 def _show(run: str, key: str | None, given: Given) -> int:
     inspected, kind = inspect(run), given.kind
-    entries = _entries(inspected)
+    state = inspected.state
+    if state.noted is None:
+        entries = []
+    else:
+        now = SystemClock().stamp() if inspected.is_active else last_moment(state)
+        entries = live(state.noted.memory.by_key.values(), now)
     if key is None:
         _print(inspected, [entry for entry in entries if kind in (None, entry.type)], as_json=given.as_json)
         return 0
@@ -128,15 +139,6 @@ def _set(run: str, key: str, text: str, given: Given) -> int:
         say_json(result)
     else:
         say(f"{printable(key)}: version {result['entry']['version']}")
-    return 0
-
-
-def _delete(run: str, key: str, given: Given) -> int:
-    result = change_memory(run, {"op": "delete", "key": key, "by": _author(given)})
-    if given.as_json:
-        say_json(result)
-    else:
-        say(f"{printable(key)}: deleted")
     return 0
 
 
@@ -199,15 +201,6 @@ def plans(word: tuple[str, ...], *, as_json: bool) -> int:
     return 0
 
 
-def _entries(inspected: Inspected) -> list[Entry]:
-    """Return the live entries: of a run that goes on those of now, of another one those of its end."""
-    state = inspected.state
-    if state.noted is None:
-        return []
-    now = SystemClock().stamp() if inspected.is_active else last_moment(state)
-    return live(state.noted.memory.by_key.values(), now)
-
-
 def _print(inspected: Inspected, entries: list[Entry], *, as_json: bool) -> None:
     if as_json:
         say_json({"run": inspected.run, "entries": [entry_data(entry) for entry in entries]})
@@ -224,15 +217,11 @@ def _lines(entries: list[Entry]) -> Iterator[str]:
             entry.type,
             str(entry.version),
             printable(entry.agent or entry.step),
-            _cell(entry),
+            _short(_text(entry.value)),
         )
         for entry in entries
     ]
     yield table(_HEAD, rows, right=(2,))
-
-
-def _cell(entry: Entry) -> str:
-    return _short(_text(entry.value))
 
 
 def _short(text: str) -> str:

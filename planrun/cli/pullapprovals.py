@@ -26,7 +26,14 @@ def approval_in_comments(digest: str, given: dict[str, Any]) -> Said | None:
     client = Client(repository_of(os.environ, given["repo"] or ""))
     terms = Terms(digest=digest, level=given["level"] or "write", own=bool(given["own"]))
     try:
-        number = _number(client, given["pull"])
+        text = given["pull"]
+        if text == "auto":
+            target = of_commit(client, os.environ.get("GITHUB_SHA", ""))
+            number = target.number if target else 0
+        else:
+            if not (text.isascii() and text.isdecimal() and 0 < int(text) < 10**9):
+                raise InvalidInput(f'--pull-request takes a number or auto, not "{text}"')
+            number = int(text)
         found = find_approval(client, number, terms) if number else None
     except ApiError as error:
         raise RemoteError(f"{error}; the token of the job needs `pull-requests: read`") from None
@@ -62,13 +69,3 @@ def approver_in_environment(given: dict[str, Any]) -> str:
             "it needs required reviewers, and the job must name it\n"
         )
     return approver
-
-
-def _number(client: Client, text: str) -> int:
-    """Return the number of the pull request; 0 where none was merged as this commit."""
-    if text == "auto":
-        target = of_commit(client, os.environ.get("GITHUB_SHA", ""))
-        return target.number if target else 0
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 10**9):
-        raise InvalidInput(f'--pull-request takes a number or auto, not "{text}"')
-    return int(text)

@@ -15,9 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.app.control import Recorded
     from planrun.approval.responses import Verb
-    from planrun.model.events import GateAnswered, GateOpened
+    from planrun.model.events import GateAnswered
 
 
 def respond(verb: Verb, run: str, said: dict[str, Any], given: dict[str, Any]) -> int:
@@ -36,23 +35,37 @@ def respond(verb: Verb, run: str, said: dict[str, Any], given: dict[str, Any]) -
     )
     recorded = answer(run, reply, Settings(report_dir=folder) if folder else Settings())
     if given["json"]:
-        _print_json(recorded)
+        waits = [
+            {"step": gate.step, "kind": gate.kind, "question": gate.question} for gate in recorded.waiting
+        ]
+        responses = [
+            {"step": event.step, "answer": event.answer, "by": event.by, "reason": event.reason}
+            for event in recorded.answers
+        ]
+        say_json(
+            {
+                "run": recorded.run,
+                "recorded": responses,
+                "waiting": waits,
+                "status": recorded.status,
+                "live": recorded.live,
+            }
+        )
     else:
-        _print(recorded)
+        for event in recorded.answers:
+            say(f"run {recorded.run}: {_answer_text(event)}")
+        for gate in recorded.waiting:
+            asked = f"{line(gate.step) or 'the plan'} ({gate.kind})" + (
+                f": {line(gate.question)}" if gate.question else ""
+            )
+            say(f"  still waiting: {asked}")
+        if recorded.status == "cancelled":
+            say(f"run {recorded.run}: cancelled; its exit code is 3")
+        elif not recorded.live:
+            say(f"to continue: planrun resume {recorded.run}")
     if not given["resume"] or recorded.live or recorded.status == "cancelled":
         return 0
     return running(["resume", recorded.run, *(["--report-dir", folder] if folder else [])])
-
-
-def _print(recorded: Recorded) -> None:
-    for event in recorded.answers:
-        say(f"run {recorded.run}: {_answer_text(event)}")
-    for gate in recorded.waiting:
-        say(f"  still waiting: {_asked(gate)}")
-    if recorded.status == "cancelled":
-        say(f"run {recorded.run}: cancelled; its exit code is 3")
-    elif not recorded.live:
-        say(f"to continue: planrun resume {recorded.run}")
 
 
 def _answer_text(event: GateAnswered) -> str:
@@ -63,26 +76,3 @@ def _answer_text(event: GateAnswered) -> str:
         return f"{name} is {event.answer}"
     word = {True: "yes", False: "no"}.get(event.answer) if isinstance(event.answer, bool) else None
     return f"{name} is answered with {word or line(dumps(event.answer))}"
-
-
-def _asked(gate: GateOpened) -> str:
-    return f"{line(gate.step) or 'the plan'} ({gate.kind})" + (
-        f": {line(gate.question)}" if gate.question else ""
-    )
-
-
-def _print_json(recorded: Recorded) -> None:
-    waits = [{"step": gate.step, "kind": gate.kind, "question": gate.question} for gate in recorded.waiting]
-    responses = [
-        {"step": event.step, "answer": event.answer, "by": event.by, "reason": event.reason}
-        for event in recorded.answers
-    ]
-    say_json(
-        {
-            "run": recorded.run,
-            "recorded": responses,
-            "waiting": waits,
-            "status": recorded.status,
-            "live": recorded.live,
-        }
-    )

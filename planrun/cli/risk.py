@@ -49,7 +49,23 @@ def risk(command: str | None, lines: str | None, *, as_json: bool) -> int:
         return 0
     assessed = classify(command or "")
     if as_json:
-        say_json(_as_data(assessed))
+        as_data = {
+            "level": assessed.level,
+            "reason": assessed.reason,
+            "effects": list(assessed.effects),
+            "understood": assessed.understood,
+            "commands": [
+                {
+                    "words": list(part.words),
+                    "cwd": part.cwd,
+                    "level": part.level,
+                    "reason": part.reason,
+                    "effects": list(part.effects),
+                }
+                for part in assessed.commands
+            ],
+        }
+        say_json(as_data)
     else:
         say(_text(assessed))
     return 0
@@ -70,29 +86,19 @@ def _text(assessed: Risk) -> str:
     return f"{head}\n\n" + table(["Class", "Part", "Why"], rows)
 
 
-def _as_data(assessed: Risk) -> dict[str, Any]:
-    return {
-        "level": assessed.level,
-        "reason": assessed.reason,
-        "effects": list(assessed.effects),
-        "understood": assessed.understood,
-        "commands": [
-            {
-                "words": list(part.words),
-                "cwd": part.cwd,
-                "level": part.level,
-                "reason": part.reason,
-                "effects": list(part.effects),
-            }
-            for part in assessed.commands
-        ],
-    }
-
-
 def _answer_lines(name: str, *, as_json: bool) -> None:
     """Classify every line of a file; one without a command is high, and stderr names it."""
     answers: list[dict[str, Any]] = []
-    for number, line in enumerate(_lines_of(name), 1):
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(name, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise InvalidInput(f"{name}: {error.strerror}") from None
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
         try:
             assessed = classify(decoded(line))
             answers.append({"line": number, "level": assessed.level, "reason": assessed.reason})
@@ -103,20 +109,6 @@ def _answer_lines(name: str, *, as_json: bool) -> None:
         say_json({"lines": answers})
     elif answers:
         say("\n".join(str(answer["level"]) for answer in answers))
-
-
-def _lines_of(name: str) -> list[str]:
-    """Return the lines of a file or of standard input; bytes that are no text stay, as characters that are odd."""
-    try:
-        if name == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(name, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise InvalidInput(f"{name}: {error.strerror}") from None
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 _SIGNS = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
@@ -140,18 +132,14 @@ def decoded(line: str) -> str:
             decoded_parts.append(line[at:])
             break
         decoded_parts.append(line[at:stop])
-        char, at = _escape(line, stop)
+        letter = line[stop + 1 : stop + 2]
+        if letter in _SIGNS:
+            char, at = _SIGNS[letter], stop + 2
+        else:
+            count = _DIGITS.get(letter, 0)
+            digits = line[stop + 2 : stop + 2 + count]
+            if not count or len(digits) < count or not _HEX.issuperset(digits):
+                raise BadEscape(f"no escape at character {stop + 1}: {line[stop : stop + 2 + count]}")
+            char, at = chr(int(digits, 16)), stop + 2 + count
         decoded_parts.append(char)
     return "".join(decoded_parts)
-
-
-def _escape(line: str, at: int) -> tuple[str, int]:
-    """Return the character that an escape encodes, and where the text continues."""
-    letter = line[at + 1 : at + 2]
-    if letter in _SIGNS:
-        return _SIGNS[letter], at + 2
-    count = _DIGITS.get(letter, 0)
-    digits = line[at + 2 : at + 2 + count]
-    if not count or len(digits) < count or not _HEX.issuperset(digits):
-        raise BadEscape(f"no escape at character {at + 1}: {line[at : at + 2 + count]}")
-    return chr(int(digits, 16)), at + 2 + count

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from planrun.app.secrets import RunSecrets
     from planrun.app.session import Planner, Result
-    from planrun.cliutil.defaultplan import Named
     from planrun.model.plan import Plan
     from planrun.plan.problems import Problem
     from planrun.settings import Settings
@@ -51,7 +50,14 @@ def ignore_pauses() -> None:
 def _execute(words: list[str]) -> int:
     operands, values = parse_all(words, EXECUTE)
     is_dry, is_watching = values.pop("dry_run", False), values.pop("watch", False)
-    named = _named(operands, values)
+    if (len(operands) == 1 and operands[0].endswith((".yml", ".yaml"))) or (
+        not operands and not os.path.lexists(PROJECT_FILE) and os.path.isfile(_USUAL)
+    ):
+        named = None
+    else:
+        from planrun.cliutil.defaultplan import named_by  # costs 4 % of a start
+
+        named = named_by(operands, values, EXECUTE)
     settings = settings_of(values)
     file = named.chosen.file if named else operands[0] if operands else _USUAL
     if is_watching and file == "-":
@@ -79,17 +85,6 @@ def _execute(words: list[str]) -> int:
         if secrets and secrets.redactor:
             secrets.redactor.mask_error(error)
         raise
-
-
-def _named(operands: list[str], values: dict[str, Any]) -> Named | None:
-    """Return what the operands name; None for the two usual forms: one file, or nothing where `plan.yml` is."""
-    if len(operands) == 1 and operands[0].endswith((".yml", ".yaml")):
-        return None
-    if not operands and not os.path.lexists(PROJECT_FILE) and os.path.isfile(_USUAL):
-        return None
-    from planrun.cliutil.defaultplan import named_by  # costs 4 % of a start
-
-    return named_by(operands, values, EXECUTE)
 
 
 def _start(

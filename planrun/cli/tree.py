@@ -31,8 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.model.plan import Plan
-    from planrun.settings import Settings
 
 _SCOPE = "TREE"
 TREE = (
@@ -76,7 +74,18 @@ def _run(words: list[str]) -> int:
     target = str(values.pop("svg", "") or "")
     settings = settings_of(values)
     if subject.endswith((".yml", ".yaml")) or os.path.isfile(subject):
-        records, counts = _of_plan(load(subject), settings), {"active": 0, "replans": 0}
+        plan = load(subject)
+        history = read(path_of(os.path.join(current_folder(), HOME), plan))
+        problem = problem_of(plan, beginning(plan), Estimates(history=history))
+        if not problem.goal:
+            raise InvalidInput(
+                f"{plan.file}: no step provides a fact, so there is nothing to search; "
+                "add `provides` and `requires` to its steps"
+            )
+        records, counts = (
+            [record_of(search_plan(problem, limits_of(plan, settings)), "tree")],
+            {"active": 0, "replans": 0},
+        )
     else:
         if settings.algorithm or settings.thoroughness or settings.seed is not None:
             raise InvalidInput(
@@ -84,22 +93,29 @@ def _run(words: list[str]) -> int:
             )
         records, counts = _of_run(subject)
     if target:
-        _draw(records, target)
+        data = BytesIO()
+        write_svg(records, data)
+        if target == STANDARD_OUTPUT:
+            say_bytes(data.getvalue())
+        else:
+            write_file(target, data.getvalue(), forced=True)
     else:
-        _print(records, statistics(records, **counts), own, as_json=settings.json)
+        stats = statistics(records, **counts)
+        if settings.json:
+            say_json(stats if own["stats"] else {"statistics": stats, "searches": records})
+        elif own["mermaid"]:
+            for record in records:
+                say(mermaid(record))
+        elif own["stats"]:
+            for name, value in stats.items():
+                say(f"{name}: {', '.join(value) or 'none' if isinstance(value, list) else value}")
+        else:
+            for at, record in enumerate(records):
+                if at:
+                    say("")
+                for each in lines_of(record, explain=own["explain"]):
+                    say(line(each))
     return EXIT_OK if all(record["solved"] for record in records) else EXIT_FAILED
-
-
-def _of_plan(plan: Plan, settings: Settings) -> list[dict[str, Any]]:
-    """Return the search for a plan before it runs; nothing is written."""
-    history = read(path_of(os.path.join(current_folder(), HOME), plan))
-    problem = problem_of(plan, beginning(plan), Estimates(history=history))
-    if not problem.goal:
-        raise InvalidInput(
-            f"{plan.file}: no step provides a fact, so there is nothing to search; "
-            "add `provides` and `requires` to its steps"
-        )
-    return [record_of(search_plan(problem, limits_of(plan, settings)), "tree")]
 
 
 def _of_run(run: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -112,35 +128,6 @@ def _of_run(run: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
         raise InvalidInput(f"the run {os.path.basename(rundir)} has not searched")
     revised = [event for event in ended if event.outcome == "revised"]
     return found, {"active": int(bool(revised) and state.ended is None), "replans": len(ended)}
-
-
-def _draw(records: list[dict[str, Any]], target: str) -> None:
-    """Write the trees as one picture, below each other."""
-    data = BytesIO()
-    write_svg(records, data)
-    if target == STANDARD_OUTPUT:
-        say_bytes(data.getvalue())
-    else:
-        write_file(target, data.getvalue(), forced=True)
-
-
-def _print(
-    records: list[dict[str, Any]], stats: dict[str, Any], own: dict[str, bool], *, as_json: bool
-) -> None:
-    if as_json:
-        say_json(stats if own["stats"] else {"statistics": stats, "searches": records})
-    elif own["mermaid"]:
-        for record in records:
-            say(mermaid(record))
-    elif own["stats"]:
-        for name, value in stats.items():
-            say(f"{name}: {', '.join(value) or 'none' if isinstance(value, list) else value}")
-    else:
-        for at, record in enumerate(records):
-            if at:
-                say("")
-            for each in lines_of(record, explain=own["explain"]):
-                say(line(each))
 
 
 tree = tabled(

@@ -116,17 +116,11 @@ def given(plan: str | None) -> Chosen:
 
     Raises InvalidInput, InvalidPlan.
     """
-    if plan and not is_plan_name(plan):
-        _refuse_step(plan)
-    return Chosen(file=plan) if plan else take_default()
-
-
-def _refuse_step(word: str) -> None:
-    """Raise InvalidInput for a step of the default plan where a plan is meant."""
-    if word in default_steps():
+    if plan and not is_plan_name(plan) and plan in default_steps():
         raise InvalidInput(
-            f'"{word}" is a step of {default_file()}, and no plan; to see it: planrun explain {word}'
+            f'"{plan}" is a step of {default_file()}, and no plan; to see it: planrun explain {plan}'
         )
+    return Chosen(file=plan) if plan else take_default()
 
 
 def default_steps() -> dict[str, str]:
@@ -243,7 +237,24 @@ class Named(Record):
 
     def announce(self, plan: Plan) -> None:
         """Write which plan and steps run; raises InvalidInput for an operand that is neither a file nor a step."""
-        _require(plan, self.steps)
+        steps = self.steps
+        known = {step.id: step for step in plan.steps}
+        for name in steps:
+            step = known.get(name)
+            if step is None:
+                from planrun.plan.problems import did_you_mean
+
+                hint = did_you_mean(name, sorted(known))
+                listed = ", ".join([step.id for step in plan.main()[:20] if not step.group])
+                if os.path.isdir(name):
+                    listed += f"\n  {name} is a folder; to run its plan: planrun -C {name} run"
+                raise InvalidInput(
+                    f'"{name}" is no file and no step of {plan.file}{f"; {hint}" if hint else ""}\n  steps: {listed}'
+                )
+            if step.section != "steps":
+                raise InvalidInput(
+                    f'"{name}" is in `{step.section}` of {plan.file} and cannot be chosen: {_WHEN[step.section]}'
+                )
         if self.is_silent:
             return
         names = ", ".join(self.steps)
@@ -274,46 +285,22 @@ def named_by(operands: Sequence[str], values: dict[str, Any], options: Sequence[
             raise InvalidInput(f'no such file: "{steps[0]}"; {error}') from None
         if chosen.folder:
             os.chdir(chosen.folder)
-            _adapt(values, options, chosen)
+            for option in options:
+                value = values.get(option.name)
+                if value and option.metavar in ("FILE", "DIR", "TARGET"):
+                    several = isinstance(value, tuple)
+                    paths = tuple(
+                        [_adapted(option, path, chosen) for path in (value if several else (value,))]
+                    )
+                    values[option.name] = paths if several else paths[0]
     if steps:
         values["until"] = (*values.get("until", ()), *steps)
     return Named(chosen=chosen, steps=steps, is_silent=is_silent)
 
 
-def _adapt(values: dict[str, Any], options: Sequence[Option], chosen: Chosen) -> None:
-    """Have the paths of options mean the files that the user meant before the folder was changed."""
-    for option in options:
-        value = values.get(option.name)
-        if value and option.metavar in ("FILE", "DIR", "TARGET"):
-            several = isinstance(value, tuple)
-            paths = tuple([_adapted(option, path, chosen) for path in (value if several else (value,))])
-            values[option.name] = paths if several else paths[0]
-
-
 def _adapted(option: Option, path: str, chosen: Chosen) -> str:
     is_descriptor = option.metavar == "TARGET" and path.isdecimal()
     return path if is_descriptor else chosen.path(path)
-
-
-def _require(plan: Plan, steps: Sequence[str]) -> None:
-    """Raise InvalidInput for an operand that is neither a file nor a step of the plan."""
-    known = {step.id: step for step in plan.steps}
-    for name in steps:
-        step = known.get(name)
-        if step is None:
-            from planrun.plan.problems import did_you_mean
-
-            hint = did_you_mean(name, sorted(known))
-            listed = ", ".join([step.id for step in plan.main()[:20] if not step.group])
-            if os.path.isdir(name):
-                listed += f"\n  {name} is a folder; to run its plan: planrun -C {name} run"
-            raise InvalidInput(
-                f'"{name}" is no file and no step of {plan.file}{f"; {hint}" if hint else ""}\n  steps: {listed}'
-            )
-        if step.section != "steps":
-            raise InvalidInput(
-                f'"{name}" is in `{step.section}` of {plan.file} and cannot be chosen: {_WHEN[step.section]}'
-            )
 
 
 _WHEN = {"finally": "it runs at the end of every run", "rollback": "it runs when a run is rolled back"}

@@ -582,7 +582,9 @@ def _from_line(argv: Sequence[str], options: Sequence[Option]) -> tuple[list[str
             raise WrongLine(f"no such option: {flag}{suggestion(flag, known)}")
         if option.kind == "flag":
             if more:
-                words.insert(0, _unbundled(flag, value))
+                if flag.startswith("--") or value.startswith(("=", "-")):
+                    raise WrongLine(f"{flag} takes no value")
+                words.insert(0, "-" + value)
         elif more:
             value = value if word.startswith("--") else value.removeprefix("=")
         elif words:
@@ -599,13 +601,6 @@ def _split(word: str) -> tuple[str, bool, str]:
         flag, equals, value = word.partition("=")
         return flag, bool(equals), value
     return word[:2], True, word[2:]
-
-
-def _unbundled(flag: str, rest: str) -> str:
-    """Return the rest of a word after a short flag, `j2` in `-qj2`, as a separate word."""
-    if flag.startswith("--") or rest.startswith(("=", "-")):
-        raise WrongLine(f"{flag} takes no value")
-    return "-" + rest
 
 
 def _take(option: Option, where: str, value: str, into: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
     """Return rows of cells as an aligned markdown table; columns numbered in `right` are flush right."""
     from planrun.model.widths import width_of  # no help and no version has a table
 
-    cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
+    cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in (head, *rows)]
     widths = [min(WIDEST, max(3, *map(width_of, column))) for column in zip(*cells, strict=True)]
     rule = [
         "-" * (width - 1) + ":" if column in right else "-" * width for column, width in enumerate(widths)
@@ -37,11 +37,6 @@ def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[int]) -> s
         gap = " " * (width - width_of(cell))
         padded.append(gap + cell if column in right else cell + gap)
     return f"| {' | '.join(padded)} |"
-
-
-def _cell(text: str) -> str:
-    """Return text for a cell: one line, and no bar that would end it."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 SCHEMA_VERSION = 1  # of every JSON document that a read-only verb prints; keys are only ever added
@@ -64,7 +59,9 @@ def say_bytes(data: bytes) -> None:
     try:
         out = getattr(sys.stdout, "buffer", None)
         if out is None:  # a closed stdout, or one that a test put there
-            _write_text(data)
+            if sys.stdout is None:
+                raise RecordsLost("cannot write to stdout: it is closed")
+            sys.stdout.write(data.decode(encoding(), "backslashreplace"))
             return
         sys.stdout.flush()
         out.write(data)
@@ -83,9 +80,3 @@ def encoding() -> str:
 def speaks_unicode() -> bool:
     """Whether stdout can encode characters beyond ASCII."""
     return encoding().lower().replace("-", "").startswith("utf")
-
-
-def _write_text(data: bytes) -> None:
-    if sys.stdout is None:
-        raise RecordsLost("cannot write to stdout: it is closed")
-    sys.stdout.write(data.decode(encoding(), "backslashreplace"))

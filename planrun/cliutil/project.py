@@ -29,20 +29,17 @@ def plan_named(path: str, folder: str) -> str:
     plan = root.get("plan") if root is not None else None
     if plan is None:
         return ""
-    problems = _problems_of_plan(plan, path, folder)
-    if problems:
-        raise InvalidPlan(problems, sources={path: data})
-    return os.path.normpath(str(plan.value))
-
-
-def _problems_of_plan(plan: Node, path: str, folder: str) -> list[Problem]:
     target = _target(plan.value, folder)
     if not target:
         message = f"{plan.value} is outside the folder of {os.path.basename(path)}"
-        return [_problem("E290", message, path, plan, "name a plan inside it")]
-    if not os.path.isfile(target):
-        return [_problem("E290", f"no such file: {plan.value}", path, plan)]
-    return []
+        problems = [_problem("E290", message, path, plan, "name a plan inside it")]
+    elif not os.path.isfile(target):
+        problems = [_problem("E290", f"no such file: {plan.value}", path, plan)]
+    else:
+        problems = []
+    if problems:
+        raise InvalidPlan(problems, sources={path: data})
+    return os.path.normpath(str(plan.value))
 
 
 def _target(plan: str, folder: str) -> str:

@@ -9,7 +9,7 @@ from planrun.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    pass
 
 SCHEMAS = ("plan", "policy", "project", "ledger", "approval", "recording", "notification")
 
@@ -21,12 +21,8 @@ def schema_bytes(name: str) -> bytes:
     package = files("planrun")
     source = package / "schemas" / f"{name}.schema.json"
     if not source.is_file():  # a source tree: the schemas stand beside the package
-        source = _beside(package) / f"{name}.schema.json"
+        source = Path(str(package)).parent / "schemas" / f"{name}.schema.json"
     try:
         return source.read_bytes()
     except OSError as error:
         raise InvalidInput(f"the schema is not installed: {source}: {error.strerror}") from None
-
-
-def _beside(package: Traversable) -> Traversable:
-    return Path(str(package)).parent / "schemas"

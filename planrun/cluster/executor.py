@@ -213,7 +213,13 @@ class ClusterExecutor:
             or said.get("unplaced", "")
         )
         if "log" in said:
-            self._log(remote, said)
+            data = base64.b64decode(said["data"])
+            self._client.send({"taken": len(data), "worker": said["worker"]})
+            if remote is not None and not self._lost:
+                try:
+                    remote.log.feed(data)
+                except RecordsLost as error:
+                    self._lost = error
         elif remote is None:
             return
         elif "end" in said:
@@ -228,16 +234,6 @@ class ClusterExecutor:
             self._end(remote, remote.verdict or _cancelled())
         else:
             self._end(remote, remote.verdict or _lost(said["why"]))
-
-    def _log(self, remote: _Remote | None, said: Mapping[str, Any]) -> None:
-        data = base64.b64decode(said["data"])
-        self._client.send({"taken": len(data), "worker": said["worker"]})
-        if remote is None or self._lost:
-            return
-        try:
-            remote.log.feed(data)
-        except RecordsLost as error:
-            self._lost = error
 
     def _end(self, remote: _Remote, outcome: Outcome, worker: str = "", *, has_started: bool = False) -> None:
         """Keep an outcome for the next wait(), with the log that is here."""

@@ -49,7 +49,12 @@ def clear(home: str, is_woken: Callable[[], bool]) -> None:
     while any(_runners(folder) for folder in folders) and time.monotonic() < limit and not is_woken():
         time.sleep(_LOOK)
     for folder in folders:
-        _remove_copies(folder)
+        listings = [name for name in _names(folder) if name.startswith("placed-")]
+        if listings:
+            from planrun.executors.scriptcopies import clear as clear_copies  # few runs have scripts
+
+            for name in listings:
+                clear_copies(os.path.join(folder, name))
         shutil.rmtree(folder, ignore_errors=True)
     try:
         os.rmdir(above)
@@ -59,15 +64,6 @@ def clear(home: str, is_woken: Callable[[], bool]) -> None:
 
 def _runners(folder: str) -> list[str]:
     return [name for name in _names(folder) if name.startswith("runner-")]
-
-
-def _remove_copies(folder: str) -> None:
-    listings = [name for name in _names(folder) if name.startswith("placed-")]
-    if listings:
-        from planrun.executors.scriptcopies import clear as clear_copies  # few runs have scripts
-
-        for name in listings:
-            clear_copies(os.path.join(folder, name))
 
 
 def _names(folder: str) -> list[str]:

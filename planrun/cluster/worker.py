@@ -145,18 +145,15 @@ class _Seat:
         while True:
             said = await self._comm.read()
             process.stdin.write(said["data"])
-            self._free(said["free"])
+            tokens = said["free"]
+            for token in tokens:
+                with self._lock:
+                    over = self._waiting.pop(token, None)
+                if over:
+                    over.set()
             await process.stdin.drain()
             if said["close"]:
                 return
-
-    def _free(self, tokens: list[str]) -> None:
-        """Let tasks end."""
-        for token in tokens:
-            with self._lock:
-                over = self._waiting.pop(token, None)
-            if over:
-                over.set()
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

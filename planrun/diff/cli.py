@@ -74,7 +74,11 @@ def propose(plan: str, base: str, terms: Terms) -> Proposal:
     commit = commit_of(base) if base else ""
     exists = os.path.lexists(plan)
     if commit:
-        _refuse_path_outside(plan)
+        prefix = path_from_root("./")
+        root = os.path.realpath(os.path.join(".", *[".."] * (prefix.count("/") + 1 if prefix else 0)))
+        inside = os.path.relpath(os.path.realpath(plan), root).split(os.sep)
+        if inside[0] in ("..", ".git"):
+            raise InvalidInput(f"{plan} is outside of the repository, so it is not read")
     checked = check(plan) if exists else None
     if checked is not None and checked.steps is None:
         return Proposal(plan=plan, base=commit, checked=checked)
@@ -87,19 +91,6 @@ def propose(plan: str, base: str, terms: Terms) -> Proposal:
         new = new.but(path=plan)
     found = report(old, new, terms)
     return Proposal(plan=plan, base=commit, checked=checked, report=found, notes=notes)
-
-
-def _refuse_path_outside(plan: str) -> None:
-    """Raise InvalidInput for a plan that is a link out of the repository, or into what git keeps: it would be shown."""
-    root = os.path.realpath(os.path.join(".", *[".."] * _depth()))
-    inside = os.path.relpath(os.path.realpath(plan), root).split(os.sep)
-    if inside[0] in ("..", ".git"):
-        raise InvalidInput(f"{plan} is outside of the repository, so it is not read")
-
-
-def _depth() -> int:
-    prefix = path_from_root("./")
-    return prefix.count("/") + 1 if prefix else 0
 
 
 def _before(plan: str, base: str, commit: str) -> tuple[Side, tuple[str, ...]]:
@@ -116,21 +107,17 @@ def _before(plan: str, base: str, commit: str) -> tuple[Side, tuple[str, ...]]:
 def summary(proposal: Proposal) -> str:
     """Return the report for reviewers, as markdown."""
     if proposal.report is None:
-        return _problems(proposal)
+        assert proposal.checked is not None
+        problems = proposal.checked.problems
+        text = plain(render_text(problems, proposal.checked.sources))
+        cut = text if len(text) < _SHOWN else f"{text[:_SHOWN]}\n…"
+        return f"### ✗ Plan {code(line(proposal.plan))} is not valid\n\n{fence(cut)}"
     text = markdown(proposal.report)
     head, _, rest = text.partition("\n\n")
     lines = [f"Compared with commit {code(proposal.base[:12])}."] if proposal.base else []
     lines += [inline(note, 1_000) for note in proposal.notes]
     notes = "\n".join([f"> {text}" for text in lines])
     return str(masked(proposal.report, f"{head}\n\n{notes}\n\n{rest}" if notes else text))
-
-
-def _problems(proposal: Proposal) -> str:
-    assert proposal.checked is not None
-    problems = proposal.checked.problems
-    text = plain(render_text(problems, proposal.checked.sources))
-    cut = text if len(text) < _SHOWN else f"{text[:_SHOWN]}\n…"
-    return f"### ✗ Plan {code(line(proposal.plan))} is not valid\n\n{fence(cut)}"
 
 
 def as_document(proposal: Proposal) -> dict[str, Any]:

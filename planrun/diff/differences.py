@@ -150,21 +150,16 @@ def _changed(path: tuple[str, ...], old: Any, new: Any) -> Iterator[Change]:
         found = list(changes(old, new, path))
         yield from found or [Change(path=path, sign="~", old=old, new=new, note=ORDER)]
     elif isinstance(old, list) and isinstance(new, list) and path[-1] != "exec":
-        yield from _of_lists(path, old, new)
+        gone, added = _without(old, new), _without(new, old)
+        if not gone and not added:
+            yield Change(path=path, sign="~", old=old, new=new, note=ORDER)
+        for sign, items in (("-", gone), ("+", added)):
+            yield from [_item(path, sign, item) for item in items]  # type: ignore[arg-type]  # one of both
+        kept = _without(old, gone), _without(new, added)
+        if (gone or added) and not same(*kept):
+            yield Change(path=path, sign="~", old=kept[0], new=kept[1], note=ORDER)
     else:
         yield Change(path=path, sign="~", old=old, new=new)
-
-
-def _of_lists(path: tuple[str, ...], old: list[Any], new: list[Any]) -> Iterator[Change]:
-    """Yield the items that only one of two lists has; where there is none, they have another order."""
-    gone, added = _without(old, new), _without(new, old)
-    if not gone and not added:
-        yield Change(path=path, sign="~", old=old, new=new, note=ORDER)
-    for sign, items in (("-", gone), ("+", added)):
-        yield from [_item(path, sign, item) for item in items]  # type: ignore[arg-type]  # one of both
-    kept = _without(old, gone), _without(new, added)
-    if (gone or added) and not same(*kept):
-        yield Change(path=path, sign="~", old=kept[0], new=kept[1], note=ORDER)
 
 
 def _item(path: tuple[str, ...], sign: Sign, item: Any) -> Change:

@@ -34,7 +34,8 @@ def markdown(report: Report) -> str:
     """Return a report as markdown, below 65,536 characters, with a hidden line by which a bot finds its comment."""
     found = report.difference
     name = report.new.path if report.new.plan else report.old.path
-    parts = [_marker(name), f"### Plan {code(line(name))}\n\n", _head(report)]
+    kept = "".join([char if char.isascii() and (char.isalnum() or char in "._/") else "_" for char in name])
+    parts = [f"<!-- planrun-diff {kept[:200]} -->\n", f"### Plan {code(line(name))}\n\n", _head(report)]
     if not report.differs:
         parts.append(f"\n**{phrases.SAME[0].upper()}{phrases.SAME[1:]}.**\n")
     if found.laxer:
@@ -54,12 +55,6 @@ def markdown(report: Report) -> str:
         parts.append(f"\n**Scripts that the plan runs**\n\n{fitting(rows, 4_000, '- and {} more')}\n")
     parts += _details(report, single, common, BUDGET - size("".join(parts)))
     return "".join(parts)
-
-
-def _marker(name: str) -> str:
-    """Return a comment of HTML that nothing in the name can end."""
-    kept = "".join([char if char.isascii() and (char.isalnum() or char in "._/") else "_" for char in name])
-    return f"<!-- planrun-diff {kept[:200]} -->\n"
 
 
 def _head(report: Report) -> str:
@@ -107,16 +102,19 @@ def _gate(gate: Gate) -> str:
 def _table_row(step: StepChange, own: Sequence[Change]) -> str:
     title = f" {inline(step.step.title, 100)}" if step.step.title else ""
     if step.kind == "changed":
-        cell = ", ".join(dict.fromkeys([_key(change) for change in own]))
+        cell = ", ".join(
+            dict.fromkeys(
+                [
+                    f"moved to {change.new}" if change.path == ("section",) else code(change.path[0], 60)
+                    for change in own
+                ]
+            )
+        )
     else:
         was = step.old.id if step.old else ""
         cell = {"added": "**new**", "removed": "**gone**", "renamed": f"was {code(was)}"}[step.kind]
     cell = ", ".join(filter(None, (cell, inline(phrases.place(step)))))
     return f"| {code(step.step.id)}{title} | {cell} | {_risk(step)} |\n"
-
-
-def _key(change: Change) -> str:
-    return f"moved to {change.new}" if change.path == ("section",) else code(change.path[0], 60)
 
 
 def _risk(step: StepChange) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from planrun.diff.differences import Change, StepChange
     from planrun.model.plan import Param, Plan, Retry, Step
-    from planrun.model.policy import Match, Rule
+    from planrun.model.policy import Match
 
 # Keys that every step has, with or without a value in the plan: a change from the default is a change of a value.
 _ALWAYS = ("timeout", "on_failure", "section")
@@ -63,7 +63,10 @@ def of_step(step: Step) -> dict[str, Any]:
         ready = {"run": found.pop("verify")[0]} if step.verify else {}
         found["service"] = True
         found["ready"] = {**ready, **{name: duration(value) for name, value in vars(step.service).items()}}
-    found["on_failure"] = _on_failure(step)
+    if step.replan == "fatal":
+        found["on_failure"] = f"replan when fatal, else {step.on_failure}"
+    else:
+        found["on_failure"] = "replan" if step.replan else step.on_failure
     if step.condition is not None:
         found["condition"] = step.condition_text.strip()
     return found
@@ -77,13 +80,6 @@ def _spelled(value: Any) -> Any:
         return value
     found = {name: _spelled(item) for name, item in value.items() if name}
     return found if found or "" not in value else True
-
-
-def _on_failure(step: Step) -> str:
-    """Return the effect of a failure, by the key of the step or by the settings of its model."""
-    if step.replan == "fatal":
-        return f"replan when fatal, else {step.on_failure}"
-    return "replan" if step.replan else step.on_failure
 
 
 def said(step: Step) -> dict[str, Any]:
@@ -302,40 +298,28 @@ def laxer(old: Plan, new: Plan) -> Iterator[str]:
             yield f"{name} goes from {was} to {now}"
     if before.ask_for == "plan" and after.ask_for != "plan":
         yield "the plan as a whole no longer needs an approval"
-    yield from _of_rules(before, after)
-    yield from _of_sandboxes(before, after)
-    for name in after.decisions:
-        if name not in before.decisions:
-            yield f'the policy now answers "{name}"'
-        elif after.decisions[name] != before.decisions[name]:
-            yield f'the policy now answers "{name}" in another way'
-
-
-def _of_sandboxes(before: Policy, after: Policy) -> Iterator[str]:
+    for rule in before.rules:
+        if rule.verb != "allow" and not any(
+            _STRICT[other.verb] >= _STRICT[rule.verb] and _covers(other.match, rule.match)
+            for other in after.rules
+        ):
+            yield f"what {rule.name} ({rule.verb}) restricted may now run more freely"
+    for rule in after.rules:
+        if rule.verb == "allow" and not any(
+            other.verb == "allow" and _covers(other.match, rule.match) for other in before.rules
+        ):
+            yield f"{rule.name} (allow) allows steps that no rule allowed before"
     for name in ("sandbox", "llm_sandbox"):
         was, now = getattr(before, name), getattr(after, name)
         if was is not None and (now is None or tightened(was, now) != now.but(line=was.line)):
             yield f"`{name}` of the policy allows more, or something else"
         elif name == "llm_sandbox" and was is None and now is not None:
             yield "`llm_sandbox` now says how steps of a model are confined, instead of their risk class"
-
-
-def _of_rules(before: Policy, after: Policy) -> Iterator[str]:
-    for rule in before.rules:
-        if rule.verb != "allow" and not any(_keeps(other, rule) for other in after.rules):
-            yield f"what {rule.name} ({rule.verb}) restricted may now run more freely"
-    for rule in after.rules:
-        if rule.verb == "allow" and not any(_allows(other, rule) for other in before.rules):
-            yield f"{rule.name} (allow) allows steps that no rule allowed before"
-
-
-def _keeps(other: Rule, rule: Rule) -> bool:
-    """Whether a rule is at least as strict, about at least the same steps."""
-    return _STRICT[other.verb] >= _STRICT[rule.verb] and _covers(other.match, rule.match)
-
-
-def _allows(other: Rule, rule: Rule) -> bool:
-    return other.verb == "allow" and _covers(other.match, rule.match)
+    for name in after.decisions:
+        if name not in before.decisions:
+            yield f'the policy now answers "{name}"'
+        elif after.decisions[name] != before.decisions[name]:
+            yield f'the policy now answers "{name}" in another way'
 
 
 def _covers(wide: Match, narrow: Match) -> bool:
@@ -396,7 +380,9 @@ def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[
     for step in before.values():
         if step.id not in kept:
             yield StepChange(old=step, new=None, changes=tuple(changes(said(step), {})))
-    places = _places(stayed, before, after)
+    still = {now: name for name, now in stayed.items() if before[now].section == after[name].section}
+    new_order = [name for name, now in stayed.items() if now in still]
+    places = moved(new_order, [still[now] for now in before if now in still])
     names = old_names(was) if was else was
     for name, step in after.items():
         if name not in stayed:
@@ -405,13 +391,6 @@ def _steps(old: Plan | None, new: Plan | None, was: dict[str, str]) -> Iterator[
         found = tuple(_of_steps(before[stayed[name]], step, names))
         if found or name in was or name in places:
             yield StepChange(old=before[stayed[name]], new=step, changes=found, after=places.get(name))
-
-
-def _places(stayed: dict[str, str], before: dict[str, Step], after: dict[str, Step]) -> dict[str, str]:
-    """Return the steps whose position among those that stayed in their section changed."""
-    still = {now: name for name, now in stayed.items() if before[now].section == after[name].section}
-    new_order = [name for name, now in stayed.items() if now in still]
-    return moved(new_order, [still[now] for now in before if now in still])
 
 
 def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
@@ -428,7 +407,9 @@ def _of_steps(old: Step, new: Step, was: dict[str, str]) -> Iterator[Change]:
     keys = joined([key for name in names for key in _keys(name, old, new)], ())
     keys_old, keys_new = of_step(old), of_step(new)
     if "edges" in names:
-        keys_old["depends_on"] = _under_new_ids(keys_old.get("depends_on", {}), was)
+        edges = keys_old.get("depends_on", {})
+        now = {old: new for new, old in was.items() if old}
+        keys_old["depends_on"] = {now.get(on, on): kind for on, kind in edges.items()}
     yield from _of_keys(keys, (keys_old, keys_new), (before, after))
 
 
@@ -444,11 +425,6 @@ def _of_calls(kinds: tuple[str, ...], old: Step, new: Step) -> tuple[str, ...]:
     """Return which of the two keys of a call differ, with the key of another action beside it."""
     before, after = of_step(old), of_step(new)
     return tuple(key for key in (*kinds, "args") if before.get(key) != after.get(key)) or kinds
-
-
-def _under_new_ids(edges: dict[str, str], was: dict[str, str]) -> dict[str, str]:
-    now = {old: new for new, old in was.items() if old}
-    return {now.get(on, on): kind for on, kind in edges.items()}
 
 
 def _of_keys(

@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.diff.approvals import Approvals
-    from planrun.diff.differences import Change, Difference, StepChange
+    from planrun.diff.differences import Change, StepChange
     from planrun.diff.report import Report
     from planrun.plan.revisions import Side
 
@@ -118,7 +118,8 @@ def rows(report: Report) -> Iterator[Row]:
     yield "head", f"{_side(report.old)} → {_side(report.new)}"
     yield "", phrases.summary(report)
     if highest := phrases.highest_changed(found):
-        yield "", f"highest risk of the changes: {highest}; of the plan: {_plan_risk(report)}"
+        risk = phrases.plan_risk(report.old.plan, report.new.plan)
+        yield "", f"highest risk of the changes: {highest}; of the plan: {risk}"
     yield from [("warning", f"the policy allows more: {reason}") for reason in found.laxer]
     texts = Texts()
     for title, changes in (("Plan", found.plan), ("Policy", found.policy)):
@@ -127,16 +128,6 @@ def rows(report: Report) -> Iterator[Row]:
             yield "head", title
             for change in changes:
                 yield from _change(change, texts, "  ")
-    yield from _of_steps(found, texts)
-    if report.scripts:
-        yield "", ""
-        yield "head", "Scripts"
-        yield from [("~", f"  ~ {phrases.script(script)}") for script in report.scripts]
-    if report.approvals:
-        yield from _approvals(report.approvals)
-
-
-def _of_steps(found: Difference, texts: Texts) -> Iterator[Row]:
     common = phrases.once_for_many(found)
     if common:
         yield "", ""
@@ -150,14 +141,16 @@ def _of_steps(found: Difference, texts: Texts) -> Iterator[Row]:
         yield "head", "Steps"
         for step, own in single:
             yield from _step(step, own, texts)
+    if report.scripts:
+        yield "", ""
+        yield "head", "Scripts"
+        yield from [("~", f"  ~ {phrases.script(script)}") for script in report.scripts]
+    if report.approvals:
+        yield from _approvals(report.approvals)
 
 
 def _side(side: Side) -> str:
     return f"{side.name} ({side.plan.digest[:12] if side.plan else 'no plan'})"
-
-
-def _plan_risk(report: Report) -> str:
-    return phrases.plan_risk(report.old.plan, report.new.plan)
 
 
 def _step(step: StepChange, own: list[Change], texts: Texts) -> Iterator[Row]:

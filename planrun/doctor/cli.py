@@ -300,7 +300,7 @@ def _containers(environ: Mapping[str, str]) -> Iterator[Check]:
         yield Check(name=name, status="ok", found=f"{engine}: engine {_first_line(out)} answers")
         return
     todo = "start the engine and see that this user may use it; only container: steps need it"
-    detail = _last_line(error_text) or f"exit code {code}"
+    detail = error_text.strip().rpartition("\n")[2].strip() or f"exit code {code}"
     yield Check(
         name=name, status="warning", found=f"{engine}: the engine does not answer: {detail}", todo=todo
     )
@@ -439,10 +439,6 @@ def _answer(words: tuple[str, ...]) -> tuple[int, str, str]:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0].strip()
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2].strip()
 
 
 _SIGNS = {"ok": "ok", "warning": "WARNING", "problem": "PROBLEM", "none": "-"}

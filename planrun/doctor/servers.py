@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Literal
 
-    from planrun.model.plan import Plan
-
     Status = Literal["ok", "warning", "problem", "none"]
 
 
@@ -22,7 +20,11 @@ def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
 
     A server that gets secrets or a network is not started: nobody may have reviewed the plan yet.
     """
-    plan = _plan()
+    try:
+        file = default_file()
+        plan = load(file, cache=False) if file else None
+    except PlanrunError:  # `planrun validate` says what is wrong
+        plan = None
     if plan is None or not plan.mcp:
         return
     held = [server for server in plan.mcp if server.needs or server.hosts]
@@ -53,11 +55,3 @@ def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
             yield "problem", f"{each.server.name} is not what was reviewed: {each.differing[0]}", todo
         else:
             yield "ok", f"{each.server.name} starts, {len(each.tools)} tools", ""
-
-
-def _plan() -> Plan | None:
-    try:
-        file = default_file()
-        return load(file, cache=False) if file else None
-    except PlanrunError:  # `planrun validate` says what is wrong
-        return None

@@ -89,7 +89,11 @@ class Foresight:
         for section in sections(self._plan):
             for names in graph.levels(graph.waits(section)):
                 foreseen = [self._of(self._by_id[name], level + 1) for name in names]
-                shown = [each for each in foreseen if not _only_opens(each.step)]
+                shown = [
+                    each
+                    for each in foreseen
+                    if not (each.step.kind == "group" and each.step.grouping.template is None)
+                ]
                 found += shown
                 level += any(each.starts for each in shown)
         return found
@@ -185,11 +189,6 @@ class Foresight:
             is_program = name and "/" not in name and name not in _OF_THE_SHELL and name not in own
             if name and is_program and shutil.which(name, path=path) is None:
                 yield name
-
-
-def _only_opens(step: Step) -> bool:
-    """Whether a step is a group whose members are known: they stand for it."""
-    return step.kind == "group" and step.grouping.template is None
 
 
 def as_data(each: Foreseen) -> dict[str, Any]:

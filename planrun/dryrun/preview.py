@@ -91,7 +91,25 @@ class _Invocation:
         denied = any(each.fate == "denied" for each in self._steps)
         code = EXIT_DENIED if denied else EXIT_OK
         if self._settings.json:
-            say_json(self._data(code))
+            plan = self._plan
+            data = {
+                "dry_run": True,
+                "plan": {
+                    "name": plan.name,
+                    "file": plan.file,
+                    "version": plan.version,
+                    "digest": plan.digest,
+                },
+                "params": self._params,
+                "jobs": self._jobs,
+                "policy": self._policy,
+                "plan_needs_approval": bool(self._plan_gate),
+                "steps": [as_data(each) for each in self._steps],
+                "warnings": self._warnings,
+                "exit_code": code,
+            }
+            redactor = self._secrets.redactor if self._secrets else None
+            say_json(redactor.mask_value(data) if redactor else data)
         else:
             say("\n".join([self._masked(row) for row in self._rows()]))
         return code
@@ -125,13 +143,6 @@ class _Invocation:
                 yield f"\n{where}level {each.level}{together}"
                 level = each.level
             yield from _step(each)
-        yield from self._not_run()
-        if self._warnings:
-            yield "\nwarnings"
-            yield from [f"  {warning}" for warning in self._warnings]
-        yield f"\n{self._verdict()}"
-
-    def _not_run(self) -> Iterator[str]:
         place = {step.id: number for number, step in enumerate(self._plan.steps)}
         in_order = sorted(self._steps, key=lambda each: place[each.step.id])
         skipped = [each for each in in_order if each.fate == "skipped"]
@@ -141,6 +152,10 @@ class _Invocation:
         left_out = [each.step.id for each in in_order if each.fate == "left out"]
         if left_out:
             yield f"\nleft out by the selection: {', '.join(left_out)}"
+        if self._warnings:
+            yield "\nwarnings"
+            yield from [f"  {warning}" for warning in self._warnings]
+        yield f"\n{self._verdict()}"
 
     def _verdict(self) -> str:
         would = [each for each in self._steps if each.starts]
@@ -167,22 +182,6 @@ class _Invocation:
     def _missing_programs(self) -> Iterator[str]:
         for each in self._steps:
             yield from [f"{each.step.id}: {name} is not on PATH now" for name in each.absent]
-
-    def _data(self, code: int) -> dict[str, Any]:
-        plan = self._plan
-        data = {
-            "dry_run": True,
-            "plan": {"name": plan.name, "file": plan.file, "version": plan.version, "digest": plan.digest},
-            "params": self._params,
-            "jobs": self._jobs,
-            "policy": self._policy,
-            "plan_needs_approval": bool(self._plan_gate),
-            "steps": [as_data(each) for each in self._steps],
-            "warnings": self._warnings,
-            "exit_code": code,
-        }
-        redactor = self._secrets.redactor if self._secrets else None
-        return redactor.mask_value(data) if redactor else data
 
 
 def _step(each: Foreseen) -> Iterator[str]:

@@ -26,13 +26,16 @@ def remaining(
     for section in ("steps", "finally"):
         steps = [step for step in state.plan.steps if step.section == section]
         if any(not state.steps[step.id].ended for step in steps):
-            now = _Simulation(state, steps, {**left, **_timeless(steps)}, usual).end(now, jobs, schedule)
+            now = _Simulation(
+                state,
+                steps,
+                {
+                    **left,
+                    **{step.id: 0.0 for step in steps if step.kind == "group" or step.service is not None},
+                },
+                usual,
+            ).end(now, jobs, schedule)
     return now
-
-
-def _timeless(steps: Sequence[Step]) -> dict[str, float]:
-    """Groups and services take no time of their own: they last as long as other steps."""
-    return {step.id: 0.0 for step in steps if step.kind == "group" or step.service is not None}
 
 
 class _Simulation:

@@ -330,7 +330,9 @@ class ReplanningScheduler(GatedScheduler):
         if not self._wanted or self.lost is not None or self.state.pausing:
             return super()._is_section_done()
         if self.state.ending is not None:  # a run that is ending is not replanned
-            self._accept_failures()
+            wanted, self._wanted = self._wanted, []
+            for name in wanted:
+                self.frontier.settle(name)
             return super()._is_section_done()
         if not self._is_draining:
             self._is_planning, self._poll_after = True, 0.0
@@ -338,12 +340,6 @@ class ReplanningScheduler(GatedScheduler):
             self._wanted = [name for name in self.state.steps if name in self._wanted]
             self._planner.begin(tuple(self._wanted), self.state)
         return False
-
-    def _accept_failures(self) -> None:
-        """Keep the failures, and evaluate the dependents."""
-        wanted, self._wanted = self._wanted, []
-        for name in wanted:
-            self.frontier.settle(name)
 
     def _handle_signals(self) -> None:
         super()._handle_signals()

@@ -34,7 +34,16 @@ def evaluate_group(run: RunContext, group: Step) -> None:
             return  # it opens when another instance has ended
         _open(run, group)
     if run.state.steps[group.id].opened is None:
-        _end_members(run, group)
+        group_state = run.state.steps[group.id]
+        if group_state.ended:
+            failed = group_state.status == "failed"
+            status, reason = ("blocked", "upstream") if failed else (group_state.status, group_state.reason)
+            message = (
+                "" if run.is_excluded(group) else f"{group.id} {group_state.status} ({group_state.reason})"
+            )
+            for name, member in list(run.state.steps.items()):
+                if member.status == "pending" and group.id in chain(run.state, name):
+                    run.move(name, status, reason, message)
 
 
 def _has_work(run: RunContext, group: Step) -> bool:
@@ -91,19 +100,6 @@ def _close(run: RunContext, group: Step) -> None:
     run.queue.release(group.id)
     if status == "failed":
         run.abort(group)
-
-
-def _end_members(run: RunContext, group: Step) -> None:
-    """End the members of a group that ended before it opened, with its status."""
-    group_state = run.state.steps[group.id]
-    if not group_state.ended:
-        return
-    failed = group_state.status == "failed"
-    status, reason = ("blocked", "upstream") if failed else (group_state.status, group_state.reason)
-    message = "" if run.is_excluded(group) else f"{group.id} {group_state.status} ({group_state.reason})"
-    for name, member in list(run.state.steps.items()):
-        if member.status == "pending" and group.id in chain(run.state, name):
-            run.move(name, status, reason, message)
 
 
 def fail_fast(run: RunContext, step: Step) -> None:

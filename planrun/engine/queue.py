@@ -190,7 +190,11 @@ class Queue:
         elif schedule == "levels":
             from planrun.model import graph
 
-            self._measure(graph.levels(graph.waits(steps)))
+            levels = graph.levels(graph.waits(steps))
+            for number, names in enumerate(levels):
+                self._unsettled.append(len(names))
+                for name in names:
+                    self._level[name] = number
             self._rank = {name: -level for name, level in self._level.items()}
 
     def bind(self, steps: Sequence[Step], slots: Mapping[str, int], locks: Locks | None) -> None:
@@ -217,12 +221,6 @@ class Queue:
     def notices(self) -> Sequence[tuple[str, str, str]]:
         """Return steps that wait for locks, new or with another holder since the last call: step, locks, message."""
         return self.claims.notices() if self.claims is not None else ()
-
-    def _measure(self, levels: list[list[str]]) -> None:
-        for number, names in enumerate(levels):
-            self._unsettled.append(len(names))
-            for name in names:
-                self._level[name] = number
 
     def join(self, group: str, members: Sequence[Step]) -> None:
         """Add members of a group: their place is behind it, their level is its own."""
@@ -288,7 +286,27 @@ class Queue:
         if not queue or (queue is self._ready and not self._may_go_on(running + waiting)):
             return None
         if self.claims is not None:
-            return self._take_claimed(self.claims, running, waiting)
+            claims = self.claims
+            for queue in (self._returning, self._ready):
+                fresh = queue is self._ready
+                if fresh and (not queue or not self._may_go_on(running + waiting)):
+                    return None
+                entries = sorted(queue)
+                if fresh and self.schedule in ("batches", "sequential"):
+                    del entries[self._batch if self.schedule == "batches" else 1 :]
+                for entry in entries:
+                    name = entry[2]
+                    if name in self._alone and running:
+                        return None  # others must not start before it, or it would never start
+                    if not claims.take(name):
+                        continue
+                    if name in self._alone:
+                        self._exclusive = name
+                    if fresh and self.schedule == "batches":
+                        self._batch -= 1
+                    queue[:] = sorted([other for other in queue if other is not entry])
+                    return name
+            return None
         name = queue[0][2]
         if name in self._alone:
             if running:
@@ -299,52 +317,21 @@ class Queue:
         pop(queue)
         return name
 
-    def _take_claimed(self, claims: Claims, running: int, waiting: int) -> str | None:
-        """Return the first step that may start and gets all that it claims, or None."""
-        for queue in (self._returning, self._ready):
-            fresh = queue is self._ready
-            if fresh and (not queue or not self._may_go_on(running + waiting)):
-                return None
-            entries = sorted(queue)
-            if fresh and self.schedule in ("batches", "sequential"):
-                del entries[self._batch if self.schedule == "batches" else 1 :]
-            for entry in entries:
-                name = entry[2]
-                if name in self._alone and running:
-                    return None  # others must not start before it, or it would never start
-                if not claims.take(name):
-                    continue
-                if name in self._alone:
-                    self._exclusive = name
-                if fresh and self.schedule == "batches":
-                    self._batch -= 1
-                queue[:] = sorted([other for other in queue if other is not entry])
-                return name
-        return None
-
     def _may_go_on(self, active: int) -> bool:
         if self.schedule == "dag":
             return True
         if self.schedule == "levels":
-            return self._reach_level()
+            current = next((level for level, count in enumerate(self._unsettled) if count), 0)
+            return self._level[self._ready[0][2]] == current
         if self.schedule == "sequential":
             return active == 0
         if active == 0:
-            self._batch = self._next_batch()
+            ordered = sorted(self._ready)
+            count = 0
+            while count < len(ordered) and ordered[count][2] in self._together:
+                count += 1
+            self._batch = max(count, 1)
         return self._batch > 0
-
-    def _reach_level(self) -> bool:
-        """Whether a step of the first unfinished level is ready; ready steps are all of one level."""
-        current = next((level for level, count in enumerate(self._unsettled) if count), 0)
-        return self._level[self._ready[0][2]] == current
-
-    def _next_batch(self) -> int:
-        """Count the leading `parallel: true` steps of the ready ones, at least one."""
-        ordered = sorted(self._ready)
-        count = 0
-        while count < len(ordered) and ordered[count][2] in self._together:
-            count += 1
-        return max(count, 1)
 
 
 def _weights(steps: Sequence[Step], seconds: Mapping[str, float]) -> Mapping[str, float]:

@@ -271,15 +271,13 @@ class Scheduler:
                 step_state = self.state.steps[name]
                 status = step_state.status
                 if status == "pending" or (status == "running" and step_state.step.kind == "group"):
-                    self._evaluate_step(step_state.step)
+                    step = step_state.step
+                    if step.kind == "group":
+                        from planrun.engine.groups import evaluate_group  # few plans have any
 
-    def _evaluate_step(self, step: Step) -> None:
-        if step.kind == "group":
-            from planrun.engine.groups import evaluate_group  # few plans have any
-
-            evaluate_group(self, step)
-        elif self.evaluate(step):
-            self.queue.add(step.id)
+                        evaluate_group(self, step)
+                    elif self.evaluate(step):
+                        self.queue.add(step.id)
 
     def evaluate(self, step: Step, edges: Sequence[Edge] | None = None) -> bool:
         """Evaluate edges, selection and condition of a step: True when it may start, else the step ends.

@@ -227,7 +227,12 @@ class Services:
         if not self._running_services:
             return
         if self._plan is not self._run.state.plan or self._queue is not self._run.queue:
-            self._renew()
+            self._plan = self._run.state.plan
+            for name, running in self._running_services.items():
+                running.needed_by = self._needed_by(self._run.state.steps[name].step)
+                if self._queue is not self._run.queue and running.is_open:
+                    self._run.queue.settle(name)
+            self._queue = self._run.queue
         now = self._run.clock.monotonic()
         for name, running in self._running_services.items():
             if running.why:
@@ -235,7 +240,16 @@ class Services:
             if self._run.state.pausing and self._is_alone:
                 self._stop(name, "paused")
             elif not running.is_open:
-                self._await(name, running, now)
+                if now >= running.until:
+                    self._stop(name, "not_ready")
+                elif (
+                    now >= running.due
+                    and running.probe is not None
+                    and running.probe.step not in self._running
+                ):
+                    probe = running.probe.but(timeout=running.until - now)
+                    self._probed[probe.step] = name
+                    self._run.dependencies.executor.start(probe)
             elif self._is_unneeded(running):
                 self._stop(name, "stopped")
 
@@ -253,19 +267,13 @@ class Services:
             return False
         running = self._running_services.pop(job.step, None)
         for name in [name for name, of in self._probed.items() if of == job.step]:
-            self._kill(name)
+            for _ in range(2):
+                if name in self._running:
+                    self._run.dependencies.executor.stop(name, "cancelled")
         if running and running.is_open and not running.why and self._is_unneeded(running):
             running.why = "stopped"  # it ended together with the last step that needed it
         self._conclude(step, job, outcome, running)
         return True
-
-    def _await(self, name: str, running: RunningService, now: float) -> None:
-        if now >= running.until:
-            self._stop(name, "not_ready")
-        elif now >= running.due and running.probe is not None and running.probe.step not in self._running:
-            probe = running.probe.but(timeout=running.until - now)
-            self._probed[probe.step] = name
-            self._run.dependencies.executor.start(probe)
 
     def _probe_ended(self, name: str, job: Job, outcome: Outcome) -> None:
         running = self._running_services.get(name)
@@ -292,12 +300,6 @@ class Services:
     def _stop(self, name: str, why: Why) -> None:
         self._running_services[name].why = why
         self._run.dependencies.executor.stop(name, "cancelled")
-
-    def _kill(self, probe: str) -> None:
-        """Kill a probe, whose result is not needed any more."""
-        for _ in range(2):
-            if probe in self._running:
-                self._run.dependencies.executor.stop(probe, "cancelled")
 
     def _conclude(self, step: Step, job: Job, outcome: Outcome, running: RunningService | None) -> None:
         run = self._run
@@ -348,15 +350,6 @@ class Services:
         """Return the steps that wait for a service to be ready, and all their dependents."""
         section = [each for each in self._run.state.plan.steps if each.section == step.section]
         return users(section, step.id)
-
-    def _renew(self) -> None:
-        """Update which steps need the services: after a replan there is another plan or queue."""
-        self._plan = self._run.state.plan
-        for name, running in self._running_services.items():
-            running.needed_by = self._needed_by(self._run.state.steps[name].step)
-            if self._queue is not self._run.queue and running.is_open:
-                self._run.queue.settle(name)
-        self._queue = self._run.queue
 
 
 def users(section: Iterable[Step], name: str) -> dict[str, None]:

@@ -319,18 +319,15 @@ class Attempt:
             return
         idle = self.job.idle_timeout
         if idle is not None and now >= self._idle_at:
-            if self._silent_since(now) >= idle:
+            size = self.log.size()
+            if size != self._size:
+                self._size = size
+                self._last_growth = now
+            if now - self._last_growth >= idle:
                 self.terminate(_signal.SIGTERM, fell_silent(idle), now + grace)
                 return
             self._idle_at = min(now + self._idle_pause(idle), self._last_growth + idle)
         self.wake = min(self._deadline, self._show_at, self._idle_at)
-
-    def _silent_since(self, now: float) -> float:
-        size = self.log.size()
-        if size != self._size:
-            self._size = size
-            self._last_growth = now
-        return now - self._last_growth
 
     @staticmethod
     def _idle_pause(idle_timeout: float) -> float:

@@ -93,7 +93,14 @@ class DirectStarts:
         if "/" in name:
             return name
         if name in _BUILTINS:
-            return self._twin(words)
+            name = words[0]
+            if name not in _TWINS or [word for word in words if word[:1] == "-" or "\\" in word]:
+                return ""
+            path = self._twins.get(name)
+            if path is None:
+                candidates = [folder + name for folder in _TWIN_FOLDERS]
+                path = self._twins[name] = next((path for path in candidates if os.access(path, os.X_OK)), "")
+            return path
         folders = self._folders.get(search)
         if folders is None:
             folders = self._folders[search] = _folders(search)
@@ -102,17 +109,6 @@ class DirectStarts:
             if os.access(path, os.X_OK):
                 return path
         return ""
-
-    def _twin(self, words: tuple[str, ...]) -> str:
-        """Return the program that does the same as a builtin with these words; "" when there is none."""
-        name = words[0]
-        if name not in _TWINS or [word for word in words if word[:1] == "-" or "\\" in word]:
-            return ""
-        path = self._twins.get(name)
-        if path is None:
-            candidates = [folder + name for folder in _TWIN_FOLDERS]
-            path = self._twins[name] = next((path for path in candidates if os.access(path, os.X_OK)), "")
-        return path
 
 
 def _folders(search: str) -> tuple[str, ...]:

@@ -89,23 +89,19 @@ def _drop_ptrace(call: Call) -> bool:
     tracing = 1 << _CAP_SYS_PTRACE
     before = _privileges()
     if before["CapInh"] & tracing:
-        _set_inheritable(call, before, before["CapInh"] & ~tracing)
+        inheritable = before["CapInh"] & ~tracing
+        words = [
+            word >> half & 0xFFFFFFFF
+            for half in (0, 32)
+            for word in (before["CapEff"], before["CapPrm"], inheritable)
+        ]
+        header = _CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4)  # and this thread
+        call("capset", header, b"".join(word.to_bytes(4, sys.byteorder) for word in words))
     if before["CapBnd"] & tracing:
         call("prctl", _PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
     now = _privileges()
     # An ordinary user may not change the bounding set, which matters for setuid programs.
     return not now["CapInh"] & tracing and (not now["CapBnd"] & tracing or bool(now["NoNewPrivs"]))
-
-
-def _set_inheritable(call: Call, sets: dict[str, int], inheritable: int) -> None:
-    """Change the inheritable capability set only; the ambient set follows."""
-    words = [
-        word >> half & 0xFFFFFFFF
-        for half in (0, 32)
-        for word in (sets["CapEff"], sets["CapPrm"], inheritable)
-    ]
-    header = _CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4)  # and this thread
-    call("capset", header, b"".join(word.to_bytes(4, sys.byteorder) for word in words))
 
 
 def _privileges() -> dict[str, int]:

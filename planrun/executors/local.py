@@ -200,7 +200,12 @@ class LocalExecutor:
                 if attempt is None:
                     asked = True
                 else:
-                    self._receive(attempt)
+                    # Read one piece of its output, so that an attempt with much output does not delay others
+                    try:
+                        if not attempt.log.receive():
+                            self._stop_listening(attempt.log)
+                    except RecordsLost as error:
+                        self._lose(error)
             for pid, status in ended:
                 attempt = self._by_pid.pop(pid)
                 if not attempt.over:  # else it was given up as unkillable, and ended later
@@ -269,7 +274,12 @@ class LocalExecutor:
         limit = time.monotonic() + 2 * UNKILLABLE
         while self._running and time.monotonic() < limit:
             self.wait(0.1)
-        self._kill_strays()
+        if self._owner and self._first:
+            pids = self._spawned_pids.since(self._first, 1)
+            if self._marks.may_exist(self._marks.planrun, pids):
+                self._kill_leftovers(self._owner, earlier=False)
+        if self._guardian:
+            self._guardian.dismiss()
         if self._container_engine and self._owner:
             from planrun.executors.containers import sweep
 
@@ -334,15 +344,6 @@ class LocalExecutor:
             scans=self._scans,
         )
 
-    def _kill_strays(self) -> None:
-        """Kill what belongs to no attempt any more, and then dismiss the guardian."""
-        if self._owner and self._first:
-            pids = self._spawned_pids.since(self._first, 1)
-            if self._marks.may_exist(self._marks.planrun, pids):
-                self._kill_leftovers(self._owner, earlier=False)
-        if self._guardian:
-            self._guardian.dismiss()
-
     def _kill_leftovers(self, owner: Owner, *, earlier: bool) -> None:
         from planrun.executors.owners import kill_leftovers  # few runs have any
 
@@ -365,18 +366,14 @@ class LocalExecutor:
             if copies.notes:
                 outcome = outcome.but(notes=(*copies.notes, *outcome.notes))
         if job.container and outcome.reason != "spawn":
-            self._remove_container(job, outcome)
+            self._container_engine, self._client_env = job.container["engine"], job.env
+            if outcome.signal is not None or outcome.reason not in ("ran", "exit"):
+                from planrun.executors.containers import remove  # few steps run in one
+
+                self._uncreated += not remove(job)
         if self._sandboxes is not None:
             outcome = self._sandboxes.ended(job, outcome, [each.job for each in self._running.values()])
         self._over.append((job, outcome))
-
-    def _remove_container(self, job: Job, outcome: Outcome) -> None:
-        """Remove the container of an attempt whose client was killed: it would keep running."""
-        self._container_engine, self._client_env = job.container["engine"], job.env
-        if outcome.signal is not None or outcome.reason not in ("ran", "exit"):
-            from planrun.executors.containers import remove  # few steps run in one
-
-            self._uncreated += not remove(job)
 
     def _delay(self, limit: float, now: float) -> float | None:
         """Seconds until something is due; None when nothing ever is."""
@@ -395,14 +392,6 @@ class LocalExecutor:
             except RecordsLost as error:  # its log cannot take its place
                 self._lose(error)
             self._collect(attempt)
-
-    def _receive(self, attempt: Attempt) -> None:
-        """Read one piece of its output, so that an attempt with much output does not delay others."""
-        try:
-            if not attempt.log.receive():
-                self._stop_listening(attempt.log)
-        except RecordsLost as error:
-            self._lose(error)
 
     def _stop_listening(self, log: Output) -> None:
         if self._by_source.pop(log.source, None):

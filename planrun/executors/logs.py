@@ -250,7 +250,10 @@ class Log:
         size = stat.st_size
         self._logs.printing = self._logs.printing + 1 if size else 0
         if not stat.st_nlink:
-            self._vanish(size)
+            self.remove()
+            if size:
+                os.close(self._fd)
+                raise removed(self.path, size)
         elif size:
             self.show()
             self.digest = digest(self._fd, size)
@@ -261,13 +264,6 @@ class Log:
             self.remove()
         os.close(self._fd)
         return size
-
-    def _vanish(self, size: int) -> None:
-        """Handle a log that a step removed; it is an error only if it had content."""
-        self.remove()
-        if size:
-            os.close(self._fd)
-            raise removed(self.path, size)
 
     def remove(self) -> None:
         """Unlink it, and its folder if nothing else is in it."""

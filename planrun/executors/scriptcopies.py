@@ -17,8 +17,6 @@ from planrun.sha256 import sha256
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from planrun.model.job import Job, Outcome, Script
 
     # A replacement in argv: index, start, end, text.
@@ -67,7 +65,11 @@ class ScriptCopies:
         except BaseException:
             self.remove()
             raise
-        self.argv = _edited(job.argv, edits)
+        argv = job.argv
+        words = list(argv)
+        for index, start, end, text in sorted(edits, reverse=True):  # from the end, so that offsets stay true
+            words[index] = words[index][:start] + text + words[index][end:]
+        self.argv = tuple(words)
 
     def remove(self) -> None:
         """Remove the copies, but not files that replaced one; note scripts that changed meanwhile."""
@@ -88,7 +90,23 @@ class ScriptCopies:
         message = original(outcome.message)
         refused = [script.name for script in self._scripts if not os.access(script.file, os.X_OK)]
         if outcome.exit_code == _NOT_EXECUTABLE and refused:
-            refused = self._in_errors(refused, _end_of(log))
+            from planrun.opening import open_record  # most runs make no copies
+
+            try:
+                with open(open_record(log), "rb") as file:
+                    file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
+                    text = file.read(_END).decode("utf-8", "replace")
+            except OSError:  # nothing was written
+                text = ""
+            kept = []
+            for name in refused:
+                copy = self._prefix + os.path.basename(name)
+                ends = [
+                    line.rpartition(copy)[2].lstrip(_QUOTES) for line in text.splitlines() if copy in line
+                ]
+                if any(end.startswith(": ") and ":" not in end[1:] for end in ends):
+                    kept.append(name)
+            refused = kept
             if refused:
                 message += f": not executable: {', '.join(refused)}"
         elif not message.startswith("not executable: "):
@@ -97,19 +115,14 @@ class ScriptCopies:
             message += f"; run chmod +x {' '.join(map(_quoted, refused))}"
         return outcome.but(message=message) if message != outcome.message else outcome
 
-    def _in_errors(self, names: list[str], text: str) -> list[str]:
-        """Return the scripts for which a line is `COPY: reason`; scripts begin their own errors with `COPY: line`."""
-        kept = []
-        for name in names:
-            copy = self._prefix + os.path.basename(name)
-            ends = [line.rpartition(copy)[2].lstrip(_QUOTES) for line in text.splitlines() if copy in line]
-            if any(end.startswith(": ") and ":" not in end[1:] for end in ends):
-                kept.append(name)
-        return kept
-
     def _place(self, script: Script, argv: tuple[str, ...]) -> list[Edit]:
         data = _verified(script)
-        self._compare(script)
+        now = hash_of(script.file)
+        if now == script.sha256:
+            self._same.add(script.name)
+        else:
+            what = "changed" if now else "was removed"
+            self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
         try:
             self._beside(script, data)
         except OSError as error:
@@ -130,14 +143,6 @@ class ScriptCopies:
         )
         text = _quoted(path) if script.kind == "text" else path
         return [(index, start, end, text) for index, start, end, _ in script.words]
-
-    def _compare(self, script: Script) -> None:
-        now = hash_of(script.file)
-        if now == script.sha256:
-            self._same.add(script.name)
-        else:
-            what = "changed" if now else "was removed"
-            self.notes.append(f"{script.name} {what} after the run began; what ran is the reviewed copy")
 
     def _beside(self, script: Script, data: bytes) -> None:
         """Put a copy beside the script; for a link beside its target, and another link beside the link.
@@ -193,17 +198,6 @@ class ScriptCopies:
                 os.close(fd)
 
 
-def _end_of(log: str) -> str:
-    from planrun.opening import open_record  # most runs make no copies
-
-    try:
-        with open(open_record(log), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
-            return file.read(_END).decode("utf-8", "replace")
-    except OSError:  # nothing was written
-        return ""
-
-
 def _verified(script: Script) -> bytes:
     """Return the bytes that were reviewed, from the run's own copy."""
     try:
@@ -224,13 +218,6 @@ def _folder(path: str, root: str) -> str:
     if folder != root and not folder.startswith(root.rstrip("/") + "/"):
         raise OSError(errno.EACCES, "its folder leads out of the workspace")
     return folder
-
-
-def _edited(argv: tuple[str, ...], edits: Iterable[Edit]) -> tuple[str, ...]:
-    words = list(argv)
-    for index, start, end, text in sorted(edits, reverse=True):  # from the end, so that offsets stay true
-        words[index] = words[index][:start] + text + words[index][end:]
-    return tuple(words)
 
 
 def _quoted(path: str) -> str:

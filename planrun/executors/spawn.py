@@ -65,7 +65,10 @@ class Launcher:
         except OSError:  # it was removed; then every `cwd` is another one
             self._home_name = ""
         # A child would inherit ignored signals: those of Python and of nohup. SIGIO: see logs.py.
-        self._defaults = [_signal.SIGIO, *_ignored_signals()]
+        ignored_signals = [
+            signum for signum in _signal.valid_signals() if _signal.getsignal(signum) == _signal.SIG_IGN
+        ]
+        self._defaults = [_signal.SIGIO, *ignored_signals]
         for name in os.listdir(_OWN_DESCRIPTORS):
             _close_on_exec(int(name))
 
@@ -235,10 +238,6 @@ def _enter(folder: str) -> None:
         raise SpawnFailed(f"working directory is not a path: {folder!r}") from None
 
 
-def _ignored_signals() -> list[int]:
-    return [signum for signum in _signal.valid_signals() if _signal.getsignal(signum) == _signal.SIG_IGN]
-
-
 def _close_on_exec(descriptor: int) -> None:
     if descriptor > 2:
         try:
@@ -258,7 +257,17 @@ def _why(error: OSError | ValueError, job: Job, program: str) -> str:
     if error.errno == errno.ENOEXEC:
         return f"neither a program of this machine nor a script with a #! line: {program}"
     if error.errno == errno.E2BIG:
-        return _too_long(job)
+        words = max(len(os.fsencode(word)) + 1 for word in job.argv)
+        sizes = {
+            name: len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in job.env.items()
+        }
+        total = sum(len(os.fsencode(word)) + 1 for word in job.argv) + sum(sizes.values())
+        longest = max(sizes, key=sizes.__getitem__, default="")
+        variable = f", the longest variable, {longest}, {sizes[longest]}" if longest else ""
+        return (
+            f"arguments and environment are too long for the system: {total} bytes,"
+            f" the longest argument {words}{variable}"
+        )
     reason = _EXHAUSTED.get(error.errno or 0, error.strerror)
     return f"cannot start {job.argv[0]}: {reason}"
 
@@ -277,15 +286,3 @@ def _missing(program: str) -> str:
         interpreter = os.fsdecode(first[2:].strip().split(b" ", 1)[0])
         return f"the interpreter of {program} does not exist: {interpreter!r}"
     return f"the loader that {program} was built for does not exist"
-
-
-def _too_long(job: Job) -> str:
-    words = max(len(os.fsencode(word)) + 1 for word in job.argv)
-    sizes = {name: len(os.fsencode(name)) + len(os.fsencode(value)) + 2 for name, value in job.env.items()}
-    total = sum(len(os.fsencode(word)) + 1 for word in job.argv) + sum(sizes.values())
-    longest = max(sizes, key=sizes.__getitem__, default="")
-    variable = f", the longest variable, {longest}, {sizes[longest]}" if longest else ""
-    return (
-        f"arguments and environment are too long for the system: {total} bytes,"
-        f" the longest argument {words}{variable}"
-    )

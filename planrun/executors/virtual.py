@@ -71,7 +71,12 @@ class VirtualExecutor:
 
     def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
         """Move the clock to the next end, `timeout` seconds at most, and return what ended then."""
-        until = self._until(timeout)
+        while self._moments and self._moments[0] <= self._clock.now:
+            self._moments.pop(0)
+        ends = [self._ends[0][0]] if self._ends else []
+        if timeout is not None:
+            ends.append(self._clock.now + timeout)
+        until = min([*ends, *self._moments[:1]], default=self._clock.now)
         self._clock.now = max(self._clock.now, until)
         ended = []
         while self._ends and self._ends[0][0] <= self._clock.now:
@@ -80,14 +85,6 @@ class VirtualExecutor:
             if live is not None and live[0] is job:
                 ended.append(self._live.pop(job.step))
         return ended
-
-    def _until(self, timeout: float | None) -> float:
-        while self._moments and self._moments[0] <= self._clock.now:
-            self._moments.pop(0)
-        ends = [self._ends[0][0]] if self._ends else []
-        if timeout is not None:
-            ends.append(self._clock.now + timeout)
-        return min([*ends, *self._moments[:1]], default=self._clock.now)
 
     def attend(self) -> None:
         """Do nothing: the clock stands still between waits."""

@@ -195,7 +195,13 @@ def _concat(tree: Tree, scope: Scope) -> str:
 def _call(tree: Tree, scope: Scope) -> Any:
     name, arguments = tree[3], tree[4]
     if name == "default":
-        return _default(arguments[0], arguments[1], scope)
+        first = arguments[0]
+        otherwise = arguments[1]
+        try:
+            value = evaluate(first, scope)
+        except AbsentError:
+            value = None
+        return evaluate(otherwise, scope) if value is None else value
     values = [evaluate(argument, scope) for argument in arguments]
     # Few plans call functions, and fewer hash: the others do not pay for their modules.
     if name == "hash_files":
@@ -205,15 +211,6 @@ def _call(tree: Tree, scope: Scope) -> Any:
     from planrun.expressions.functions import FUNCTIONS
 
     return FUNCTIONS[name](*values)
-
-
-def _default(first: Tree, otherwise: Tree, scope: Scope) -> Any:
-    """Return the first value, or the other one when it is absent or null; other errors stay errors."""
-    try:
-        value = evaluate(first, scope)
-    except AbsentError:
-        value = None
-    return evaluate(otherwise, scope) if value is None else value
 
 
 _KINDS: dict[str, Callable[[Tree, Scope], Any]] = {

@@ -253,18 +253,15 @@ class Grammar:
         kind = type(node).__name__
         at: int = node.lineno
         if kind in ("Getattr", "Getitem", "Filter"):
-            following = self._next(at)
+            from bisect import bisect_right
+
+            following = self.offsets[bisect_right(self.offsets, at)]
             if kind == "Getattr" or (kind == "Getitem" and at not in self.closed):
                 return self.ends[following]
             at = following if kind == "Filter" and following in self.closed else at
         if at in self.closed:
             return self.closed[at] + 1
         return self.ends.get(at, at + 1)
-
-    def _next(self, offset: int) -> int:
-        from bisect import bisect_right
-
-        return self.offsets[bisect_right(self.offsets, offset)]
 
     def error(self, message: str, node: Any) -> ExpressionError:
         """Return an error about a node."""

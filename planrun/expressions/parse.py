@@ -140,7 +140,10 @@ def brackets(text: str, start: int, end: int) -> dict[int, int]:
     """
     if end - start > MAX_TEXT:
         raise ExpressionError(f"the expression has more than {MAX_TEXT} characters", start)
-    _refuse_controls(text, start, end)
+    for at in range(start, end):
+        code = ord(text[at])
+        if (code < ord(" ") and text[at] not in "\n\t") or code == _DELETE or 0xD800 <= code < 0xE000:
+            raise ExpressionError(f"an expression cannot contain U+{code:04X}", at)
     closed: dict[int, int] = {}
     opened: list[int] = []
     at = start
@@ -161,14 +164,6 @@ def brackets(text: str, start: int, end: int) -> dict[int, int]:
     if opened:
         raise ExpressionError(f"unclosed `{text[opened[-1]]}`", opened[-1])
     return closed
-
-
-def _refuse_controls(text: str, start: int, end: int) -> None:
-    """Refuse what no one sees and no one writes, also in strings; Jinja2 would make a carriage return a line end."""
-    for at in range(start, end):
-        code = ord(text[at])
-        if (code < ord(" ") and text[at] not in "\n\t") or code == _DELETE or 0xD800 <= code < 0xE000:
-            raise ExpressionError(f"an expression cannot contain U+{code:04X}", at)
 
 
 def _width(text: str, at: int, end: int) -> int:

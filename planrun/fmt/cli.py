@@ -62,7 +62,15 @@ def _fmt(file: str, *, check: bool, diff: bool) -> int:
     name = "standard input" if from_input else file
     made = formatted(data, name)
     if diff:
-        _say_diff(data, made, name)
+        before, after = _rows(data), _rows(made)
+        rows = [
+            printable(row)
+            for row in difflib.unified_diff(before, after, name, f"{name} (formatted)", lineterm="")
+        ]
+        if coloured(os.environ, terminal=sys.stdout is not None and sys.stdout.isatty()):
+            rows = [f"\x1b[{_COLOURS[row[0]]}m{row}\x1b[0m" if row[:1] in _COLOURS else row for row in rows]
+        if rows:
+            say("\n".join(rows))
     elif not check and from_input:
         say_bytes(made)
     elif made != data:
@@ -70,18 +78,6 @@ def _fmt(file: str, *, check: bool, diff: bool) -> int:
     if not (check or diff or from_input) and made != data:
         replace_file(file, made, data)
     return EXIT_FAILED if check and made != data else 0
-
-
-def _say_diff(data: bytes, made: bytes, name: str) -> None:
-    before, after = _rows(data), _rows(made)
-    rows = [
-        printable(row)
-        for row in difflib.unified_diff(before, after, name, f"{name} (formatted)", lineterm="")
-    ]
-    if coloured(os.environ, terminal=sys.stdout is not None and sys.stdout.isatty()):
-        rows = [f"\x1b[{_COLOURS[row[0]]}m{row}\x1b[0m" if row[:1] in _COLOURS else row for row in rows]
-    if rows:
-        say("\n".join(rows))
 
 
 def _rows(data: bytes) -> list[str]:

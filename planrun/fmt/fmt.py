@@ -103,15 +103,11 @@ def comments(text: str) -> Counter[str]:
     at = 0
     for span in [*[span for span in read(text).walk() if span.kind == "scalar" and not span.is_empty], None]:
         end = len(text) if span is None else span.start
-        _count(text[at:end], found)
+        gap = text[at:end]
+        for row in gap.split("\n"):
+            mark = row.find("#")
+            if mark >= 0:
+                found[row[mark:].rstrip()] += 1
         if span is not None:
             at = span.end
     return found
-
-
-def _count(gap: str, found: Counter[str]) -> None:
-    """Count the comments between two values, where `#` begins nothing else."""
-    for row in gap.split("\n"):
-        mark = row.find("#")
-        if mark >= 0:
-            found[row[mark:].rstrip()] += 1

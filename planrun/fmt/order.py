@@ -56,7 +56,12 @@ def _order(lines: Lines, rows: list[str], span: Span, names: tuple[str, ...]) ->
     """Put the lines of a mapping's keys in order; `rows` keeps its number of lines."""
     if span.kind != "map" or not span.is_block or span.has_anchor:
         return
-    order = _places([key.value for key, _ in span.pairs], names)
+    keys = [key.value for key, _ in span.pairs]
+    ranks, rank = [], -1
+    for key in keys:
+        rank = names.index(key) if key in names else rank
+        ranks.append(rank)
+    order = sorted(range(len(keys)), key=lambda at: (ranks[at], at))
     if order == sorted(order) or any(each.has_anchor or each.kind == "alias" for each in span.walk()):
         return
     try:
@@ -64,15 +69,6 @@ def _order(lines: Lines, rows: list[str], span: Span, names: tuple[str, ...]) ->
     except UnsupportedError:
         return
     chunks.write(rows, order)
-
-
-def _places(keys: list[str], names: tuple[str, ...]) -> list[int]:
-    """Return the numbers of keys in their order; a key that is none of `names` stays behind the one before it."""
-    ranks, rank = [], -1
-    for key in keys:
-        rank = names.index(key) if key in names else rank
-        ranks.append(rank)
-    return sorted(range(len(keys)), key=lambda at: (ranks[at], at))
 
 
 class _Chunks:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.lint.subject import Subject
-    from planrun.model.plan import Action, Step
+    from planrun.model.plan import Step
     from planrun.plan.problems import Problem
 
 LONG = 1800.0  # seconds that a step may run before a reader expects progress
@@ -244,7 +244,11 @@ def empty_proofs(subject: Subject) -> Iterator[Problem]:
     """L406: a command under `verify` that always passes."""
     for step in subject.steps():
         for proof in step.verify_steps:
-            text = _text(proof.action)
+            action = proof.action
+            if action.is_script and isinstance(action.script, str):
+                text = action.script.strip()
+            else:
+                text = " ".join([word for word in action.argv if isinstance(word, str)])
             risk = commands_of(proof)
             words = [command.words for command in risk.commands] if risk else []
             says_nothing = bool(words) and all(each and each[0] in IDLE for each in words)
@@ -319,12 +323,6 @@ def thrown_away(subject: Subject) -> Iterator[Problem]:
                 "run",
                 "remove the redirection; `--output failed` shows the output of failed steps only",
             )
-
-
-def _text(action: Action) -> str:
-    if action.is_script and isinstance(action.script, str):
-        return action.script.strip()
-    return " ".join([word for word in action.argv if isinstance(word, str)])
 
 
 def _cut(text: str) -> str:

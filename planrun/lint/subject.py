@@ -38,7 +38,19 @@ class Subject:
         self.drafts: dict[str, RawStep] = self.checked.outline.by_id
         self.by_id = {step.id: step for step in plan.steps}
         self.before = graph.waits(plan.main())
-        self.read = _reads(self)
+        found = {
+            (formula.owner.id, str(reference.path[1]))
+            for formula in self.checked.formulas.listed
+            if formula.owner is not None
+            for reference in formula.references
+            if len(reference.path) > 1 and reference.path[0] == "steps"
+        }
+        for step in self.plan.steps:
+            if step.condition is not None:
+                found.update(
+                    [(step.id, str(word)) for each in references(step.condition) for word in each.path]
+                )
+        self.read = found
         self._risks: dict[str, Risk | None] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -107,18 +119,3 @@ class Subject:
     def actions(self) -> Iterator[Step]:
         """The steps that run a script or a program."""
         return (step for step in self.steps() if step.action.is_command)
-
-
-def _reads(subject: Subject) -> set[tuple[str, str]]:
-    """Return which step reads a value or a status of which."""
-    found = {
-        (formula.owner.id, str(reference.path[1]))
-        for formula in subject.checked.formulas.listed
-        if formula.owner is not None
-        for reference in formula.references
-        if len(reference.path) > 1 and reference.path[0] == "steps"
-    }
-    for step in subject.plan.steps:
-        if step.condition is not None:
-            found.update([(step.id, str(word)) for each in references(step.condition) for word in each.path])
-    return found

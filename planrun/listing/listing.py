@@ -46,7 +46,14 @@ class Listed(Record):
     def data(self) -> dict[str, Any]:
         """Return the entry of the JSON document."""
         found = {"file": self.file, "name": self.name, "description": self.text, "default": self.is_default}
-        return {**found, "error": self.error, "steps": [_step_data(step) for step in self.steps]}
+        return {
+            **found,
+            "error": self.error,
+            "steps": [
+                {name: getattr(step, name) for name in ("id", "text", "risk", "section", "instances")}
+                for step in self.steps
+            ],
+        }
 
 
 class Listing(Record):
@@ -68,18 +75,13 @@ def listing() -> Listing:
             default = plan_of(folder)
         except InvalidInput as found:  # several plans, or a wrong project file
             error = found if isinstance(found, InvalidPlan) else None
-        files = list(dict.fromkeys([*([default] if default else []), *_files(folder)]))
+        here = [name for name in PLAN_FILES if os.path.isfile(os.path.join(folder, name))]
+        inside = [f"{PLANS_FOLDER}/{name}" for name in plans_in(os.path.join(folder, PLANS_FOLDER))]
+        files = list(dict.fromkeys([*([default] if default else []), *[*here, *plans_in(folder), *inside]]))
         plans = tuple([plan for file in files if (plan := _listed(folder, file, default))])
         if plans or error:
             return Listing(folder=folder, plans=plans, error=error)
     return Listing()
-
-
-def _files(folder: str) -> list[str]:
-    """Return the plans of a folder as seen from it: in the folder itself, then in plans/."""
-    here = [name for name in PLAN_FILES if os.path.isfile(os.path.join(folder, name))]
-    inside = [f"{PLANS_FOLDER}/{name}" for name in plans_in(os.path.join(folder, PLANS_FOLDER))]
-    return [*here, *plans_in(folder), *inside]
 
 
 def _listed(folder: str, file: str, default: str) -> Listed | None:
@@ -92,7 +94,12 @@ def _listed(folder: str, file: str, default: str) -> Listed | None:
             return Listed(file=file, is_default=file == default)
         if file != default and all(problem.code == "E006" for problem in error.problems):
             return None
-        return Listed(file=file, error=_first(error, file), is_default=file == default)
+        problem = next((one for one in error.problems if one.severity == "error"), error.problems[0])
+        more = len(error.problems) - 1
+        first = f"{file}:{problem.line}:{problem.col}: {problem.text}" + (
+            f" (and {more} more)" if more else ""
+        )
+        return Listed(file=file, error=first, is_default=file == default)
     risks = {step.id: step.risk for step in plan.steps if step.kind not in ("abstract", "group")}
     listed = [step for step in plan.steps if step.section in (_MAIN, _AT_END) and not step.group]
     steps = tuple([_step(step, risks) for step in listed])
@@ -120,13 +127,3 @@ def _in_a_line(script: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _first(error: InvalidPlan, file: str) -> str:
-    problem = next((one for one in error.problems if one.severity == "error"), error.problems[0])
-    more = len(error.problems) - 1
-    return f"{file}:{problem.line}:{problem.col}: {problem.text}" + (f" (and {more} more)" if more else "")
-
-
-def _step_data(step: ListedStep) -> dict[str, Any]:
-    return {name: getattr(step, name) for name in ("id", "text", "risk", "section", "instances")}

@@ -65,11 +65,6 @@ class Keys:
             return f"choose one of the steps that wait: {waiting}"
         return (of_step or gates)[0]
 
-    def _digest(self) -> tuple[str, ...]:
-        """What is shown is what is approved: the run refuses another digest."""
-        digest = str(self._steps.state.named.get("digest", ""))
-        return ("--digest", digest) if digest else ()
-
     def approve(self, name: str) -> Question | str:
         """Approve what the step or the plan waits for."""
         gate = self._gate(name)
@@ -79,9 +74,10 @@ class Keys:
             return f"{name_of(gate)} asks for a value: d answers"
         risk = f" (risk {gate.risk})" if gate.risk else ""
         where = (gate.step,) if gate.step else ()
+        digest = str(self._steps.state.named.get("digest", ""))
         return Question(
             text=f"Approve {name_of(gate)}{risk}? y or n:",
-            words=("approve", self._followed.run, *where, *self._digest()),
+            words=("approve", self._followed.run, *where, *(("--digest", digest) if digest else ())),
         )
 
     def reject(self, name: str) -> Question | str:

@@ -33,7 +33,16 @@ def watch_as_lines(run: str, *, is_asked: bool) -> int:
     if not is_asked:
         write_stderr("planrun: stdin and stdout are no terminal: the run is printed as lines\n")
     try:
-        _print_known(followed)
+        state = followed.inspected.state
+        title = line(state.plan.title or state.plan.name)
+        known = [step for step in facts.listed(state) if step.status != "pending"]
+        icons = _icons()
+        labels = facts.labels(state)
+        say(
+            "\n".join(
+                [f"run {followed.run}: {title}", *[step_line(step, icons, labels=labels) for step in known]]
+            )
+        )
         rests = ""
         while not (followed.gone or followed.inspected.state.ended):
             events = followed.poll()
@@ -50,23 +59,16 @@ def watch_as_lines(run: str, *, is_asked: bool) -> int:
                 return 0
             if not events:
                 time.sleep(_TURN)
-        _print_end(followed)
+        if followed.gone:
+            say(followed.gone)
+        else:
+            ended = followed.inspected.state.ended
+            assert ended is not None
+            took = facts.seconds(ended.duration)
+            say(f"run {followed.run}: {ended.verdict} in {took}, exit code {ended.exit_code}")
     finally:
         followed.close()
     return 0
-
-
-def _print_known(followed: Followed) -> None:
-    state = followed.inspected.state
-    title = line(state.plan.title or state.plan.name)
-    known = [step for step in facts.listed(state) if step.status != "pending"]
-    icons = _icons()
-    labels = facts.labels(state)
-    say(
-        "\n".join(
-            [f"run {followed.run}: {title}", *[step_line(step, icons, labels=labels) for step in known]]
-        )
-    )
 
 
 def _rows(event: Event, state: RunState) -> Iterator[str]:
@@ -90,16 +92,6 @@ def _resting(status: str, followed: Followed) -> str:
     """Return how a run without a process can be continued."""
     what = {"unfinished": "planrun was killed", "waiting": "it waits for an answer", "paused": "it is paused"}
     return f"{what.get(status, status)}; to continue: planrun resume {followed.run}"
-
-
-def _print_end(followed: Followed) -> None:
-    if followed.gone:
-        say(followed.gone)
-        return
-    ended = followed.inspected.state.ended
-    assert ended is not None
-    took = facts.seconds(ended.duration)
-    say(f"run {followed.run}: {ended.verdict} in {took}, exit code {ended.exit_code}")
 
 
 def _icons() -> dict[str, str]:

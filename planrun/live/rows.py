@@ -147,18 +147,14 @@ class Steps:
             if not inspected.is_active:
                 return "planrun was killed while it ran"
             known = f"usually {seconds(self.expected[name])}" if name in self.expected else ""
-            return self._progress(name) or known or step.step.title
+            now = time.monotonic()
+            if now - self._said[0] >= _AGE:
+                self._said = (now, said(self._followed.inspected))
+            share, message = self._said[1].get(name, (None, ""))
+            return ("" if share is None else f"{share:.0%} {message}".rstrip()) or known or step.step.title
         if step.status == "failed":
             return facts.sentence(step)
         because = why(inspected, step) if name in self.state.steps else []
         flaky = "passed after a failure" if step.status == "completed" and step.flaky else ""
         cached = "cached" if step.restored else ""
         return (because[0].removeprefix("it ") if because else "") or flaky or cached or step.step.title
-
-    def _progress(self, name: str) -> str:
-        """Return the progress that a running step reports; all are read at once."""
-        now = time.monotonic()
-        if now - self._said[0] >= _AGE:
-            self._said = (now, said(self._followed.inspected))
-        share, message = self._said[1].get(name, (None, ""))
-        return "" if share is None else f"{share:.0%} {message}".rstrip()

@@ -162,7 +162,19 @@ class View:
     def lines(self, size: tuple[int, int], ask: Line | None) -> list[str]:
         """Return as many lines as the terminal has rows."""
         columns, rows = size
-        self._choose()
+        choice, names = self._choice, self.names()
+        if choice.follows:
+            step = self._steps.find(choice.step)
+            if step is None or step.status != "running":
+                own = [name for name in names if not self._steps.is_group(name)] or names
+                running = [name for name in own if self._status(name) == "running"]
+                at_gates = [gate.step for gate in open_gates(self._steps.state) if gate.step in names]
+                failed = [name for name in own if self._status(name) == "failed"]
+                first = [*running, *at_gates, *(failed if self._steps.state.settled else [])]
+                choice.step = first[0] if first else choice.step
+        if choice.step not in names:
+            shown = choice.tree.visible(choice.step)
+            choice.step = shown if shown in names else names[0] if names else ""
         self.log.follow(self._steps, self._choice.step)
         head = self._head(columns)
         room = rows - len(head) - 1
@@ -180,22 +192,6 @@ class View:
     def names(self) -> list[str]:
         """Return the steps that are listed."""
         return [entry.step for entry in self.entries()]
-
-    def _choose(self) -> None:
-        """Choose what runs, while the user wants that; and always something that is listed."""
-        choice, names = self._choice, self.names()
-        if choice.follows:
-            step = self._steps.find(choice.step)
-            if step is None or step.status != "running":
-                own = [name for name in names if not self._steps.is_group(name)] or names
-                running = [name for name in own if self._status(name) == "running"]
-                at_gates = [gate.step for gate in open_gates(self._steps.state) if gate.step in names]
-                failed = [name for name in own if self._status(name) == "failed"]
-                first = [*running, *at_gates, *(failed if self._steps.state.settled else [])]
-                choice.step = first[0] if first else choice.step
-        if choice.step not in names:
-            shown = choice.tree.visible(choice.step)
-            choice.step = shown if shown in names else names[0] if names else ""
 
     def _status(self, name: str) -> str:
         step = self._steps.find(name)

@@ -79,21 +79,25 @@ class _Watching:
                 elif key in ("q", "quit"):
                     return
                 else:
-                    self._press(key)
-
-    def _press(self, key: str) -> None:
-        choice = self._choice
-        choice.message = ""
-        if key in self._moves:
-            self._move(key)
-        elif key == "/":
-            self._line = Line(text=SEARCH, typed=choice.search)
-        elif key in _FOLDING and choice.tree.shape != "list":
-            self._fold(key)
-        elif key in self._keys.table:
-            self._ask(key)
-        else:
-            choice.press(key)
+                    choice = self._choice
+                    choice.message = ""
+                    if key in self._moves:
+                        self._move(key)
+                    elif key == "/":
+                        self._line = Line(text=SEARCH, typed=choice.search)
+                    elif key in _FOLDING and choice.tree.shape != "list":
+                        self._fold(key)
+                    elif key in self._keys.table:
+                        if self._followed.gone:
+                            self._choice.message = self._followed.gone
+                        else:
+                            asked = self._keys.table[key](self._choice.step)
+                            if isinstance(asked, str):
+                                self._choice.message = asked
+                            else:
+                                self._asked, self._line = asked, Line(text=asked.text)
+                    else:
+                        choice.press(key)
 
     def _move(self, key: str) -> None:
         choice = self._choice
@@ -125,16 +129,6 @@ class _Watching:
             tree.folded.add(entry.step)
         elif key == "left" and (above := tree.parent(entry.step)):
             choice.step, choice.follows = above, False
-
-    def _ask(self, key: str) -> None:
-        if self._followed.gone:
-            self._choice.message = self._followed.gone
-            return
-        asked = self._keys.table[key](self._choice.step)
-        if isinstance(asked, str):
-            self._choice.message = asked
-        else:
-            self._asked, self._line = asked, Line(text=asked.text)
 
     def _type(self, key: str) -> None:
         """Take a key for the line that is typed."""

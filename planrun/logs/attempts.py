@@ -125,17 +125,15 @@ def chosen(attempts: Sequence[Attempt], state: RunState, wanted: Wanted) -> list
     of_them = [each for each in attempts if not wanted.steps or each.step in names]
     if wanted.failed:
         failed = {
-            name for name, step in {**state.dropped, **state.undoing, **state.steps}.items() if _failed(step)
+            name
+            for name, step in {**state.dropped, **state.undoing, **state.steps}.items()
+            if step.status == "failed"
         }
         of_them = [each for each in of_them if each.step in failed]
     if wanted.attempt:
         return [each for each in of_them if each.n == wanted.attempt]
     last = {each.step: each.n for each in of_them}
     return [each for each in of_them if each.n == last[each.step]]
-
-
-def _failed(step: StepState) -> bool:
-    return step.status == "failed"
 
 
 def named(words: Sequence[str], state: RunState, attempts: Iterable[Attempt] = ()) -> dict[str, str]:

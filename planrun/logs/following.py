@@ -126,8 +126,15 @@ class _Follower:
                     return 0
                 heard = time.monotonic()
             if not moved and not events:
-                self._wait()
-        self._conclude()
+                if isinstance(self._writer, Plain):
+                    self._writer.pause()
+                for _ in self._poll.poll(_PAUSE * 1000):
+                    raise BrokenPipeError
+        assert self._end is not None
+        self._lose()
+        self._say_run(self._end.verdict, self._end.exit_code)
+        took = seconds(self._end.duration)
+        tell(f"run {self._name}: {self._end.verdict} in {took}, exit code {self._end.exit_code}")
         return 0
 
     def close(self) -> None:
@@ -145,7 +152,13 @@ class _Follower:
             if isinstance(event, ev.AttemptStarted):
                 self._started(event)
             elif isinstance(event, ev.AttemptEnded):
-                self._ended(event)
+                growing = self._growing.pop((event.step, event.n), None)
+                if growing is not None:
+                    growing.finish(growing.attempt.but(ended=event), self._slots())
+                    if event.status != "completed":
+                        tries = f"attempt {event.n} " if event.n > 1 or event.step_status == "waiting" else ""
+                        cause = f": {cause_of(event)}" if event.reason else ""
+                        tell(f"{event.step}: {tries}{event.status}{cause} ({seconds(event.duration)})")
             elif isinstance(event, ev.RunEnded):
                 self._end = event
             elif isinstance(event, ev.RunResumed | ev.CleanupResumed):
@@ -160,16 +173,6 @@ class _Follower:
         if not wanted.attempt or event.n == wanted.attempt:
             attempt = Attempt(step=event.step, n=event.n, log=event.log, is_active=True)
             self._growing[event.step, event.n] = Growing(self._rundir, attempt, self._writer, self._form.tail)
-
-    def _ended(self, event: ev.AttemptEnded) -> None:
-        growing = self._growing.pop((event.step, event.n), None)
-        if growing is None:
-            return
-        growing.finish(growing.attempt.but(ended=event), self._slots())
-        if event.status != "completed":
-            tries = f"attempt {event.n} " if event.n > 1 or event.step_status == "waiting" else ""
-            cause = f": {cause_of(event)}" if event.reason else ""
-            tell(f"{event.step}: {tries}{event.status}{cause} ({seconds(event.duration)})")
 
     def _lose(self) -> None:
         """End the logs of attempts that have no end, since the process was killed."""
@@ -204,19 +207,6 @@ class _Follower:
             what = "waits for an answer (planrun status shows it)" if status == "waiting" else "is paused"
             tell(f"run {self._name} {what}; its logs follow when it is resumed, Ctrl-C ends")
         return False
-
-    def _wait(self) -> None:
-        if isinstance(self._writer, Plain):
-            self._writer.pause()
-        for _ in self._poll.poll(_PAUSE * 1000):
-            raise BrokenPipeError
-
-    def _conclude(self) -> None:
-        assert self._end is not None
-        self._lose()
-        self._say_run(self._end.verdict, self._end.exit_code)
-        took = seconds(self._end.duration)
-        tell(f"run {self._name}: {self._end.verdict} in {took}, exit code {self._end.exit_code}")
 
     def _say_run(self, verdict: str, exit_code: int | None) -> None:
         if isinstance(self._writer, JsonLines):

@@ -30,7 +30,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.app.inspect import Inspected
     from planrun.logs.writing import Writer
 
 
@@ -56,7 +55,27 @@ def print_logs(run: str, wanted: Wanted, form: Form) -> int:
     gone = [each for each in of_them if not _print(found.rundir, each, writer, form)]
     for each in gone:
         tell(f"the log of {each.step} is gone: {os.path.join(found.rundir, each.log)} was removed")
-    _explain_missing(found, of_them, wanted, form)
+    have = {each.step for each in of_them if each.ended is None or each.ended.log_bytes}
+    if not wanted.steps:
+        if not have:
+            what = "no step has failed" if wanted.failed else "no step has printed anything"
+            tell(f"{what} in run {found.run}" + (f" at attempt {wanted.attempt}" if wanted.attempt else ""))
+    else:
+        for name in named(wanted.steps, found.state):
+            step = state_of_step(found.state, name)
+            if name in have or step is None or step.step.kind == "group":
+                continue
+            last = step.attempts[-1].n if step.attempts else 0
+            if wanted.failed and step.status != "failed":
+                tell(f"{name} has not failed")
+            elif wanted.attempt > last and last:
+                tell(f"{name} has no attempt {wanted.attempt}; its last is {last}")
+            elif (
+                step.reason != "cached"
+                or not step.restored
+                or not _print_cached(name, step.restored.source, form)
+            ):
+                tell(f"{name} has no log: {without_log(step)}")
     return 1 if gone else 0
 
 
@@ -115,28 +134,3 @@ def copy(fd: int, attempt: Attempt, part: str, writer: Writer, form: Form) -> No
         for piece in pieces(fd, start, end, form.head or 0):
             writer.write(attempt, part, piece)
     writer.end(attempt, part)
-
-
-def _explain_missing(found: Inspected, printed: Sequence[Attempt], wanted: Wanted, form: Form) -> None:
-    """Say on stderr why nothing was printed of a step that was named, or of any; print the log of a cached one."""
-    have = {each.step for each in printed if each.ended is None or each.ended.log_bytes}
-    if not wanted.steps:
-        if not have:
-            what = "no step has failed" if wanted.failed else "no step has printed anything"
-            tell(f"{what} in run {found.run}" + (f" at attempt {wanted.attempt}" if wanted.attempt else ""))
-        return
-    for name in named(wanted.steps, found.state):
-        step = state_of_step(found.state, name)
-        if name in have or step is None or step.step.kind == "group":
-            continue
-        last = step.attempts[-1].n if step.attempts else 0
-        if wanted.failed and step.status != "failed":
-            tell(f"{name} has not failed")
-        elif wanted.attempt > last and last:
-            tell(f"{name} has no attempt {wanted.attempt}; its last is {last}")
-        elif (
-            step.reason != "cached"
-            or not step.restored
-            or not _print_cached(name, step.restored.source, form)
-        ):
-            tell(f"{name} has no log: {without_log(step)}")

@@ -48,7 +48,9 @@ class Analysis:
 
     def __init__(self, path: str, text: Text, advice: Advice | None = None) -> None:
         self.path = path
-        self.file = _called(path)
+        # What is on record of earlier runs is found by that name
+        name = os.path.relpath(path)
+        self.file = path if name.startswith("..") else name
         self.text = text
         self.data = text.whole.encode("utf-8", "surrogatepass")
         self._advice = advice
@@ -105,7 +107,17 @@ class Analysis:
     def problems(self) -> list[Problem]:
         """Everything that `validate` and `lint` find, in the order of the file."""
         if self.is_template:
-            return self._of_template()
+            try:
+                template = read_template(self.data, self.file)
+                values = {name: fragment.get("default") for name, fragment in template.vars.items()}
+                if None in values.values():
+                    return []
+                root = filled(template, values)
+            except InvalidPlan as error:
+                return list(error.problems)
+            included = IncludedPlans(self.file)
+            _, problems = check_filled(root, self.data, self.file, included)
+            return [*problems, *included.problems]
         _, found = self._checked
         if self._advice is None or any(each.severity == "error" for each in found):
             return found
@@ -116,20 +128,6 @@ class Analysis:
             if (each.code, each.line, each.col) not in known
         ]
         return in_order([*found, *advice])
-
-    def _of_template(self) -> list[Problem]:
-        """Return the problems of a template; of its steps only where all variables have values without a caller."""
-        try:
-            template = read_template(self.data, self.file)
-            values = {name: fragment.get("default") for name, fragment in template.vars.items()}
-            if None in values.values():
-                return []
-            root = filled(template, values)
-        except InvalidPlan as error:
-            return list(error.problems)
-        included = IncludedPlans(self.file)
-        _, problems = check_filled(root, self.data, self.file, included)
-        return [*problems, *included.problems]
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -185,15 +183,6 @@ class Analysis:
     def beside(self, name: str) -> str:
         """Return the path of a file that the document names."""
         return os.path.normpath(os.path.join(os.path.dirname(self.path), name))
-
-
-def _called(path: str) -> str:
-    """Return a path as planrun would be called with: relative to the current folder, where it is inside of it.
-
-    What is on record of earlier runs is found by that name.
-    """
-    name = os.path.relpath(path)
-    return path if name.startswith("..") else name
 
 
 def from_disk(path: str, encoding: str) -> Analysis | None:

@@ -116,7 +116,9 @@ def _keys(context: Context) -> Iterator[types.CompletionItem]:
 def _values(known: Known, context: Context, last: str) -> Iterator[types.CompletionItem]:
     offered: list[str] = []
     if last == "tool":
-        yield from (_tool(name) for name in CATALOGUE)
+        yield from (
+            _item(name, types.CompletionItemKind.Function, CATALOGUE[name].description) for name in CATALOGUE
+        )
         return
     if last == "secrets":
         offered = known.secrets if context.path[:1] != ("secrets",) else []
@@ -126,10 +128,6 @@ def _values(known: Known, context: Context, last: str) -> Iterator[types.Complet
         offered = list(_templates())
     yield from (_item(name, types.CompletionItemKind.Value, "") for name in offered)
     yield from (_item(word, types.CompletionItemKind.EnumMember, "") for word in words_at(context.path))
-
-
-def _tool(name: str) -> types.CompletionItem:
-    return _item(name, types.CompletionItemKind.Function, CATALOGUE[name].description)
 
 
 def _expression(known: Known, before: str, own: str) -> Iterator[types.CompletionItem]:

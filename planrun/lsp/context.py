@@ -39,7 +39,8 @@ class Context(Record):
 def context_at(text: Text, line: int, col: int) -> Context:
     """Return what is being typed at a place."""
     row = text.line(line)[: col - 1]
-    inside = _expression(row)
+    start = row.rfind(_OPEN)
+    inside = row[start + len(_OPEN) :] if start >= 0 and "}}" not in row[start:] else None
     if inside is not None:
         return Context(
             path=_above(text, line, len(row) - len(row.lstrip()) + 1)[0], is_key=False, expression=inside
@@ -55,14 +56,6 @@ def context_at(text: Text, line: int, col: int) -> Context:
         return _flow(row[start:], above, _siblings(text, line, key_col))
     key, rest = found["key"].strip("\"'"), found["rest"]
     return _flow(rest.lstrip(), (*above, key), (), at_value=True)
-
-
-def _expression(row: str) -> str | None:
-    """Return what of an open expression stands before the place."""
-    start = row.rfind(_OPEN)
-    if start >= 0 and "}}" not in row[start:]:
-        return row[start + len(_OPEN) :]
-    return None
 
 
 def _above(text: Text, line: int, limit: int, lead: str = "") -> tuple[Path, bool]:

@@ -93,7 +93,13 @@ def fixes(diagnostic: types.Diagnostic, analysis: Analysis) -> Iterator[types.Co
     end = analysis.text.place(place.end)[1]
     row = analysis.text.line(line)
     old = row[col - 1 : end - 1]
-    new = _replaced(old, word, diagnostic.message)
+    message = diagnostic.message
+    if old.replace("-", "_").isidentifier():
+        new = word
+    else:
+        quoted = [one or other for one, other in _QUOTED.findall(message)]
+        wrong = next((each for each in quoted if each != word and each in old), "")
+        new = "" if not wrong or ("-" in word and f".{wrong}" in old) else old.replace(wrong, word, 1)
     if place.start.line != place.end.line or not new:
         return
     edit = types.TextEdit(place, new)
@@ -104,14 +110,3 @@ def fixes(diagnostic: types.Diagnostic, analysis: Analysis) -> Iterator[types.Co
         edit=types.WorkspaceEdit(changes={uri_of(analysis.path): [edit]}),
         is_preferred=True,
     )
-
-
-def _replaced(old: str, word: str, message: str) -> str:
-    """Return a text with the wrong word in it replaced: the one that the message quotes; empty where there is none."""
-    if old.replace("-", "_").isidentifier():
-        return word
-    quoted = [one or other for one, other in _QUOTED.findall(message)]
-    wrong = next((each for each in quoted if each != word and each in old), "")
-    if not wrong or ("-" in word and f".{wrong}" in old):
-        return ""
-    return old.replace(wrong, word, 1)

@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from planrun.lsp.analysis import Analysis
     from planrun.model.plan import Step
-    from planrun.plan.keys.formulas import Formula
 
 _INTERPOLATION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 _COMMANDS = ("run", "exec")
@@ -67,7 +66,13 @@ def _of_key(spot: Spot) -> list[str]:
 
 def _of_name(name: Name, analysis: Analysis, compiled: Analysis) -> str:
     if name.what == "param":
-        return _of_param(name, analysis)
+        checked = analysis.checked
+        fragment = checked.params.get(name.name) if checked else None
+        if fragment is None:
+            return ""
+        facts = {key: value for key, value in fragment.items() if key != "description"}
+        about = f"\n\n{_plain(str(fragment['description']))}" if fragment.get("description") else ""
+        return f"**params.{name.name}** `{json.dumps(facts, ensure_ascii=False)}`{about}"
     step = compiled.steps.get(name.name)
     return about_step(step, compiled) if step is not None else ""
 
@@ -86,16 +91,6 @@ def about_step(step: Step, analysis: Analysis) -> str:
         else f"risk: **{step.risk}**"
     )
     return "  \n".join(rows)
-
-
-def _of_param(name: Name, analysis: Analysis) -> str:
-    checked = analysis.checked
-    fragment = checked.params.get(name.name) if checked else None
-    if fragment is None:
-        return ""
-    facts = {key: value for key, value in fragment.items() if key != "description"}
-    about = f"\n\n{_plain(str(fragment['description']))}" if fragment.get("description") else ""
-    return f"**params.{name.name}** `{json.dumps(facts, ensure_ascii=False)}`{about}"
 
 
 def _of_value(spot: Spot, analysis: Analysis, place: tuple[int, int]) -> list[str]:
@@ -155,13 +150,6 @@ def _type_at(spot: Spot, analysis: Analysis, place: tuple[int, int]) -> str:
     )
     if formula.kind in BARE:
         return references.type_of(formula)
-    return _type_of_piece(formula, references, analysis, place)
-
-
-def _type_of_piece(
-    formula: Formula, references: References, analysis: Analysis, place: tuple[int, int]
-) -> str:
-    """Return the type of the interpolation at a place: the one that is open before it on its line."""
     row, col = analysis.text.line(place[0]), place[1]
     start = row.rfind(OPEN, 0, col + 1)
     if start < 0 or 0 <= row.find("}}", start) < col - 3:

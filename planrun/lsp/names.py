@@ -86,7 +86,13 @@ def _steps(outline: Outline, text: Text) -> Iterator[Name]:
         for node in _links(raw, depends_on):
             yield from _written(node, "step", node.value, text)
         yield from _completed(raw, text)
-    yield from _of_policy(outline.root, text)
+    root = outline.root
+    policy = root.get("policy")
+    rules = policy.get("rules") if policy is not None else None
+    for rule in rules.value if rules is not None and rules.kind == SEQUENCE else ():
+        for _, matcher in members(rule):
+            for node in entries(matcher.get("step")):
+                yield from _written(node, "step", node.value, text)
 
 
 def _links(raw: RawStep, depends_on: Node | None) -> list[Node]:
@@ -102,16 +108,6 @@ def _completed(raw: RawStep, text: Text) -> Iterator[Name]:
         checks = raw.keys.get(key)
         for check in checks.value if checks is not None and checks.kind == SEQUENCE else ():
             for node in entries(check.get("dependencies_completed")):
-                yield from _written(node, "step", node.value, text)
-
-
-def _of_policy(root: Node, text: Text) -> Iterator[Name]:
-    """Yield the steps that rules of the policy name."""
-    policy = root.get("policy")
-    rules = policy.get("rules") if policy is not None else None
-    for rule in rules.value if rules is not None and rules.kind == SEQUENCE else ():
-        for _, matcher in members(rule):
-            for node in entries(matcher.get("step")):
                 yield from _written(node, "step", node.value, text)
 
 
@@ -132,7 +128,19 @@ def _read(outline: Outline, text: Text) -> Iterator[Name]:
     """Yield what expressions read."""
     for node, kind in _expressions(outline):
         if kind in BARE or OPEN in node.value:
-            yield from _in_expression(node, kind, text)
+            found_in = _references(node.value, is_bare=kind in BARE)
+            begin = text.offset(node.line, node.col)
+            mark = text.whole[begin : begin + 1]
+            quote = '"' if mark == "'" else "'"
+            for reference in found_in:
+                what = _ROOTS.get(str(reference.path[0]))
+                if what is None or len(reference.path) < 2 or not isinstance(reference.path[1], str):
+                    continue
+                part = node.value[reference.offset : reference.offset + reference.length]
+                earlier = node.value.count(part, 0, reference.offset)
+                found = _find(text.whole, part, begin, earlier)
+                if found >= 0:
+                    yield from _of_path(part, (what, reference.path[1], quote), found, text)
 
 
 def _expressions(outline: Outline) -> Iterator[tuple[Node, str]]:
@@ -146,22 +154,6 @@ def _expressions(outline: Outline) -> Iterator[tuple[Node, str]]:
         if id(node) not in seen:
             seen.add(id(node))
             yield node, kind
-
-
-def _in_expression(node: Node, kind: str, text: Text) -> Iterator[Name]:
-    found_in = _references(node.value, is_bare=kind in BARE)
-    begin = text.offset(node.line, node.col)
-    mark = text.whole[begin : begin + 1]
-    quote = '"' if mark == "'" else "'"
-    for reference in found_in:
-        what = _ROOTS.get(str(reference.path[0]))
-        if what is None or len(reference.path) < 2 or not isinstance(reference.path[1], str):
-            continue
-        part = node.value[reference.offset : reference.offset + reference.length]
-        earlier = node.value.count(part, 0, reference.offset)
-        found = _find(text.whole, part, begin, earlier)
-        if found >= 0:
-            yield from _of_path(part, (what, reference.path[1], quote), found, text)
 
 
 @lru_cache(maxsize=4096)  # steps share many expressions, and most stay as they are while others are typed

@@ -103,7 +103,10 @@ class PlanServer(LanguageServer):
             found = diagnostics(analysis, self.tools.link)
             _ = analysis.digest  # with the compiled plan: answers do not wait for it
         except PlanrunError as error:  # as an unknown code in `x-lint`
-            return [_whole(str(error))]
+            message = str(error)
+            start = types.Position(0, 0)
+            whole = types.Diagnostic(range=types.Range(start, start), message=message, source="planrun")
+            return [whole]
         return found
 
     def close(self, uri: str) -> None:
@@ -130,11 +133,6 @@ class PlanServer(LanguageServer):
         """Return the files that make one plan with a document; `everywhere`: closed files of the folder, too."""
         root = self.workspace.root_path or os.getcwd()
         return navigation.Files(analysis, list(self.open.values()), folder=root if everywhere else "")
-
-
-def _whole(message: str) -> types.Diagnostic:
-    start = types.Position(0, 0)
-    return types.Diagnostic(range=types.Range(start, start), message=message, source="planrun")
 
 
 def serve(tools: Tools) -> None:

@@ -31,32 +31,28 @@ def main(words: Sequence[str]) -> int:
         question = source.read()
     os.chdir(folder)  # the path of a socket has to be short
     try:
-        answer = _asked(question, time.monotonic() + float(seconds))
+        until = time.monotonic() + float(seconds)
+        with _connected(until) as link:
+            link.sendall(question.encode() + b"\n")
+            data = bytearray()
+            while not data.endswith(b"\n"):
+                link.settimeout(max(0.01, until - time.monotonic()))
+                try:
+                    piece = link.recv(1 << 16)
+                except TimeoutError:
+                    raise OSError("the MCP server did not answer in time") from None
+                if not piece:
+                    raise OSError("the MCP server has ended")
+                data += piece
+                if len(data) > _MOST:
+                    raise OSError("the answer of the MCP server is too long")
+        answer: dict[str, Any] = json.loads(data)
     except OSError as error:
         print(error.args[0] if len(error.args) == 1 else "the MCP server has ended")
         return _FAILED
     text = answer["text"]
     sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
     return {"answered": 0, "changed": CHANGED}.get(answer["kind"], _FAILED)
-
-
-def _asked(question: str, until: float) -> dict[str, Any]:
-    with _connected(until) as link:
-        link.sendall(question.encode() + b"\n")
-        data = bytearray()
-        while not data.endswith(b"\n"):
-            link.settimeout(max(0.01, until - time.monotonic()))
-            try:
-                piece = link.recv(1 << 16)
-            except TimeoutError:
-                raise OSError("the MCP server did not answer in time") from None
-            if not piece:
-                raise OSError("the MCP server has ended")
-            data += piece
-            if len(data) > _MOST:
-                raise OSError("the answer of the MCP server is too long")
-    found: dict[str, Any] = json.loads(data)
-    return found
 
 
 def _connected(until: float) -> socket.socket:

@@ -66,7 +66,16 @@ def _glob(text: str) -> Glob:
     if text.startswith(("/", "~")):
         raise BadGlob("is not relative to the workspace")
     parts: list[Part] = []
-    for word in _split(text, "/"):
+    found, start, position = [], 0, 0
+    while position < len(text):
+        letter = text[position]
+        if letter == "\\":
+            position += 1
+        elif letter == "/":
+            found.append(text[start:position])
+            start = position + 1
+        position += 1
+    for word in [*found, text[start:]]:
         if word == "..":
             raise BadGlob("leaves the workspace with `..`")
         if word in ("", "."):
@@ -77,20 +86,6 @@ def _glob(text: str) -> Glob:
         else:
             parts.append(_part(word))
     return tuple(parts)
-
-
-def _split(text: str, at: str) -> list[str]:
-    """Part a text at a character that no backslash hides."""
-    found, start, position = [], 0, 0
-    while position < len(text):
-        letter = text[position]
-        if letter == "\\":
-            position += 1
-        elif letter == at:
-            found.append(text[start:position])
-            start = position + 1
-        position += 1
-    return [*found, text[start:]]
 
 
 def _part(word: str) -> tuple[Token, ...]:

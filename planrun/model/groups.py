@@ -42,13 +42,18 @@ def folder_of(name: str) -> str:
 def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
     """Return one member of a group; `made` is its `instance`, and `matrix` or `item`, as the event has them."""
     name = f"{group.id}[{made['instance']}]"
+    instance = made["instance"]
+    same = group.grouping.same if group.kind == "group" else ()
     fields: dict[str, Any] = {
         "id": name,
         "group": group.id,
         "instance": made["instance"],
         "line": group.line,
         "col": group.col,
-        "edges": (Edge(on=group.id, kind="open"), *_of_same(group, made["instance"])),
+        "edges": (
+            Edge(on=group.id, kind="open"),
+            *tuple([Edge(on=f"{on}[{instance}]", kind=kind) for on, kind in same]),
+        ),
         "folder": folder_of(name),
     }
     if "matrix" in made:
@@ -56,12 +61,6 @@ def member(group: Step, template: Step, made: Mapping[str, Any]) -> Step:
     if "item" in made:
         fields["item"] = (made["item"],)
     return template.but(**fields)
-
-
-def _of_same(group: Step, instance: str) -> tuple[Edge, ...]:
-    """Return the edges of a member to those of the same name in other groups."""
-    same = group.grouping.same if group.kind == "group" else ()
-    return tuple([Edge(on=f"{on}[{instance}]", kind=kind) for on, kind in same])
 
 
 def unfold(plan: Plan, group: Step, items: Sequence[Mapping[str, Any]]) -> Plan:

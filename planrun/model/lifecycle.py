@@ -83,7 +83,11 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
     if status in ("blocked", "cancelled"):
         return "blocked"
     if status == "failed":
-        return _judge_failed(edge, tolerance)
+        if edge == "failed":
+            return "satisfied"
+        if tolerance is None:
+            return "blocked"
+        return "satisfied" if edge in ("ok", "open") and tolerance == "continue" else "tolerated"
     if status == "completed":
         return "upstream" if edge == "failed" else "satisfied"
     if reason == "approval":
@@ -91,14 +95,6 @@ def judge(edge: str, status: str, reason: str, tolerance: Tolerance) -> Judgemen
     if reason == "tolerated" and edge != "failed":
         return "tolerated"
     return "satisfied" if edge in ("ok", "open") else "upstream"
-
-
-def _judge_failed(edge: str, tolerance: Tolerance) -> Judgement:
-    if edge == "failed":
-        return "satisfied"
-    if tolerance is None:
-        return "blocked"
-    return "satisfied" if edge in ("ok", "open") and tolerance == "continue" else "tolerated"
 
 
 def weigh(judgements: Iterable[Judgement]) -> Judgement:

@@ -60,7 +60,11 @@ class Target(Record):
 
     def as_written(self) -> dict[str, Any]:
         """Return it by the keys of the plan language."""
-        address = {name: value for name, value in self._address() if value}
+        address = {
+            name: value
+            for name, value in (("url", self.url), ("url_secret", self.url_secret), ("channel", self.channel))
+            if value
+        }
         given: dict[str, Any] = {self.kind: list(self.argv) or address.get("url", "") or address}
         if self.kind == "slack":
             given["slack"] = address
@@ -69,9 +73,6 @@ class Target(Record):
             if value := getattr(self, name):
                 given[name] = list(value) if isinstance(value, tuple) else value
         return given if self.timeout is None else {**given, "timeout": f"{self.timeout:g}s"}
-
-    def _address(self) -> tuple[tuple[str, str], ...]:
-        return (("url", self.url), ("url_secret", self.url_secret), ("channel", self.channel))
 
     def text(self) -> str:
         """Return it in one line, for reviewers: `webhook https://ci.example.com/hooks (failed, recovered)`."""

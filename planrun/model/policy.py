@@ -207,13 +207,12 @@ def _speaks(topic: str, texts: Iterable[str]) -> bool:
         if topic == "strategy":
             if _is_strategic(words):
                 return True
-        elif any(_has(words, phrase) for phrase in _phrases(topic)):
+        elif any(
+            _has(words, phrase)
+            for phrase in [tuple(word.split("|")) for word in _WORDS.get(topic, "").split()]
+        ):
             return True
     return False
-
-
-def _phrases(topic: str) -> list[tuple[str, ...]]:
-    return [tuple(word.split("|")) for word in _WORDS.get(topic, "").split()]
 
 
 def _has(words: Sequence[str], phrase: tuple[str, ...]) -> bool:

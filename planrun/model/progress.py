@@ -33,31 +33,23 @@ def fold_gate(state: RunState, event: ev.GateOpened | ev.GateAnswered) -> None:
         before = state.gate or Gate()
         state.gate = Gate(opened=event) if isinstance(event, ev.GateOpened) else before.but(answered=event)
     elif isinstance(event, ev.GateOpened):
-        _opened(state, event)
+        step = state.steps[event.step]
+        if event.kind == "failure":  # it waits already
+            step.reason = "decision"
+            step.after = Gate(opened=event)
+        else:
+            if step.reason not in (PATCH_WAITS, PLAN_WAITS):  # else it waits already
+                step.status = move_step(event.step, step.status, "waiting")
+            step.reason = "approval" if event.kind == "approval" else "decision"
+            # An answer that came before the question holds for it; one to an earlier question was not good enough.
+            early = step.gate.answered if step.gate and step.gate.opened is None else None
+            step.gate = Gate(opened=event, answered=early)
     else:
-        _answered(state, event)
-
-
-def _opened(state: RunState, event: ev.GateOpened) -> None:
-    step = state.steps[event.step]
-    if event.kind == "failure":  # it waits already
-        step.reason = "decision"
-        step.after = Gate(opened=event)
-        return
-    if step.reason not in (PATCH_WAITS, PLAN_WAITS):  # else it waits already
-        step.status = move_step(event.step, step.status, "waiting")
-    step.reason = "approval" if event.kind == "approval" else "decision"
-    # An answer that came before the question holds for it; one to an earlier question was not good enough.
-    early = step.gate.answered if step.gate and step.gate.opened is None else None
-    step.gate = Gate(opened=event, answered=early)
-
-
-def _answered(state: RunState, event: ev.GateAnswered) -> None:
-    step = state.steps[event.step]
-    if step.after and step.after.answered is None:
-        step.after = step.after.but(answered=event)
-    else:
-        step.gate = (step.gate or Gate()).but(answered=event)
+        step = state.steps[event.step]
+        if step.after and step.after.answered is None:
+            step.after = step.after.but(answered=event)
+        else:
+            step.gate = (step.gate or Gate()).but(answered=event)
 
 
 def names_of(state: RunState, step: Step) -> dict[str, Any]:

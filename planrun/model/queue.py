@@ -171,7 +171,17 @@ class Queue:
         elif isinstance(event, QueuePaused | QueueResumed):
             self.paused = isinstance(event, QueuePaused)
         elif event.entry in self.entries:
-            _move(self.entries[event.entry], event)
+            entry = self.entries[event.entry]
+            if isinstance(event, EntryStarted):
+                entry.status, entry.started, entry.run = "running", event, event.run
+                entry.reason, entry.cancelling, entry.ended = "", False, None
+            elif isinstance(event, EntryCancelling):
+                entry.cancelling = True
+            elif isinstance(event, EntryEnded):
+                entry.status, entry.ended, entry.reason = event.status, event, event.reason
+            else:
+                entry.status, entry.run, entry.reason, entry.ended = "queued", event.run, event.reason, None
+                entry.cancelling = False
 
     def statuses(self) -> dict[int, str]:
         """The status of each entry, with `blocked` for those behind an entry that failed."""
@@ -202,16 +212,3 @@ class Queue:
         return tuple(
             number for number in entry.added.after if statuses.get(number, "completed") != "completed"
         )
-
-
-def _move(entry: Entry, event: EntryStarted | EntryCancelling | EntryEnded | EntryQueued) -> None:
-    if isinstance(event, EntryStarted):
-        entry.status, entry.started, entry.run = "running", event, event.run
-        entry.reason, entry.cancelling, entry.ended = "", False, None
-    elif isinstance(event, EntryCancelling):
-        entry.cancelling = True
-    elif isinstance(event, EntryEnded):
-        entry.status, entry.ended, entry.reason = event.status, event, event.reason
-    else:
-        entry.status, entry.run, entry.reason, entry.ended = "queued", event.run, event.reason, None
-        entry.cancelling = False

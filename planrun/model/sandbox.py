@@ -89,14 +89,16 @@ def _hosts(one: Sandbox, ceiling: Sandbox) -> tuple[str, ...]:
         return ceiling.hosts
     if ceiling.network == "any":
         return one.hosts
-    return tuple([host for host in one.hosts if any(_covers(other, host) for other in ceiling.hosts)])
-
-
-def _covers(pattern: str, host: str) -> bool:
-    """Whether an allowed host includes another one: `*.a.b` includes `c.a.b`."""
-    if pattern == host:
-        return True
-    return pattern.startswith("*.") and host.endswith(pattern[1:])
+    return tuple(
+        [
+            host
+            for host in one.hosts
+            if any(
+                True if other == host else other.startswith("*.") and host.endswith(other[1:])
+                for other in ceiling.hosts
+            )
+        ]
+    )
 
 
 def _common(paths: Iterable[Text], ceiling: Iterable[Text]) -> tuple[Text, ...]:

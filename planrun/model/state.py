@@ -249,7 +249,11 @@ class RunState:
 
     def counted(self) -> list[StepState]:
         """The steps that people count: members and no groups, except those that ended without members."""
-        return [state for state in self.steps.values() if state.step.kind != "group" or _is_alone(state)]
+        return [
+            state
+            for state in self.steps.values()
+            if state.step.kind != "group" or (state.ended and not state.step.grouping.members)
+        ]
 
     # Folds. Each is called by `apply` alone.
 
@@ -408,14 +412,11 @@ class RunState:
             state.ended_at = event.at
             state.outputs = event.outputs
             if state.step.undoes:
-                self._undone(state.step.undoes)
-
-    def _undone(self, name: str) -> None:
-        """Take note that an action which undoes a step ended: the step is undone when all have completed."""
-        parts = [found for found in self.undoing.values() if found.step.undoes == name]
-        if all(found.ended for found in parts):
-            done = all(found.status == "completed" for found in parts)
-            self.steps[name].undone = "completed" if done else "failed"
+                name = state.step.undoes
+                parts = [found for found in self.undoing.values() if found.step.undoes == name]
+                if all(found.ended for found in parts):
+                    done = all(found.status == "completed" for found in parts)
+                    self.steps[name].undone = "completed" if done else "failed"
 
     def _step_moved(self, event: ev.StepMoved) -> None:
         state = self.steps[event.step]
@@ -487,11 +488,6 @@ class RunState:
         """Keep the status that the plan has since `at`."""
         if not self.moves or self.moves[-1][0] != self.status:
             self.moves.append((self.status, at))
-
-
-def _is_alone(group: StepState) -> bool:
-    """Whether a group ended without members: it failed before, or was skipped."""
-    return group.ended and not group.step.grouping.members
 
 
 def _handlers(plan: Plan) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:

@@ -470,35 +470,27 @@ def _value(schema: Fragment, value: Any, path: Path) -> Iterator[Fault]:
         words = " or ".join(_WORDS[name] for name in types)
         yield Fault(path=path, kind="type", message=f"must be {words}, got {_kind(value)}")
     elif isinstance(value, str):
-        yield from _toolargs_text(schema, value, path)
+        if "minLength" in schema and not value.strip():
+            yield Fault(path=path, kind="value", message="is empty")
+        elif "enum" in schema and value not in schema["enum"]:
+            words = ", ".join(schema["enum"])
+            yield Fault(path=path, kind="value", message=f'is "{value[:40]}", and must be one of {words}')
+        elif "\0" in value or len(value) > MAX_TEXT:
+            why = "contains a NUL character" if "\0" in value else f"has more than {MAX_TEXT:,} characters"
+            yield Fault(path=path, kind="value", message=why)
+        elif "pattern" in schema and not _has_form(schema["pattern"], value):
+            yield Fault(path=path, kind="value", message=f"does not have the form {schema['pattern']}")
     elif isinstance(value, list):
-        yield from _items(schema, value, path)
+        if len(value) < schema.get("minItems", 0):
+            yield Fault(path=path, kind="value", message="is empty")
+        for position, item in enumerate(value):
+            yield from _value(schema.get("items", {}), item, (*path, position))
     elif isinstance(value, dict):
         yield from _members(schema["properties"], value, path) if "properties" in schema else ()
     elif type(value) is int and "minimum" in schema:
         least, most = schema["minimum"], schema["maximum"]
         if not least <= value <= most:
             yield Fault(path=path, kind="value", message=f"is {value}, and must be {least} to {most}")
-
-
-def _items(schema: Fragment, value: list[Any], path: Path) -> Iterator[Fault]:
-    if len(value) < schema.get("minItems", 0):
-        yield Fault(path=path, kind="value", message="is empty")
-    for position, item in enumerate(value):
-        yield from _value(schema.get("items", {}), item, (*path, position))
-
-
-def _toolargs_text(schema: Fragment, value: str, path: Path) -> Iterator[Fault]:
-    if "minLength" in schema and not value.strip():
-        yield Fault(path=path, kind="value", message="is empty")
-    elif "enum" in schema and value not in schema["enum"]:
-        words = ", ".join(schema["enum"])
-        yield Fault(path=path, kind="value", message=f'is "{value[:40]}", and must be one of {words}')
-    elif "\0" in value or len(value) > MAX_TEXT:
-        why = "contains a NUL character" if "\0" in value else f"has more than {MAX_TEXT:,} characters"
-        yield Fault(path=path, kind="value", message=why)
-    elif "pattern" in schema and not _has_form(schema["pattern"], value):
-        yield Fault(path=path, kind="value", message=f"does not have the form {schema['pattern']}")
 
 
 def _has_form(pattern: str, value: str) -> bool:

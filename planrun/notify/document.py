@@ -39,14 +39,26 @@ def document(
     event: str, state: RunState, rundir: str, environ: Mapping[str, str], masks: Masks | None = None
 ) -> dict[str, Any]:
     """Return the document of an event of a run as JSON data."""
-    failed = [step for step in facts.listed(state) if _has_failed(state, step)]
+    failed = [
+        step
+        for step in facts.listed(state)
+        if step.status == "failed" and state.tolerance(step.step.id) is None
+    ]
     waiting = open_gates(state)
+    run = {
+        "id": line(state.started.run) if state.started else "",
+        "status": "waiting" if event == "waiting" else facts.status_of(state),
+        "exit_code": 5 if event == "waiting" and state.exit_status is None else state.exit_status,
+        "reason": line(facts.ending(state) or facts.objection(state), _TEXT) if event != "waiting" else "",
+        "started_at": state.started.at if state.started else "",
+        "duration_s": round(facts.elapsed(state), 3),
+    }
     found = {
         "notification": VERSION,
         "event": event,
         "text": "",
         "planrun": __version__,
-        "run": _run(state, event),
+        "run": run,
         "plan": {
             "name": line(state.plan.name, 200),
             "file": line(state.plan.file, _TEXT),
@@ -93,21 +105,6 @@ def example(event: str, plan: Any, environ: Mapping[str, str]) -> dict[str, Any]
         f"{_MARKS[event]} {found['plan']['name']}: a test of the event `{event}`, no run is behind it"
     )
     return found
-
-
-def _has_failed(state: RunState, step: StepState) -> bool:
-    return step.status == "failed" and state.tolerance(step.step.id) is None
-
-
-def _run(state: RunState, event: str) -> dict[str, Any]:
-    return {
-        "id": line(state.started.run) if state.started else "",
-        "status": "waiting" if event == "waiting" else facts.status_of(state),
-        "exit_code": 5 if event == "waiting" and state.exit_status is None else state.exit_status,
-        "reason": line(facts.ending(state) or facts.objection(state), _TEXT) if event != "waiting" else "",
-        "started_at": state.started.at if state.started else "",
-        "duration_s": round(facts.elapsed(state), 3),
-    }
 
 
 def _source(state: RunState, environ: Mapping[str, str]) -> dict[str, Any]:

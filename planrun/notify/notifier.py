@@ -83,22 +83,19 @@ class Notifier:
         if self._broken:
             return None
         try:
-            return self._tick()
+            if self._ask_at is not None and self._state is not None:
+                left = self._ask_at - time.monotonic()
+                if left > 0:
+                    return left
+                self._ask_at = None
+                self._notify_waiting(self._state)
+            starting = [sender for sender in self._senders if not sender.has_order]
+            for sender in starting:
+                sender.poll()
+            return _POLL if starting else None
         except Exception as error:  # noqa: BLE001 - a notification must not end a run
             self._give_up(error)
             return None
-
-    def _tick(self) -> float | None:
-        if self._ask_at is not None and self._state is not None:
-            left = self._ask_at - time.monotonic()
-            if left > 0:
-                return left
-            self._ask_at = None
-            self._notify_waiting(self._state)
-        starting = [sender for sender in self._senders if not sender.has_order]
-        for sender in starting:
-            sender.poll()
-        return _POLL if starting else None
 
     # At the end.
 
@@ -121,7 +118,11 @@ class Notifier:
                 self._record({"at": book.stamp(), **sender.result})
             self._ended.append(sender.result)
         for entry in self._ended:
-            self._warn(entry)
+            if entry["status"] != "sent":
+                tries = entry.get("tries", 0)
+                often = f" ({tries} tries)" if tries > 1 else ""
+                why = line(str(entry.get("message", "")), 300) or entry["status"]
+                self._say(f"warning: {entry['to']} was not notified ({entry['event']}): {why}{often}")
         if self._ended:
             write_again(state, self._rundir, reports)
 
@@ -159,38 +160,35 @@ class Notifier:
                 "target": recipient.name,
                 "to": line(recipient.target.label, 200),
             }
-            self._send(recipient, found, entry)
+            if self._record({"at": book.stamp(), **entry, "status": "begun"}, sync=True):
+                try:
+                    if why := recipient.refusal():
+                        raise InvalidInput(why)
+                    data = order_of(
+                        recipient.target,
+                        found,
+                        self._place,
+                        f"{os.path.basename(self._rundir)} {entry['occasion']}",
+                    )
+                    data |= {"book": book.path_of(self._rundir), "entry": entry}
+                    if recipient.target.argv:
+                        names = os.listdir(os.path.join(self._rundir, "logs"))
+                        self._logs = (
+                            max(self._logs, len([name for name in names if name.startswith("notify.")])) + 1
+                        )
+                        data["log"] = os.path.join(self._rundir, "logs", f"notify.{self._logs}.log")
+                    seconds = recipient.target.seconds
+                    self._senders.append(Sender(Order(data=data, entry=entry, seconds=seconds)))
+                except (PlanrunError, OSError) as error:
+                    message = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+                    result = {**entry, "status": "failed", "tries": 0, "message": line(message, 300)}
+                    self._record({"at": book.stamp(), **result})
+                    self._ended.append(result)
 
     def _was_told(self, recipient: Recipient, occasions: Sequence[str]) -> bool:
         """Whether a recipient is already notified of this end: that it recovered says that it completed."""
         begun = [*[sender.order.entry for sender in self._senders], *self._ended]
         return any(entry["target"] == recipient.name and entry["about"] == list(occasions) for entry in begun)
-
-    def _send(self, recipient: Recipient, found: dict[str, Any], entry: dict[str, Any]) -> None:
-        if not self._record({"at": book.stamp(), **entry, "status": "begun"}, sync=True):
-            return  # without a record it might be sent again and again
-        try:
-            if why := recipient.refusal():
-                raise InvalidInput(why)
-            data = order_of(
-                recipient.target, found, self._place, f"{os.path.basename(self._rundir)} {entry['occasion']}"
-            )
-            data |= {"book": book.path_of(self._rundir), "entry": entry}
-            if recipient.target.argv:
-                data["log"] = os.path.join(self._rundir, "logs", self._log_name())
-            seconds = recipient.target.seconds
-            self._senders.append(Sender(Order(data=data, entry=entry, seconds=seconds)))
-        except (PlanrunError, OSError) as error:
-            message = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            result = {**entry, "status": "failed", "tries": 0, "message": line(message, 300)}
-            self._record({"at": book.stamp(), **result})
-            self._ended.append(result)
-
-    def _log_name(self) -> str:
-        """Return a name that no other command has, also not one that has yet to write its log."""
-        names = os.listdir(os.path.join(self._rundir, "logs"))
-        self._logs = max(self._logs, len([name for name in names if name.startswith("notify.")])) + 1
-        return f"notify.{self._logs}.log"
 
     def _record(self, entry: dict[str, Any], *, sync: bool = False) -> bool:
         try:
@@ -199,15 +197,6 @@ class Notifier:
             self._say(f"warning: no notification is sent: {error}")
             return False
         return True
-
-    def _warn(self, entry: dict[str, Any]) -> None:
-        """Show a notification that was not delivered."""
-        if entry["status"] == "sent":
-            return
-        tries = entry.get("tries", 0)
-        often = f" ({tries} tries)" if tries > 1 else ""
-        why = line(str(entry.get("message", "")), 300) or entry["status"]
-        self._say(f"warning: {entry['to']} was not notified ({entry['event']}): {why}{often}")
 
     def _say(self, text: str) -> None:
         if sys.stderr is not None:

@@ -152,11 +152,6 @@ def wait(senders: Sequence[Sender], wake: Wake | None) -> None:
         left = [sender for sender in left if sender.result is None]
 
 
-def _environment() -> dict[str, str]:
-    names = {*_PASSED, *[name.upper() for name in _PASSED]}
-    return {name: value for name, value in os.environ.items() if name in names}
-
-
 def _spawn() -> tuple[int, int, int]:
     """Start a process in a session of its own; return its id, its input and its output. Raises OSError."""
     while (null := os.open(os.devnull, os.O_RDWR)) <= 2:  # so that none of the pipes lands there
@@ -165,10 +160,11 @@ def _spawn() -> tuple[int, int, int]:
     theirs_in, ours_in = os.pipe()  # closed on exec, as all that is not named below
     ours_out, theirs_out = os.pipe()
     try:
+        names = {*_PASSED, *[name.upper() for name in _PASSED]}
         pid = os.posix_spawn(
             sys.executable,
             entry.command("planrun.notify.sender.deliver"),
-            _environment(),
+            {name: value for name, value in os.environ.items() if name in names},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs_in, 0),
                 (os.POSIX_SPAWN_DUP2, theirs_out, 1),

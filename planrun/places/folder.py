@@ -144,7 +144,8 @@ class Folder:
                 continue
             key = f"{prefix}/{name}" if prefix else name
             if name.startswith(_TEMPORARY):
-                _remove_old(f"{folder}/{name}", status)
+                if time.time() - status.st_mtime > _OLD:
+                    _remove(f"{folder}/{name}")
             elif S_ISDIR(status.st_mode):
                 yield from self._walk(key)
             elif S_ISREG(status.st_mode):
@@ -233,8 +234,3 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         return
-
-
-def _remove_old(path: str, status: os.stat_result) -> None:
-    if time.time() - status.st_mtime > _OLD:
-        _remove(path)

@@ -101,7 +101,11 @@ def write(key: str, data: Any) -> None:
     try:
         payload = marshal.dumps(data)
         _write_entry(where, key, _FORM + sha256(payload).digest() + payload)
-        _drop_oldest(where)
+        names = [name for name in os.listdir(where) if name.endswith((_ENDING, ".tmp"))]
+        if not len(names) <= MAX_ENTRIES:
+            names.sort(key=lambda name: os.stat(name, dir_fd=where, follow_symlinks=False).st_mtime_ns)
+            for name in names[: len(names) - MAX_ENTRIES]:
+                os.unlink(name, dir_fd=where)
     except (OSError, ValueError):
         return
     finally:
@@ -121,18 +125,13 @@ def _is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _is_own_entry(status: os.stat_result) -> bool:
-    """Whether a file has the mode of those written here: what a checkout brings along is readable for others, too."""
-    return _is_ours(status) and status.st_mode == stat.S_IFREG | _MODE
-
-
 def _read_entry(where: int, key: str) -> bytes | None:
     """Return the payload of an entry that is ours and whole."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(key + _ENDING, flags, dir_fd=where)
     try:
         status = os.fstat(fd)
-        if not _is_own_entry(status) or status.st_size > MAX_BYTES:
+        if not (_is_ours(status) and status.st_mode == stat.S_IFREG | _MODE) or status.st_size > MAX_BYTES:
             return None
         data = b""
         while block := os.read(fd, status.st_size + 1):
@@ -162,13 +161,3 @@ def _write_entry(where: int, key: str, data: bytes) -> None:
     finally:
         os.close(fd)
     os.replace(raw, key + _ENDING, src_dir_fd=where, dst_dir_fd=where)
-
-
-def _drop_oldest(where: int) -> None:
-    """Keep MAX_ENTRIES files, the newest ones; what a killed process left half written goes the same way."""
-    names = [name for name in os.listdir(where) if name.endswith((_ENDING, ".tmp"))]
-    if len(names) <= MAX_ENTRIES:
-        return
-    names.sort(key=lambda name: os.stat(name, dir_fd=where, follow_symlinks=False).st_mtime_ns)
-    for name in names[: len(names) - MAX_ENTRIES]:
-        os.unlink(name, dir_fd=where)

@@ -200,7 +200,17 @@ def check(data: bytes, file: str, included: IncludedPlans) -> tuple[Checked | No
     if root is None or not complete:
         return None, problems
     if "template" in root.value:
-        return None, [_is_template(root, file)]
+        place = root.key("template")
+        is_template = Problem(
+            code="E297",
+            message="the file is a template, not a plan",
+            file=file,
+            line=place.line,
+            col=place.col,
+            end_col=place.col + len("template"),
+            hint=f"make a plan with `planrun templates render {file} --var NAME=VALUE -o plan.yml`",
+        )
+        return None, [is_template]
     return _checked(Outline(root, file, data, sound=not problems), problems, included)
 
 
@@ -252,19 +262,6 @@ def check_tree(root: Node, data: bytes, included: IncludedPlans) -> list[Problem
     problems = shape.check(root, included.file)
     checked = validate(root, included.file, data, included, sound=not problems)
     return in_order([*problems, *checked.problems, *included.problems])
-
-
-def _is_template(root: Node, file: str) -> Problem:
-    place = root.key("template")
-    return Problem(
-        code="E297",
-        message="the file is a template, not a plan",
-        file=file,
-        line=place.line,
-        col=place.col,
-        end_col=place.col + len("template"),
-        hint=f"make a plan with `planrun templates render {file} --var NAME=VALUE -o plan.yml`",
-    )
 
 
 def check_filled_base(
@@ -399,7 +396,10 @@ class IncludedPlans:
         self._chain.append(path)
         called = shown(self.file, path)
         if template is None:
-            checked, problems = self._check_base(data, path, called)
+            self._around.append(path)
+            found = check(data, called, self)
+            self._around.pop()
+            checked, problems = found
         else:
             checked, problems = check_filled_base(outline, node, (data, called), self)
         self._chain.pop()
@@ -411,13 +411,6 @@ class IncludedPlans:
         inner = checked.outline
         place = (path, called, path if template is None else self._around[-1])
         return inner.root, origins_of(inner.root, place, data, inner.origins)
-
-    def _check_base(self, data: bytes, path: str, called: str) -> tuple[Checked | None, list[Problem]]:
-
-        self._around.append(path)
-        found = check(data, called, self)
-        self._around.pop()
-        return found
 
     def _base_path(self, outline: Outline, node: Node, *, by_name: bool) -> str:
         """Return the path of a base; a template is given by its path, or by the name that `planrun templates` lists."""

@@ -66,23 +66,18 @@ def load_bytes(
         if warnings is not None:
             warnings += noted
         if cache and is_lasting:
-            kept.write(key, _entry(plan, noted))
+            entry: dict[str, Any] = {"plan": pack(plan)}
+            entry["warnings"] = [{**vars(each), "file": ""} for each in noted if each.file == plan.file]
+            if plan.files:
+                from planrun.plan.readers import hashes, paths
+
+                entry["files"] = hashes(plan.files)
+                names = paths(plan.file, plan.files)
+                entry["warnings"] += [
+                    {**vars(each), "file": names[each.file]} for each in noted if each.file in names
+                ]
+            kept.write(key, entry)
         return plan
-
-
-def _entry(plan: Plan, noted: list[Problem]) -> dict[str, Any]:
-    """Return what the cache keeps of a plan; of those that it uses, which bytes it was made from."""
-    entry: dict[str, Any] = {"plan": pack(plan)}
-    entry["warnings"] = [{**vars(each), "file": ""} for each in noted if each.file == plan.file]
-    if plan.files:
-        from planrun.plan.readers import hashes, paths
-
-        entry["files"] = hashes(plan.files)
-        names = paths(plan.file, plan.files)
-        entry["warnings"] += [
-            {**vars(each), "file": names[each.file]} for each in noted if each.file in names
-        ]
-    return entry
 
 
 class Findings(Record):

@@ -54,9 +54,19 @@ def read_side(name: str, stand_in: str = "") -> Side:
         return Side(name=name, path=name)
     if name == "-":
         path = (stand_in if is_file(stand_in) else stand_in.partition(":")[2]) or "plan.yml"
-        return Side(name=name, path=path, plan=_load(_standard_input(), path, "standard input"))
+        try:
+            data = b"" if sys.stdin is None else sys.stdin.buffer.read((BOUNDS.size or MAX_BYTES) + 1)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(
+                f"cannot read standard input: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        if len(data) > (BOUNDS.size or MAX_BYTES):
+            raise too_large("standard input")
+        return Side(name=name, path=path, plan=_load(data, path, "standard input"))
     if not is_file(name):
-        return _of_commit(name)
+        commit, path, data = in_commit(name)
+        plan = None if data is None else _load(data, path, name, _files_of_commit(commit, path))
+        return Side(name=name, path=path, commit=commit, plan=plan)
     return Side(name=name, path=name, plan=_load(read_source(name), name, name))
 
 
@@ -99,24 +109,6 @@ def _files_of_commit(commit: str, path: str) -> Reader:
         return data
 
     return read
-
-
-def _standard_input() -> bytes:
-    try:
-        data = b"" if sys.stdin is None else sys.stdin.buffer.read((BOUNDS.size or MAX_BYTES) + 1)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"cannot read standard input: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    if len(data) > (BOUNDS.size or MAX_BYTES):
-        raise too_large("standard input")
-    return data
-
-
-def _of_commit(name: str) -> Side:
-    commit, path, data = in_commit(name)
-    plan = None if data is None else _load(data, path, name, _files_of_commit(commit, path))
-    return Side(name=name, path=path, commit=commit, plan=plan)
 
 
 def in_commit(name: str) -> tuple[str, str, bytes | None]:
@@ -268,9 +260,17 @@ def _blob(name: str, blob: str) -> bytes:
 def _git(*words: str, given: bytes = b"", program: Sequence[str] = _GIT) -> tuple[int, bytes, str]:
     """Run git with something to read, and return its exit code, what it says, and the first line of its complaint."""
     try:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        ours = (
+            "GIT_NO_LAZY_FETCH=1",
+            "GIT_TERMINAL_PROMPT=0",
+            "GIT_OPTIONAL_LOCKS=0",
+            "GIT_ALLOW_PROTOCOL=none",
+            "LC_ALL=C",
+        )
         done = subprocess.run(
             [*program, *words],
-            env=_environment(),
+            env={**kept, **dict([word.split("=") for word in ours])},
             input=given,
             capture_output=True,
             timeout=_LIMIT,
@@ -282,16 +282,3 @@ def _git(*words: str, given: bytes = b"", program: Sequence[str] = _GIT) -> tupl
         raise InvalidInput(f"git did not answer within {_LIMIT} seconds") from None
     why = done.stderr.decode("utf-8", "replace").strip().split("\n")[0]
     return done.returncode, done.stdout, why.removeprefix("fatal: ")
-
-
-def _environment() -> dict[str, str]:
-    """Return planrun's environment without what steers git; where its user's settings are stays."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    ours = (
-        "GIT_NO_LAZY_FETCH=1",
-        "GIT_TERMINAL_PROMPT=0",
-        "GIT_OPTIONAL_LOCKS=0",
-        "GIT_ALLOW_PROTOCOL=none",
-        "LC_ALL=C",
-    )
-    return {**kept, **dict([word.split("=") for word in ours])}

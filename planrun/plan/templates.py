@@ -136,7 +136,13 @@ def filled(template: Template, values: Mapping[str, Any]) -> Node:
             in_order(template.outline.problems[before:]), sources={template.file: template.data}
         )
     if (template.requires or template.prerequisites) and steps is not None and steps.kind == SEQUENCE:
-        whole = [_requirements(template), *[_after_requirements(step) for step in steps.value]]
+        head = template.root.keys[HEAD]
+        checks = [_mapping(head, {kind: _list(head, names)}) for kind, names in requirement_checks(template)]
+        listed = Node(SEQUENCE, checks, head.line, head.col)
+        whole = [
+            _mapping(head, {"id": _text(head, REQUIREMENTS), "validate": listed}),
+            *[_after_requirements(step) for step in steps.value],
+        ]
         tree.value["steps"] = Node(SEQUENCE, whole, steps.line, steps.col)
     return tree
 
@@ -145,13 +151,6 @@ def requirement_checks(template: Template) -> list[tuple[str, tuple[str, ...]]]:
     """Return the checks of the first step by kind."""
     checks = [("commands_on_path", template.requires), ("files_exist", template.prerequisites)]
     return [(kind, names) for kind, names in checks if names]
-
-
-def _requirements(template: Template) -> Node:
-    head = template.root.keys[HEAD]
-    checks = [_mapping(head, {kind: _list(head, names)}) for kind, names in requirement_checks(template)]
-    listed = Node(SEQUENCE, checks, head.line, head.col)
-    return _mapping(head, {"id": _text(head, REQUIREMENTS), "validate": listed})
 
 
 def needs_edge(step: Node) -> bool:

@@ -118,7 +118,25 @@ class Client:
         pause = 1.0
         for number in range(1, _TRIES + 1):
             try:
-                return self._once(method, url, body)
+                headers = {
+                    "Accept": "application/vnd.github+json",
+                    "Authorization": f"Bearer {self.repository.token}",
+                    "User-Agent": f"planrun/{__version__}",
+                    "X-GitHub-Api-Version": _VERSION,
+                }
+                data = None
+                if body is not None:
+                    data = json.dumps(body).encode()
+                    headers["Content-Type"] = "application/json"
+                request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310 - checked: https
+                with self._opener.open(request, timeout=_TIMEOUT) as answer:
+                    text = answer.read(_MAX_BYTES + 1)
+                    if len(text) > _MAX_BYTES:
+                        raise ApiError(0, f"{method} {urlsplit(url).path}: the answer is too large")
+                    try:
+                        return (json.loads(text) if text else None), answer.headers.get("Link", "")
+                    except (ValueError, RecursionError):
+                        raise ApiError(0, f"{method} {urlsplit(url).path}: the answer is no JSON") from None
             except urllib.error.HTTPError as error:
                 with error:
                     wait = _limited(error)
@@ -136,27 +154,6 @@ class Client:
             time.sleep(wait)
             pause *= 2
         raise AssertionError("the last try returns or raises")
-
-    def _once(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[Any, str]:
-        headers = {
-            "Accept": "application/vnd.github+json",
-            "Authorization": f"Bearer {self.repository.token}",
-            "User-Agent": f"planrun/{__version__}",
-            "X-GitHub-Api-Version": _VERSION,
-        }
-        data = None
-        if body is not None:
-            data = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
-        request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310 - checked: https
-        with self._opener.open(request, timeout=_TIMEOUT) as answer:
-            text = answer.read(_MAX_BYTES + 1)
-            if len(text) > _MAX_BYTES:
-                raise ApiError(0, f"{method} {urlsplit(url).path}: the answer is too large")
-            try:
-                return (json.loads(text) if text else None), answer.headers.get("Link", "")
-            except (ValueError, RecursionError):
-                raise ApiError(0, f"{method} {urlsplit(url).path}: the answer is no JSON") from None
 
 
 def _limited(error: urllib.error.HTTPError) -> float | None:

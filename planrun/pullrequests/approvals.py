@@ -71,7 +71,17 @@ def find_approval(client: Client, number: int, terms: Terms) -> Given:
     counted: Said | None = None
     permissions: dict[str, str] = {}
     for said in sorted(_all_said(client, number), key=lambda each: (each.at, each.id)):
-        why = _why_not(said, authors, terms)
+        if len(said.digest) < WHOLE and terms.digest.startswith(said.digest):
+            verb = f"/planrun {said.verb} {terms.digest}"
+            why = f"it names {len(said.digest)} characters of the digest, and all {WHOLE} are needed: {verb}"
+        elif said.digest != terms.digest:
+            why = f"it names {said.digest}, and this plan is {terms.digest}"
+        elif said.bot:
+            why = "it was not written by a person"
+        elif said.edited:
+            why = "it was edited; write a new comment"
+        else:
+            why = (said.hidden or authors.get(said.by, "")) if said.verb == "approve" else ""
         if not why:
             permission = permissions.setdefault(said.by, _permission(client, said.by))
             if LEVELS.index(terms.level) > (LEVELS.index(permission) if permission in LEVELS else -1):
@@ -135,20 +145,6 @@ def _note(
             and event in ("", entry.get("event"))
         ):
             found[user["login"]] = what
-
-
-def _why_not(said: Said, authors: Mapping[str, str], terms: Terms) -> str:
-    """Return why a line does not count; a rejection counts whoever wrote the pull request."""
-    if len(said.digest) < WHOLE and terms.digest.startswith(said.digest):
-        verb = f"/planrun {said.verb} {terms.digest}"
-        return f"it names {len(said.digest)} characters of the digest, and all {WHOLE} are needed: {verb}"
-    if said.digest != terms.digest:
-        return f"it names {said.digest}, and this plan is {terms.digest}"
-    if said.bot:
-        return "it was not written by a person"
-    if said.edited:
-        return "it was edited; write a new comment"
-    return (said.hidden or authors.get(said.by, "")) if said.verb == "approve" else ""
 
 
 def _all_said(client: Client, number: int) -> Iterator[Said]:

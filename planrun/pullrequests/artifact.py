@@ -169,7 +169,13 @@ def _digest(value: Any, name: str) -> str:
 
 def comment(review: Mapping[str, Any], target: Target) -> str:
     """Return the comment: what changed, its risk, its digest and the approvals that it needs."""
-    parts = [_marker(review["plan"]), _title(review), _origin(review, target)]
+    plan = review["plan"]
+    kept = "".join([char if char.isascii() and (char.isalnum() or char in "._/") else "_" for char in plan])
+    parts = [
+        f"<!-- planrun-diff {kept[:200]} -->\n",
+        f"### Plan {code(line(review['plan']))}{'' if review['valid'] else ' is not valid'}\n\n",
+        _origin(review, target),
+    ]
     found = review["diff"]
     if found is None:
         rows = [_problem_row(each) for each in review["problems"]]
@@ -196,15 +202,6 @@ def comment(review: Mapping[str, Any], target: Target) -> str:
         rows = [f"- {code(path)}\n" for path in found["scripts"]]
         parts.append(f"\n**Changed scripts**\n\n{fitting(rows, _BYTES, '- and {} more' + chr(10))}")
     return "".join(parts)
-
-
-def _marker(plan: str) -> str:
-    kept = "".join([char if char.isascii() and (char.isalnum() or char in "._/") else "_" for char in plan])
-    return f"<!-- planrun-diff {kept[:200]} -->\n"
-
-
-def _title(review: Mapping[str, Any]) -> str:
-    return f"### Plan {code(line(review['plan']))}{'' if review['valid'] else ' is not valid'}\n\n"
 
 
 def _origin(review: Mapping[str, Any], target: Target) -> str:

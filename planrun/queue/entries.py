@@ -72,24 +72,6 @@ def add(file: AnyQueue, request: QueueRequest) -> EntryAdded:
         sha256="" if request.track else sha256(plan.source).hexdigest(),
         **({"repeatable": True} if request.repeatable else {}),
     )
-    _check_sharing(file, plan, added)
-
-    def append() -> EntryAdded:
-        with file.change() as change:
-            _check_after(change.queue, request.after)
-            if len(change.queue.entries) >= MOST:
-                raise InvalidInput(
-                    f"the queue has {MOST} entries; planrun queue clear removes those that ended"
-                )
-            numbered = added.but(entry=change.queue.last + 1)
-            change.add(numbered)
-        return numbered
-
-    return until_done(append)
-
-
-def _check_sharing(file: AnyQueue, plan: Plan, added: EntryAdded) -> None:
-    """Raise InvalidInput for what other machines cannot find, and for an entry that must not be repeated."""
     if isinstance(file, QueuePlace):
         outside = next((path for path in (added.plan, added.folder) if os.path.isabs(path)), "")
         if outside:
@@ -103,6 +85,19 @@ def _check_sharing(file: AnyQueue, plan: Plan, added: EntryAdded) -> None:
         raise InvalidInput(
             f"--repeatable: steps with `idempotent: false` must not run twice: {', '.join(once)}"
         )
+
+    def append() -> EntryAdded:
+        with file.change() as change:
+            _check_after(change.queue, request.after)
+            if len(change.queue.entries) >= MOST:
+                raise InvalidInput(
+                    f"the queue has {MOST} entries; planrun queue clear removes those that ended"
+                )
+            numbered = added.but(entry=change.queue.last + 1)
+            change.add(numbered)
+        return numbered
+
+    return until_done(append)
 
 
 def _check_params(plan: Plan, request: QueueRequest) -> None:

@@ -88,7 +88,9 @@ def command_of(file: AnyQueue, entry: Entry) -> Command | str:
         if digest != entry.added.sha256:
             return "its plan was removed" if digest is None else "its plan changed since it was queued"
     run = new_run_id()
-    plan = _from(path, folder_of(file.workspace, entry))
+    folder = folder_of(file.workspace, entry)
+    relative = os.path.relpath(path, folder)
+    plan = os.path.abspath(path) if relative.split(os.sep, 1)[0] == ".." else relative
     variable = f"{run}:{entry.added.sha256}"
     return Command(verb="execute", run=run, words=("execute", *options, "--", plan), variable=variable)
 
@@ -137,12 +139,6 @@ def sha256_of(path: str) -> str | None:
             return str(sha256(file.read()).hexdigest())
     except OSError:
         return None
-
-
-def _from(path: str, folder: str) -> str:
-    """Return a path relative to a folder, absolute when it is outside."""
-    relative = os.path.relpath(path, folder)
-    return os.path.abspath(path) if relative.split(os.sep, 1)[0] == ".." else relative
 
 
 # `_signal` and not `signal`, as in the executors.

@@ -191,7 +191,25 @@ class SharedRunner(Runner):
                 entry = change.queue.entries.get(number)
                 mine = entry is not None and self._is_mine(entry)
                 if entry is not None and mine:
-                    self._record_end(change, entry, code)
+                    rundir = records_of(self._file.workspace, entry)
+                    stopped = entry.cancelling or bool(self._signum)
+                    outcome = (of_ledger(rundir) if code < 0 else None) or of_code(
+                        code, rundir, stopped=stopped
+                    )
+                    at = SystemClock().stamp()
+                    late = self._is_lapsed or now() - self._lease.signed >= self._lease.seconds / 2
+                    if (
+                        late
+                        and not stopped
+                        and outcome.status in ("cancelled", "failed")
+                        and code in (*_ENDED, 128 + 15)
+                    ):
+                        run = entry.run if began(rundir) else ""
+                        change.add(
+                            EntryQueued(at=at, entry=entry.number, run=run, reason="its lease ran out")
+                        )
+                    else:
+                        change.add(EntryEnded(at=at, entry=entry.number, **vars(outcome)))
             self._polled = 0.0
             self._release(number)
             self._signalled.discard(number)
@@ -201,18 +219,6 @@ class SharedRunner(Runner):
                 self._console.line(f"entry {number}: the lease was over; its result does not count")
             else:
                 self._tell_end(entry)
-
-    def _record_end(self, change: PlaceChange, entry: Entry, code: int) -> None:
-        rundir = records_of(self._file.workspace, entry)
-        stopped = entry.cancelling or bool(self._signum)
-        outcome = (of_ledger(rundir) if code < 0 else None) or of_code(code, rundir, stopped=stopped)
-        at = SystemClock().stamp()
-        late = self._is_lapsed or now() - self._lease.signed >= self._lease.seconds / 2
-        if late and not stopped and outcome.status in ("cancelled", "failed") and code in (*_ENDED, 128 + 15):
-            run = entry.run if began(rundir) else ""
-            change.add(EntryQueued(at=at, entry=entry.number, run=run, reason="its lease ran out"))
-        else:
-            change.add(EntryEnded(at=at, entry=entry.number, **vars(outcome)))
 
     def _look_after(self) -> None:
         for entry in list(self._queue.entries.values()):
@@ -263,7 +269,18 @@ class SharedRunner(Runner):
     def _begin(self, number: int) -> bool:
         """Start an entry that can start on this machine, once the lease is fresh enough."""
         entry = self._queue.entries[number]
-        why = self._why_not_here(entry)
+        if entry.run:
+            here = began(records_of(self._file.workspace, entry))
+            why = "" if here else f"the records of its run {entry.run} are not here"
+        elif not os.path.isdir(folder_of(self._file.workspace, entry)):
+            why = f"there is no folder {entry.added.folder}"
+        else:
+            digest = sha256_of(os.path.join(self._file.workspace, entry.added.plan))
+            if digest is None:
+                why = f"there is no {entry.added.plan}"
+            else:
+                differs = entry.added.sha256 and digest != entry.added.sha256
+                why = f"{entry.added.plan} is another one here" if differs else ""
         if why:
             if self._skipped.get(number) != why:
                 self._skipped[number] = why
@@ -271,18 +288,6 @@ class SharedRunner(Runner):
             return False
         self._skipped.pop(number, None)
         return super()._begin(number)
-
-    def _why_not_here(self, entry: Entry) -> str:
-        if entry.run:
-            here = began(records_of(self._file.workspace, entry))
-            return "" if here else f"the records of its run {entry.run} are not here"
-        if not os.path.isdir(folder_of(self._file.workspace, entry)):
-            return f"there is no folder {entry.added.folder}"
-        digest = sha256_of(os.path.join(self._file.workspace, entry.added.plan))
-        if digest is None:
-            return f"there is no {entry.added.plan}"
-        differs = entry.added.sha256 and digest != entry.added.sha256
-        return f"{entry.added.plan} is another one here" if differs else ""
 
     def _is_over(self) -> bool:
         if self._own:

@@ -78,7 +78,11 @@ class History(Record):
 
     def samples(self, step: str) -> list[Past]:
         """Return how a step ended in the runs in which it ran, oldest first."""
-        return [_past(cell) for cell in self.cells.get(step, _NONE).split(" ") if cell != _NONE]
+        return [
+            Past(ending=LETTERS[cell[0]], seconds=_seconds(cell[1:]))
+            for cell in self.cells.get(step, _NONE).split(" ")
+            if cell != _NONE
+        ]
 
 
 def path_of(home: str, plan: Plan) -> str:
@@ -205,11 +209,6 @@ def _cell(ending: str, seconds: float) -> str:
     return f"{_MARKS[ending]}{seconds:.3f}"
 
 
-def _past(cell: str) -> Past:
-    """Parse a cell that was validated."""
-    return Past(ending=LETTERS[cell[0]], seconds=_seconds(cell[1:]))
-
-
 def _seconds(text: str) -> float:
     """Parse seconds; raises ValueError, also for negative or infinite numbers."""
     seconds = float(text)
@@ -246,22 +245,15 @@ def read_progress(rundir: str, folder: str, attempt: int) -> StepProgress | None
         return None
     finally:
         os.close(fd)
-    return _last(data.decode("utf-8", "replace"))
-
-
-def _last(text: str) -> StepProgress | None:
-    """Return the progress of the last valid complete line."""
+    text = data.decode("utf-8", "replace")
     lines = text.split("\n")
     for line in reversed(lines[:-1]):  # text after the last line end is incomplete
         number, _, message = line.strip().partition(" ")
-        share = _share(number)
+        digits, scale = (number[:-1], 100.0) if number.endswith("%") else (number, 1.0)
+        if not digits.replace(".", "", 1).isdecimal() or not digits.isascii() or len(digits) > 20:
+            share = None
+        else:
+            share = min(1.0, float(digits) / scale)
         if share is not None:
             return StepProgress(share=share, message=message.strip()[:_MESSAGE])
     return None
-
-
-def _share(text: str) -> float | None:
-    digits, scale = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
-    if not digits.replace(".", "", 1).isdecimal() or not digits.isascii() or len(digits) > 20:
-        return None
-    return min(1.0, float(digits) / scale)

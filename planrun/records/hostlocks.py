@@ -73,7 +73,20 @@ class HostLocks:
             with _Mutex(self._folder):
                 if ticket is None:
                     slots = {f"{kind} {name}": self._slots.get(name, 1) for name in names}
-                    ticket = self._tickets[step] = self._draw(slots, step)
+                    number = max([number for number, _ in _numbered(self._folder)], default=0) + 1
+                    path = os.path.join(self._folder, f"{number:012d}{_ENDING}")
+                    fd = os.open(
+                        path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                    )
+                    try:
+                        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        who = f"run {self._run}, process {os.getpid()}" + (f", step {step}" if step else "")
+                        os.write(fd, dumps({"slots": dict(slots), "who": who}).encode())
+                    except OSError:
+                        os.unlink(path)
+                        os.close(fd)
+                        raise
+                    ticket = self._tickets[step] = _Ticket(number, path, fd, slots)
                 self._look(ticket)
         except OSError as error:
             why = f'the lock "{", ".join(names)}" cannot be had: {error.strerror}'
@@ -104,21 +117,6 @@ class HostLocks:
         """Release everything."""
         for step in list(self._tickets):
             self.release(step)
-
-    def _draw(self, slots: Mapping[str, int], step: str) -> _Ticket:
-        """Take the next number; the file is locked before any other process can read it."""
-        number = max([number for number, _ in _numbered(self._folder)], default=0) + 1
-        path = os.path.join(self._folder, f"{number:012d}{_ENDING}")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            who = f"run {self._run}, process {os.getpid()}" + (f", step {step}" if step else "")
-            os.write(fd, dumps({"slots": dict(slots), "who": who}).encode())
-        except OSError:
-            os.unlink(path)
-            os.close(fd)
-            raise
-        return _Ticket(number, path, fd, slots)
 
     def _look(self, ticket: _Ticket) -> None:
         before = [

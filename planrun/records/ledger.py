@@ -109,20 +109,16 @@ class Ledger:
                 self._sync_parents()
             if self._durable:
                 _sync(self._fd)
-            self._verify_file()
+            ours = os.fstat(self._fd)
+            if not os.path.samestat(ours, os.stat(self.path, follow_symlinks=False)):
+                raise FileNotFoundError(_GONE, _REMOVED)
+            if ours.st_size != self._size:
+                raise OSError(errno.EIO, _CHANGED)
         except OSError as error:
             # The kernel reports a failed write only once; a second sync would succeed.
             self._durable = False
             # What is synced beside it goes with it, and either may be missed first.
             self._lose(FileNotFoundError(_GONE, _REMOVED) if error.errno == errno.ENOENT else error)
-
-    def _verify_file(self) -> None:
-        """Raise OSError when the file was replaced or changed by another process."""
-        ours = os.fstat(self._fd)
-        if not os.path.samestat(ours, os.stat(self.path, follow_symlinks=False)):
-            raise FileNotFoundError(_GONE, _REMOVED)
-        if ours.st_size != self._size:
-            raise OSError(errno.EIO, _CHANGED)
 
     def close(self) -> None:
         """Sync and close."""

@@ -76,7 +76,20 @@ class WorkspaceLock:
                 if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                     raise
                 limit = limit or time.monotonic() + _NAMED_BY
-                holder = _holder(self._fd, last=time.monotonic() > limit)
+                # The text may still be that of an earlier run, so it must name the process that the kernel reports.
+                # Where the kernel reports none (not Linux, another process namespace), only the text is used.
+                fd = self._fd
+                last = time.monotonic() > limit
+                text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
+                pid = lock_holder_pid(os.fstat(fd).st_ino)
+                if pid == 0 and not last:
+                    holder = ""  # the holder just released it
+                elif pid and not last and not _lives(pid):
+                    holder = ""  # a step that was starting when its planrun died holds the lock until exec
+                elif not pid or f"process {pid} " in text:
+                    holder = text or ("unknown" if last else "")
+                else:
+                    holder = f"process {pid}" if last else ""
                 if holder:
                     raise WorkspaceHeld(holder) from None
                 time.sleep(_PAUSE)
@@ -113,23 +126,6 @@ def _refused(path: str, error: OSError) -> RecordsLost:
             "folder by flock: use a folder on a local disk, or mount this one with locks"
         )
     return RecordsLost(f"cannot lock this workspace: {path}: {error.strerror}")
-
-
-def _holder(fd: int, *, last: bool) -> str:
-    """Return the holder of the lock; empty when it is not known yet or about to change, unless this is the `last` call.
-
-    The text may still be that of an earlier run, so it must name the process that the kernel reports. Where the
-    kernel reports none (not Linux, another process namespace), only the text is used.
-    """
-    text = os.pread(fd, _MOST, 0).decode("utf-8", "replace").strip()
-    pid = lock_holder_pid(os.fstat(fd).st_ino)
-    if pid == 0 and not last:
-        return ""  # the holder just released it
-    if pid and not last and not _lives(pid):
-        return ""  # a step that was starting when its planrun died holds the lock until exec
-    if not pid or f"process {pid} " in text:
-        return text or ("unknown" if last else "")
-    return f"process {pid}" if last else ""
 
 
 def _lives(pid: int) -> bool:
@@ -186,20 +182,18 @@ def holder(workspace: str) -> Holder | None:
     except OSError:
         return None
     try:
-        named = _parsed(os.pread(fd, _MOST, 0).decode("utf-8", "replace"))
+        # Parse the text of a lock: `run R, process P on HOST, since …`
+        text = os.pread(fd, _MOST, 0).decode("utf-8", "replace")
+        run, _, rest = text.partition(", process ")
+        pid, _, rest = rest.partition(" on ")
+        host = rest.partition(", since ")[0]
+        if not (run.startswith("run ") and pid.isdecimal() and host):
+            named = None
+        else:
+            named = Holder(run=run.removeprefix("run "), pid=int(pid), host=host)
         return named if named and _holds(named, fd) else None
     finally:
         os.close(fd)
-
-
-def _parsed(text: str) -> Holder | None:
-    """Parse the text of a lock: `run R, process P on HOST, since …`."""
-    run, _, rest = text.partition(", process ")
-    pid, _, rest = rest.partition(" on ")
-    host = rest.partition(", since ")[0]
-    if not (run.startswith("run ") and pid.isdecimal() and host):
-        return None
-    return Holder(run=run.removeprefix("run "), pid=int(pid), host=host)
 
 
 def _holds(named: Holder, fd: int) -> bool:

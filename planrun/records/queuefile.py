@@ -108,7 +108,13 @@ class Change:
     def _open(self) -> None:
         reading = _reading(self._file.path)
         if reading.condition == "torn":  # its writer was killed; no other process writes now
-            _cut(self._file.path, reading.size)
+            path = self._file.path
+            try:
+                os.truncate(path, reading.size)
+            except OSError as error:
+                raise RecordsLost(
+                    f"the torn end of the queue cannot be cut off: {path}: {error.strerror}"
+                ) from None
         events = _events(reading)
         self.queue = Queue(events)
         self._journal = _Journal(
@@ -195,13 +201,6 @@ def _event(line: bytes, number: int, previous: str) -> Any:
 
 def _events(reading: Reading) -> tuple[Any, ...]:
     return reading.events
-
-
-def _cut(path: str, size: int) -> None:
-    try:
-        os.truncate(path, size)
-    except OSError as error:
-        raise RecordsLost(f"the torn end of the queue cannot be cut off: {path}: {error.strerror}") from None
 
 
 def _remove(path: str) -> None:

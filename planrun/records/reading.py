@@ -95,7 +95,13 @@ def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Read
         try:
             events.append(read(line, number, previous))
         except Unknown as error:
-            return reading("newer", _newer(error, events), number)
+            versions = [error.by, *[getattr(event, "planrun", "") for event in reversed(events)]]
+            writer = next((version for version in versions if version), "")
+            known = writer and writer != __version__
+            newer = f"{error}, which planrun {__version__} does not know; use " + (
+                f"planrun {writer}, which wrote it" if known else "the version that wrote it"
+            )
+            return reading("newer", newer, number)
         except ValueError as error:
             if _is_hole(data, size):
                 return reading("torn", "bytes of it never reached the disk, and whatever follows", number)
@@ -105,16 +111,6 @@ def verify(data: bytes, head: str = "", read: EventReader | None = None) -> Read
     if tail:
         return reading("torn", f"{len(tail)} bytes after the last whole line", len(lines) + 1)
     return _finish(reading, events, head, previous)
-
-
-def _newer(unknown: Unknown, events: Sequence[Any]) -> str:
-    """Say what of another version a ledger has, and which version reads it."""
-    versions = [unknown.by, *[getattr(event, "planrun", "") for event in reversed(events)]]
-    writer = next((version for version in versions if version), "")
-    known = writer and writer != __version__
-    return f"{unknown}, which planrun {__version__} does not know; use " + (
-        f"planrun {writer}, which wrote it" if known else "the version that wrote it"
-    )
 
 
 def _is_hole(data: bytes, start: int) -> bool:
@@ -330,7 +326,8 @@ def repair(path: str, *, discard: bool = False) -> Reading:
         return reading
     if reading.condition == "torn":
         cut(path, reading.size)
-        return _mended(reading)
+        ended = bool(reading.events) and isinstance(reading.events[-1], RunEnded)
+        return reading.but(condition="intact" if ended else "unfinished", detail="a torn end was cut off")
     if reading.condition in REFUSED:
         where = f"{path}:{reading.line}" if reading.line else path
         hint = (
@@ -353,8 +350,3 @@ def cut(path: str, size: int) -> None:
             os.close(fd)
     except OSError as error:
         raise RecordsLost(f"the torn end of the ledger cannot be cut off: {path}: {error.strerror}") from None
-
-
-def _mended(torn: Reading) -> Reading:
-    ended = bool(torn.events) and isinstance(torn.events[-1], RunEnded)
-    return torn.but(condition="intact" if ended else "unfinished", detail="a torn end was cut off")

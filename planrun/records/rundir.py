@@ -122,7 +122,13 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequenc
     the folders; in the first run of a workspace up to the workspace.
     """
     if seq:
-        _restore(path)
+        for name in ("logs", OUTPUTS):
+            try:
+                os.mkdir(os.path.join(path, name), 0o700)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
     above = os.path.dirname(path)
     home = os.path.dirname(above)
     reserve = os.path.join(home, RESERVE)
@@ -138,17 +144,6 @@ def open_ledger(path: str, *, seq: int = 0, head: str = GENESIS, beside: Sequenc
         reserve=reserve,
         beside=beside,
     )
-
-
-def _restore(path: str) -> None:
-    """Create the folders of a run again that are missing, for example after a power cut."""
-    for name in ("logs", OUTPUTS):
-        try:
-            os.mkdir(os.path.join(path, name), 0o700)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise RecordsLost(f"the records cannot be written: {path}: {error.strerror}") from None
 
 
 def write_new(path: str, data: bytes, *, sync: bool = False) -> None:
@@ -189,11 +184,6 @@ def runs(workspace: str) -> Iterator[str]:
             yield name
 
 
-def _is_near(run: str, name: str) -> bool:
-    """Say whether an id differs from another one in at most two characters; ids have random digits."""
-    return len(run) == len(name) and sum(a != b for a, b in zip(run, name, strict=True)) <= 2
-
-
 def _above(workspace: str) -> str:
     """Return the hint where a folder above, up to the root of the repository, has runs: its plan was run from here."""
     folder = os.path.abspath(workspace)
@@ -218,7 +208,14 @@ def find(workspace: str, run: str) -> str:
     if not known:
         raise InvalidInput(f"no runs in this folder{_above(workspace)}")
     if not matches:
-        near = next((name for name in known[:_COMPARED] if _is_near(run, name)), "")
+        near = next(
+            (
+                name
+                for name in known[:_COMPARED]
+                if len(run) == len(name) and sum(a != b for a, b in zip(run, name, strict=True)) <= 2
+            ),
+            "",
+        )
         hint = f'did you mean "{near}"?' if near else f"the newest is {known[0]}; to list all: planrun runs"
         raise InvalidInput(f'no run "{run}"; {hint}')
     raise InvalidInput(f'"{run}" could be {len(matches)} runs: {", ".join(matches[:5])}')

@@ -103,6 +103,7 @@ def _is(event: ev.Event, status: str) -> bool:
 def _options(state: RunState, process: Process, seconds: Mapping[str, float]) -> Options:
     """The recorded options of the command line and the plan."""
     known = state.options
+    first = process.events[1] if len(process.events) > 1 else None
     return Options(
         jobs=int(known["jobs"]),
         schedule=known["schedule"],
@@ -112,7 +113,7 @@ def _options(state: RunState, process: Process, seconds: Mapping[str, float]) ->
         rollback=not known.get("no_rollback"),
         proposes=bool(known.get("propose")),
         cleanup_only=bool(state.resumed) and state.resumed[-1].finishes,
-        replan=_to_plan(process),
+        replan=first.steps if isinstance(first, ev.PlanningStarted) else (),
         seconds=weights(seconds),
     )
 
@@ -125,12 +126,6 @@ def _selected(state: RunState, known: Mapping[str, Any]) -> frozenset[str] | Non
     if not known.get("expand"):
         return chosen | asked | added_by_models(state)
     return with_expanded(state.plan, chosen | asked | added_by_models(state))
-
-
-def _to_plan(process: Process) -> tuple[str, ...]:
-    """The failures that `planrun replan` replanned first."""
-    first = process.events[1] if len(process.events) > 1 else None
-    return first.steps if isinstance(first, ev.PlanningStarted) else ()
 
 
 def _loop(state: RunState, player: Player, locks: RecordedLocks, options: Options) -> Scheduler:

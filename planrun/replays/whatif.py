@@ -389,8 +389,23 @@ def what_if(before: RunState, rundir: str, plan: Plan | None, policy: str) -> Wh
     waits = tuple(name for name, step in state.steps.items() if step.at_gate)
     # No failure is ever assumed.
     known = not unknown and state.ended is not None
+    rows = []
+    for name in {**state.steps, **before.steps}:
+        old, new = before.steps.get(name), state.steps.get(name)
+        fields: dict[str, Any] = {"step": name, "recorded": old.status if old else "", "replayed": ""}
+        if old is not None:
+            fields |= {"recorded_reason": old.reason, "recorded_s": facts.duration(old)}
+        if new is None:
+            rows.append(Row(**fields, why=GONE))
+            continue
+        fields |= {"replayed": new.status, "replayed_reason": new.reason, "replayed_s": facts.duration(new)}
+        row = Row(**fields, is_assumed=name in what_if_ports.assumed, is_unknown=name in unknown)
+        why = what_if_ports.unknown.get(name) or what_if_ports.assumed.get(name, "")
+        if not why and row.is_unknown:
+            why = "it depends on unknown values"
+        rows.append(row.but(why=why or (_why(new) if row.differs else "")))
     return WhatIfResult(
-        rows=tuple(_rows(before, state, what_if_ports, unknown)),
+        rows=tuple(rows),
         verdict=state.ended.verdict if state.ended and known else None,
         exit_code=code if not unknown else None,
         seconds=clock.now,
@@ -487,25 +502,6 @@ def _unknown(state: RunState, what_if_ports: WhatIf) -> set[str]:
         waits = graph.waits(section)
         found |= graph.descendants(waits, found & set(waits))
     return found
-
-
-def _rows(before: RunState, after: RunState, what_if_ports: WhatIf, unknown: set[str]) -> list[Row]:
-    rows = []
-    for name in {**after.steps, **before.steps}:
-        old, new = before.steps.get(name), after.steps.get(name)
-        fields: dict[str, Any] = {"step": name, "recorded": old.status if old else "", "replayed": ""}
-        if old is not None:
-            fields |= {"recorded_reason": old.reason, "recorded_s": facts.duration(old)}
-        if new is None:
-            rows.append(Row(**fields, why=GONE))
-            continue
-        fields |= {"replayed": new.status, "replayed_reason": new.reason, "replayed_s": facts.duration(new)}
-        row = Row(**fields, is_assumed=name in what_if_ports.assumed, is_unknown=name in unknown)
-        why = what_if_ports.unknown.get(name) or what_if_ports.assumed.get(name, "")
-        if not why and row.is_unknown:
-            why = "it depends on unknown values"
-        rows.append(row.but(why=why or (_why(new) if row.differs else "")))
-    return rows
 
 
 def _why(step: StepState) -> str:

@@ -195,7 +195,7 @@ _PROGRAM, _MODULE = "a program that is not known", "a module that is not known"
 _STRANGE = {_PROGRAM: "", _MODULE: "-m "}
 
 
-def _script(words: Sequence[Arg]) -> Arg | None:  # noqa: C901 - one case after the other
+def _script(words: Sequence[Arg]) -> Arg | None:
     """Return the word that names the file which a command runs, without a value where it is not known.
 
     None when it runs none of the workspace but those that its program reads unasked. The `trouble` of a program about

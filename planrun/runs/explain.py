@@ -111,7 +111,10 @@ def explain_recorded(inspected: Inspected, step: Step) -> dict[str, Any]:
     """Return the explanation of a step in a run, as JSON data."""
     state = inspected.state.steps[step.id]
     described = _described(inspected.state.plan, step)
-    described["step"]["action"] = _masked(inspected.state.plan, described["step"]["action"])
+    plan = inspected.state.plan
+    text = described["step"]["action"]
+    secrets = secrets_of(plan)
+    described["step"]["action"] = secrets.redactor.mask_text(text) if secrets and secrets.redactor else text
     return {
         **described,
         "run": inspected.run,
@@ -132,12 +135,6 @@ def explain_recorded(inspected: Inspected, step: Step) -> dict[str, Any]:
             if step.id in event.why
         ],
     }
-
-
-def _masked(plan: Plan, text: str) -> str:
-    """Return what a step does without values of secrets, as far as they are known here."""
-    secrets = secrets_of(plan)
-    return secrets.redactor.mask_text(text) if secrets and secrets.redactor else text
 
 
 def _gate(state: RunState, step: StepState) -> dict[str, Any] | None:
@@ -303,18 +300,24 @@ def _written(plan: Plan, step: Step) -> str:
 
 def advice(state: RunState, step: Step, *, going: bool) -> Iterator[str]:
     """Yield what can be done, in sentences with the commands or keys to use; nothing where nothing is wrong."""
-    yield from _on_decision(state, step)
-    yield from _on_parallelism(state, step)
-    yield from _on_context(state, step)
-    if not going:
-        yield from _on_resume(state, step)
-
-
-def _on_decision(state: RunState, step: Step) -> Iterator[str]:
     opened = state.steps[step.id].asked
     if opened is not None:
         commands = gates.commands(state, opened)
         yield f"needs a decision: {' or '.join(commands)}" if commands else "needs a decision"
+    yield from _on_parallelism(state, step)
+    yield from _on_context(state, step)
+    if not going:
+        progress = state.steps[step.id]
+        run = state.started.run if state.started else "RUN"
+        if progress.status == "failed" and not step.idempotent:
+            yield (
+                "a resume does not run it again (`idempotent: false`); check its effects, then: "
+                f"planrun retry {run} {step.id}"
+            )
+        elif progress.status == "failed" and progress.reason == "denied":
+            yield "resuming does not lift a denial: change the plan or the policy, and start a new run"
+        elif progress.status in ("pending", "paused", "running", "waiting") and progress.asked is None:
+            yield f"the run has stopped; to continue: planrun resume {run}"
 
 
 def _on_parallelism(state: RunState, step: Step) -> Iterator[str]:
@@ -343,17 +346,3 @@ def _on_context(state: RunState, step: Step) -> Iterator[str]:
         if step.id in event.steps and event.outcome == "budget":
             yield f"budget used up: {event.message}; `planrun resume --max-tokens N` continues with more"
             return
-
-
-def _on_resume(state: RunState, step: Step) -> Iterator[str]:
-    progress = state.steps[step.id]
-    run = state.started.run if state.started else "RUN"
-    if progress.status == "failed" and not step.idempotent:
-        yield (
-            "a resume does not run it again (`idempotent: false`); check its effects, then: "
-            f"planrun retry {run} {step.id}"
-        )
-    elif progress.status == "failed" and progress.reason == "denied":
-        yield "resuming does not lift a denial: change the plan or the policy, and start a new run"
-    elif progress.status in ("pending", "paused", "running", "waiting") and progress.asked is None:
-        yield f"the run has stopped; to continue: planrun resume {run}"

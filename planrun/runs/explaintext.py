@@ -68,7 +68,11 @@ def _text(explanation: dict[str, Any]) -> Iterator[str]:
         ]
     yield from _condition(explanation["condition"])
     yield from _risk(explanation)
-    yield from _sandbox(explanation)
+    ran = [attempt["sandbox"] for attempt in explanation["attempts"]]
+    if ran and ran[-1]:
+        yield f"\nSandbox: {_one_line(described(ran[-1]))}"
+    elif not ran and explanation["step"]["sandbox"]:
+        yield f"\nSandbox: {_one_line(described({**explanation['step']['sandbox'], 'backend': 'of the plan'}))}"
     yield from _cache(explanation["cache"])
     yield from _gate(explanation)
     yield "\nSettings"
@@ -122,39 +126,25 @@ def _risk(explanation: dict[str, Any]) -> Iterator[str]:
         yield "  it depends on values that are not known yet"
     decision = explanation["decision"]
     if explanation["run"] is None:
-        yield from _foreseen(decision)
+        for command in decision.get("commands", ()):
+            words = " ".join([word if word is not None else "…" for word in command["words"]])
+            yield f"  {command['risk']}: {_one_line(words)}: {_one_line(command['reason'])}"
+        yield f"\nPolicy: {_one_line(decision['policy'])}"
+        for look in decision["rules"]:
+            whose = "" if look["policy"] == "plan" else f"{_one_line(look['policy'])}: "
+            fits = "matches" if look["fits"] else "does not match"
+            yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: {fits}"
+        yield from [
+            f"  {_ANSWERS[one['answer']]} by {one['rule']}: {_one_line(one['reason'])}"
+            for one in decision["policies"]
+        ]
+        yield f"  Result: {_ANSWERS[decision['answer']]} ({decision['rule']})"
+        if decision["missing"]:
+            yield f"  Needs {_one_line(decision['missing'])}"
     elif decision:
         yield f"  {_ANSWERS[decision['answer']]}" + (
             f" by {_one_line(decision['rule'])}" if decision["rule"] else ""
         )
-
-
-def _sandbox(explanation: dict[str, Any]) -> Iterator[str]:
-    """What confined the last attempt, or what the plan says."""
-    ran = [attempt["sandbox"] for attempt in explanation["attempts"]]
-    if ran and ran[-1]:
-        yield f"\nSandbox: {_one_line(described(ran[-1]))}"
-    elif not ran and explanation["step"]["sandbox"]:
-        yield f"\nSandbox: {_one_line(described({**explanation['step']['sandbox'], 'backend': 'of the plan'}))}"
-
-
-def _foreseen(decision: dict[str, Any]) -> Iterator[str]:
-    """The decision of the policies in force, rule by rule."""
-    for command in decision.get("commands", ()):
-        words = " ".join([word if word is not None else "…" for word in command["words"]])
-        yield f"  {command['risk']}: {_one_line(words)}: {_one_line(command['reason'])}"
-    yield f"\nPolicy: {_one_line(decision['policy'])}"
-    for look in decision["rules"]:
-        whose = "" if look["policy"] == "plan" else f"{_one_line(look['policy'])}: "
-        fits = "matches" if look["fits"] else "does not match"
-        yield f"  {whose}rule {look['rule']} (line {look['line']}) would {look['verb']}: {fits}"
-    yield from [
-        f"  {_ANSWERS[one['answer']]} by {one['rule']}: {_one_line(one['reason'])}"
-        for one in decision["policies"]
-    ]
-    yield f"  Result: {_ANSWERS[decision['answer']]} ({decision['rule']})"
-    if decision["missing"]:
-        yield f"  Needs {_one_line(decision['missing'])}"
 
 
 def _cache(explanation: dict[str, Any] | None) -> Iterator[str]:
@@ -227,16 +217,12 @@ def _attempts(attempts: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"     check failed: {check.get('name', '')}: {check.get('message', '')}"
         if attempt["delay_s"]:
             yield f"     then a pause of {seconds(attempt['delay_s'])}"
-        yield from _where(attempt)
+        if attempt["program"]:
+            yield f"     started without bash: {attempt['program']}"
+        if attempt["log"]:
+            yield f"     log: {attempt['log']}"
         if attempt["status"] != "completed":
             yield from [f"     | {row}" for row in attempt["log_end"].rstrip("\n").split("\n") if row]
-
-
-def _where(attempt: dict[str, Any]) -> Iterator[str]:
-    if attempt["program"]:
-        yield f"     started without bash: {attempt['program']}"
-    if attempt["log"]:
-        yield f"     log: {attempt['log']}"
 
 
 def _one_line(text: str) -> str:

@@ -69,7 +69,13 @@ def _columns() -> int:
 
 def _run_cells(row: Row) -> tuple[str, ...]:
     failed = ", ".join(row.failed[:3]) + (f" and {len(row.failed) - 3} more" if len(row.failed) > 3 else "")
-    details = "; ".join(filter(None, (failed, _waits(row)))) or row.detail or "-"
+    asked = [f"{step or 'the plan'} ({kind})" for step, kind in row.waiting]
+    more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
+    details = (
+        "; ".join(filter(None, (failed, f"waits for {', '.join(asked[:3])}{more}" if asked else "")))
+        or row.detail
+        or "-"
+    )
     started = row.started_at[:19].replace("T", " ") or "-"
     took = seconds(row.duration) if row.duration is not None else "-"
     cells = (line(row.run), line(row.plan) or "-", line(row.status), line(started), took, line(details, 200))
@@ -80,13 +86,6 @@ def _origin(row: Row) -> dict[str, str | None]:
     """Return where a published run ran; empty for one of this folder."""
     found = vars(row)
     return {name: found[name] or None for name in ("machine", "user", "link") if name in found}
-
-
-def _waits(row: Row) -> str:
-    """What a run waits for, in short: `waits for publish (approval), where (decide)`."""
-    asked = [f"{step or 'the plan'} ({kind})" for step, kind in row.waiting]
-    more = f" and {len(asked) - 3} more" if len(asked) > 3 else ""
-    return f"waits for {', '.join(asked[:3])}{more}" if asked else ""
 
 
 def _run_data(row: Row) -> dict[str, object]:
@@ -115,8 +114,22 @@ def verify_run(run: str, head: str | None, *, as_json: bool) -> int:
     name = os.path.basename(rundir)
     logs = changed_logs(rundir, reading)
     if as_json:
-        found = [_answer_data(event) for event in _answers(reading)]
-        say_json({"run": name, **_reading_data(reading), "logs_changed": logs, "answers": found})
+        found = [
+            {"step": event.step or None, "answer": event.answer, "via": event.via, "by": event.by}
+            for event in _answers(reading)
+        ]
+        rests = resting_status(reading)
+        reading_data = {
+            "condition": reading.condition,
+            "intact": reading.condition == "intact",
+            "paused": rests == "paused",
+            "waiting": rests == "waiting",
+            "events": len(reading.events),
+            "head": reading.head,
+            "line": reading.line or None,
+            "detail": reading.detail,
+        }
+        say_json({"run": name, **reading_data, "logs_changed": logs, "answers": found})
     else:
         rows = [f"{name_of(event)}: {answer(event)}" for event in _answers(reading)]
         say("\n".join([f"{name}: {_verdict(reading)}", *[f"  {printable(row)}" for row in [*logs, *rows]]]))
@@ -126,10 +139,6 @@ def verify_run(run: str, head: str | None, *, as_json: bool) -> int:
 def _answers(reading: Reading) -> list[GateAnswered]:
     """Return the answers to gates in the part of a ledger that is valid."""
     return [event for event in reading.events if isinstance(event, GateAnswered)]
-
-
-def _answer_data(event: GateAnswered) -> dict[str, object]:
-    return {"step": event.step or None, "answer": event.answer, "via": event.via, "by": event.by}
 
 
 def _head(text: str) -> str:
@@ -154,17 +163,3 @@ def _verdict(reading: Reading) -> str:
         "torn": f"torn at line {reading.line}{detail}; the {events} before are valid; to continue: planrun resume",
         "truncated": f"truncated{detail}; the {events} that are left are valid",
     }[reading.condition]
-
-
-def _reading_data(reading: Reading) -> dict[str, object]:
-    rests = resting_status(reading)
-    return {
-        "condition": reading.condition,
-        "intact": reading.condition == "intact",
-        "paused": rests == "paused",
-        "waiting": rests == "waiting",
-        "events": len(reading.events),
-        "head": reading.head,
-        "line": reading.line or None,
-        "detail": reading.detail,
-    }

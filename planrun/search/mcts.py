@@ -26,19 +26,25 @@ class Mcts:
     def run(self) -> bool:
         """Iterate until the limits are reached; False: never is every other plan ruled out."""
         for _ in range(self.tree.limits.mcts_iterations):
-            if self.tree.is_over(self._reserved()):
+            if self.tree.is_over(self.way[1].depth + len(self.way[2]) if self.way is not None else 0):
                 break
             node = self._grown(self._selected())
             reward = self._rollout(node)
             for each in node.path():
                 each.visits += 1
                 each.value += reward
-        self._keep()
+        if self.way is not None:
+            _, node, played = self.way
+            moves = [each.move for each in node.path() if each.move is not None] + [
+                pair[0] for pair in played
+            ]
+            moves = _needed(moves, self.tree)
+            node = self.tree.root
+            for move in moves:
+                state = node.state & move.keeps | move.provides
+                same = [child for child in self.children.get(node, ()) if child.move is move]
+                node = same[0] if same else self.tree.add(node, move, state)
         return False
-
-    def _reserved(self) -> int:
-        """Return the most nodes that the best rollout adds to the tree in the end."""
-        return self.way[1].depth + len(self.way[2]) if self.way is not None else 0
 
     def _selected(self) -> Node:
         """Follow the children with the highest upper confidence bound to a node that can grow, or ends."""
@@ -84,7 +90,13 @@ class Mcts:
             choices = [pair for pair in choices if relaxed.h_add(pair[1]) < INFINITE]
             if not choices or self.tree.is_late():
                 break
-            move, state = self._choice(choices)
+            if self.random.random() >= GREEDY:
+                move, state = choices[self.random.randrange(len(choices))]
+            else:
+                values = [pair[0].cost + self.tree.relaxed.h_add(pair[1]) for pair in choices]
+                least = min(values) + 1e-9
+                nearest = [pair for pair, value in zip(choices, values, strict=True) if value <= least]
+                move, state = nearest[self.random.randrange(len(nearest))]
             seen.add(state)
             played.append((move, state))
             g, success = g + move.cost, success * move.action.success
@@ -99,27 +111,6 @@ class Mcts:
         depth = node.depth + len(played)
         score = Score(success, self.tree.share(g), max(0.0, self.tree.progress(state)), depth)
         return 1 / (1 + exp(min(50.0, -score.raw)))
-
-    def _choice(self, choices: list[tuple[Move, int]]) -> tuple[Move, int]:
-        if self.random.random() >= GREEDY:
-            return choices[self.random.randrange(len(choices))]
-        values = [pair[0].cost + self.tree.relaxed.h_add(pair[1]) for pair in choices]
-        least = min(values) + 1e-9
-        nearest = [pair for pair, value in zip(choices, values, strict=True) if value <= least]
-        return nearest[self.random.randrange(len(nearest))]
-
-    def _keep(self) -> None:
-        """Add the best rollout to the tree, without the moves that it does not need."""
-        if self.way is None:
-            return
-        _, node, played = self.way
-        moves = [each.move for each in node.path() if each.move is not None] + [pair[0] for pair in played]
-        moves = _needed(moves, self.tree)
-        node = self.tree.root
-        for move in moves:
-            state = node.state & move.keeps | move.provides
-            same = [child for child in self.children.get(node, ()) if child.move is move]
-            node = same[0] if same else self.tree.add(node, move, state)
 
 
 def _needed(moves: list[Move], tree: Tree) -> list[Move]:

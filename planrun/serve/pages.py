@@ -138,7 +138,28 @@ class Pages:
             inspected = self.read(run)
             began = time.monotonic()
             cost = known.cost if known else 0.0
-            data = self._page(inspected, message, cost)
+            state, rundir = inspected.state, inspected.rundir
+            is_live = not is_over(inspected) or self.verbs.goes_on(inspected.run)
+            served = html.Served(
+                run=inspected.run,
+                head=head_of(inspected),
+                shape=shape_of(state),
+                csrf=self._csrf,
+                digest=str(state.named.get("digest", "")),
+                message=message,
+                refresh=max(3, round(SHARE * cost)) if is_live else 0,
+                is_active=inspected.is_active,
+                can_cancel=bool(self._csrf) and not state.ended,
+                can_run=bool(self._csrf) and not inspected.is_active,
+                can_resume=not inspected.is_active
+                and (not state.ended or bool(state.ended.exit_code))
+                and not (state.ended and state.ending and state.ending.is_final),
+                verb=self.verbs.said(inspected.run),
+                files=links(inspected),
+            )
+            out = io.BytesIO()
+            html.write_served(state, rundir, out, served, baseline=baseline_of(state, rundir))
+            data = out.getvalue()
             ended = time.monotonic()
             if not message:
                 if len(self._made) > SHARE:
@@ -177,30 +198,6 @@ class Pages:
             return (0, 0, False)
         is_active = current is not None and current.run == run
         return (self.verbs.version(run), status.st_mtime_ns, status.st_size, is_active)
-
-    def _page(self, inspected: Inspected, message: str, cost: float) -> bytes:
-        state, rundir = inspected.state, inspected.rundir
-        is_live = not is_over(inspected) or self.verbs.goes_on(inspected.run)
-        served = html.Served(
-            run=inspected.run,
-            head=head_of(inspected),
-            shape=shape_of(state),
-            csrf=self._csrf,
-            digest=str(state.named.get("digest", "")),
-            message=message,
-            refresh=max(3, round(SHARE * cost)) if is_live else 0,
-            is_active=inspected.is_active,
-            can_cancel=bool(self._csrf) and not state.ended,
-            can_run=bool(self._csrf) and not inspected.is_active,
-            can_resume=not inspected.is_active
-            and (not state.ended or bool(state.ended.exit_code))
-            and not (state.ended and state.ending and state.ending.is_final),
-            verb=self.verbs.said(inspected.run),
-            files=links(inspected),
-        )
-        out = io.BytesIO()
-        html.write_served(state, rundir, out, served, baseline=baseline_of(state, rundir))
-        return out.getvalue()
 
     # The list of runs.
 

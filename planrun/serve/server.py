@@ -334,11 +334,6 @@ def serve_until_stopped(server: Server) -> None:
     finally:
         server.is_over.set()
         server.server_close()
-        _let_end(1.0)
-
-
-def _let_end(limit: float) -> None:
-    """Give threads a moment to end; those that wait for a slow reader end with the process."""
-    until = time.monotonic() + limit
-    while threading.active_count() > 1 and time.monotonic() < until:
-        time.sleep(0.02)
+        until = time.monotonic() + 1.0
+        while threading.active_count() > 1 and time.monotonic() < until:
+            time.sleep(0.02)

@@ -36,7 +36,20 @@ class Verbs:
     def perform(self, words: Sequence[str]) -> str:
         """Start a verb, wait for its end for a while, and return what it said; raises OSError."""
         if words[0] in _RUNS:
-            return self._run(words)
+            name, run, *_ = words
+            with self._lock:
+                if (known := self._latest.get(run)) and known[0].code is None:
+                    return f"planrun {known[0].words[0]} goes on: nothing was started"
+                verb = OwnVerb(words)
+                self._latest[run] = (verb, time.strftime("%H:%M:%S", time.gmtime()))
+            if known:
+                known[0].close()
+            code = verb.wait(_RUNNING_BY)
+            if code and (error := verb.error()):
+                return f"{error} (exit code {code})"
+            return (
+                f"planrun {name} goes on" if code is None else f"planrun {name} ended with exit code {code}"
+            )
         verb = OwnVerb(words)
         code = verb.wait(_RUNNING_BY if words[0] == "cancel" else _ANSWERED_BY)
         rows = [row.removeprefix(f"run {words[1]}: ") for row in verb.printed()]
@@ -47,21 +60,6 @@ class Verbs:
         if code and error:
             return f"{error} (exit code {code})"
         return rows[0] if rows else f"planrun {words[0]} ended with exit code {code}"
-
-    def _run(self, words: Sequence[str]) -> str:
-        """Start a verb that runs steps, unless the last one of this run goes on; return what to show at once."""
-        name, run, *_ = words
-        with self._lock:
-            if (known := self._latest.get(run)) and known[0].code is None:
-                return f"planrun {known[0].words[0]} goes on: nothing was started"
-            verb = OwnVerb(words)
-            self._latest[run] = (verb, time.strftime("%H:%M:%S", time.gmtime()))
-        if known:
-            known[0].close()
-        code = verb.wait(_RUNNING_BY)
-        if code and (error := verb.error()):
-            return f"{error} (exit code {code})"
-        return f"planrun {name} goes on" if code is None else f"planrun {name} ended with exit code {code}"
 
     def said(self, run: str) -> Said | None:
         """Return what the last verb that ran steps of a run said so far."""

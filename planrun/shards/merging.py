@@ -158,27 +158,6 @@ def merge(ledgers: Sequence[Ledger], skipped: Sequence[str] = ()) -> Merged:
     rest = [ledger for ledger in ledgers if not ledger.shard]
     if not shards:
         raise InvalidInput("none of these runs is a shard: `planrun execute --shard N/M` makes one")
-    _refuse_strangers(shards, rest)
-    first = shards[0].data["shard"]
-    numbers = [ledger.data["shard"]["number"] for ledger in shards]
-    missing = tuple([number for number in range(1, first["of"] + 1) if number not in numbers])
-    steps = list(_steps(shards, rest))
-    _refuse_gaps(steps, shards, missing)
-    parts = (*shards, *rest)
-    outer = {step["id"]: step["group"] for step in steps}
-    if strange := [name for name in skipped if name not in outer]:
-        raise InvalidInput(f'--skip: no step "{strange[0]}" in these runs')
-    expected = {*first["after"], *skipped}
-    left_out: list[str] = []
-    for step in steps:
-        if step["reason"] == "not_selected" and not _is_known(step["id"], outer, {*expected, *left_out}):
-            left_out.append(step["id"])
-    found = Merged(ledger={}, parts=parts, missing=missing, left_out=() if missing else tuple(left_out))
-    return found.but(ledger=_ledger(found, steps))
-
-
-def _refuse_strangers(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> None:
-    """Raise InvalidInput for ledgers of another plan or split, and for a shard that is there twice."""
     first = shards[0]
     seen: dict[int, str] = {}
     for ledger in (*shards, *rest):
@@ -196,6 +175,22 @@ def _refuse_strangers(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> None:
         if shard["number"] in seen:
             raise InvalidInput(f"shard {ledger.label} is there twice: {seen[shard['number']]}, {ledger.file}")
         seen[shard["number"]] = ledger.file
+    first = shards[0].data["shard"]
+    numbers = [ledger.data["shard"]["number"] for ledger in shards]
+    missing = tuple([number for number in range(1, first["of"] + 1) if number not in numbers])
+    steps = list(_steps(shards, rest))
+    _refuse_gaps(steps, shards, missing)
+    parts = (*shards, *rest)
+    outer = {step["id"]: step["group"] for step in steps}
+    if strange := [name for name in skipped if name not in outer]:
+        raise InvalidInput(f'--skip: no step "{strange[0]}" in these runs')
+    expected = {*first["after"], *skipped}
+    left_out: list[str] = []
+    for step in steps:
+        if step["reason"] == "not_selected" and not _is_known(step["id"], outer, {*expected, *left_out}):
+            left_out.append(step["id"])
+    found = Merged(ledger={}, parts=parts, missing=missing, left_out=() if missing else tuple(left_out))
+    return found.but(ledger=_ledger(found, steps))
 
 
 def _steps(shards: Sequence[Ledger], rest: Sequence[Ledger]) -> Iterator[dict[str, Any]]:
@@ -254,7 +249,15 @@ def _ledger(found: Merged, steps: list[dict[str, Any]]) -> dict[str, Any]:
     begun = min([part.data["started_at"] for part in found.parts if part.data["started_at"]], default=None)
     ends = [part.data["ended_at"] for part in found.parts]
     ended = max(ends) if all(ends) else None
-    summary = {name: sum([_counts(step, name) for step in steps]) for name in _COUNTED}
+    summary = {
+        name: sum(
+            [
+                bool(step["status"] == name and step["kind"] != "group" and step["section"] != "rollback")
+                for step in steps
+            ]
+        )
+        for name in _COUNTED
+    }
     merged = {
         **first,
         "status": worst.data["status"],
@@ -278,10 +281,6 @@ def _ledger(found: Merged, steps: list[dict[str, Any]]) -> dict[str, Any]:
         | {name: [row for part in found.parts for row in part.data[name]] for name in _JOINED}
         | {"steps": steps}
     )
-
-
-def _counts(step: dict[str, Any], status: str) -> bool:
-    return bool(step["status"] == status and step["kind"] != "group" and step["section"] != "rollback")
 
 
 def _worst(found: Merged) -> Ledger:

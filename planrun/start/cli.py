@@ -79,18 +79,18 @@ def write_example(file: str) -> list[str]:
     folder, name = os.path.split(file)
     stem = name.partition(".")[0]
     speaking = stem != "plan" and stem.isidentifier() and stem.isascii()
-    _write(file, EXAMPLE.format(file=_word(file), name=stem if speaking else "example").encode())
+    _write(
+        file,
+        EXAMPLE.format(
+            file=quote(file) if file.isprintable() else "plan.yml", name=stem if speaking else "example"
+        ).encode(),
+    )
     written = [file]
     schema = os.path.join(folder, SCHEMA_FILE)
     if not os.path.lexists(schema):
         _write(schema, schema_bytes("plan"))
         written.append(schema)
     return written
-
-
-def _word(file: str) -> str:
-    """Return a file name for a comment: shell quoting where it is needed, and nothing that ends the comment."""
-    return quote(file) if file.isprintable() else "plan.yml"
 
 
 def _write(path: str, data: bytes) -> None:

@@ -135,7 +135,17 @@ def _lines(figures: PlanFigures, path: Example | None, most: int) -> Iterator[st
     yield table(head, rows, right=range(1, len(head)))
     if len(rows) < len(figures.steps):
         yield f"{len(figures.steps) - len(rows)} more; --steps 0 shows all"
-    yield from _worst(figures)
+    for field, title in _RATES:
+        ordered = sorted(
+            figures.steps.items(), key=lambda pair: -getattr(pair[1], field) / (pair[1].ended or 1)
+        )
+        named = [
+            f"{line(name)} {_rate(getattr(step, field), step.ended)}"
+            for name, step in ordered[:_NAMED]
+            if getattr(step, field)
+        ]
+        if named:
+            yield f"{title}: {', '.join(named)}"
     yield from _path(path)
     yield ""
 
@@ -156,20 +166,6 @@ def _cells(name: str, step: StepFigures, figures: PlanFigures) -> tuple[str, ...
 
 def _rate(part: int, whole: int) -> str:
     return f"{part} ({part / whole:.0%})" if part else "-"
-
-
-def _worst(figures: PlanFigures) -> Iterator[str]:
-    for field, title in _RATES:
-        ordered = sorted(
-            figures.steps.items(), key=lambda pair: -getattr(pair[1], field) / (pair[1].ended or 1)
-        )
-        named = [
-            f"{line(name)} {_rate(getattr(step, field), step.ended)}"
-            for name, step in ordered[:_NAMED]
-            if getattr(step, field)
-        ]
-        if named:
-            yield f"{title}: {', '.join(named)}"
 
 
 def _path(path: Example | None) -> Iterator[str]:

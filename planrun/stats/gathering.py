@@ -233,7 +233,11 @@ class Gathering:
 
     def __init__(self, places: Sequence[str]) -> None:
         self.broken: list[Broken] = []
-        self.folders = sorted(_folders(places), key=os.path.basename, reverse=True)
+        folders: dict[str, str] = {}
+        for place in places:
+            for folder in _in(place):
+                folders.setdefault(os.path.realpath(folder), folder)
+        self.folders = sorted(folders.values(), key=os.path.basename, reverse=True)
 
     def traces(self, wanted: Wanted) -> Iterator[tuple[str, Trace]]:
         """Yield folder and trace of each run that counts; what cannot be counted is added to `broken`.
@@ -278,15 +282,6 @@ def _read(path: str) -> Sequence[Event]:
     if reading.condition in REFUSED:
         raise InvalidInput(reading.problem)
     return reading.events
-
-
-def _folders(places: Sequence[str]) -> list[str]:
-    """Return the folders of runs in some places, each once; raises InvalidInput for a place that cannot be read."""
-    folders: dict[str, str] = {}
-    for place in places:
-        for folder in _in(place):
-            folders.setdefault(os.path.realpath(folder), folder)
-    return list(folders.values())
 
 
 def _in(place: str) -> list[str]:

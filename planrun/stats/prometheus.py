@@ -29,7 +29,10 @@ def exposition(counted: Sequence[PlanFigures], broken: int) -> str:
     for name, kind, about, samples in (*_of_plans(counted), *_of_steps(counted), _broken(broken)):
         if samples:
             rows += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
-            rows += [f"{name}{suffix}{_labels(labels)} {_number(value)}" for suffix, labels, value in samples]
+            rows += [
+                f"{name}{suffix}{_labels(labels)} {(str(int(value)) if value == int(value) else repr(round(value, 6)))}"
+                for suffix, labels, value in samples
+            ]
     return "\n".join(rows) + "\n"
 
 
@@ -130,7 +133,3 @@ def _labels(labels: Labels) -> str:
 def _escaped(text: str) -> str:
     plain = text.encode("utf-8", "replace").decode()
     return plain.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(round(value, 6))

@@ -431,21 +431,16 @@ def _put(file: Kept, draft: str, workspace: str) -> None:
     fd = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for folder in folders:
-            inner = _inner(fd, folder)
+            try:
+                inner = os.open(folder, _FOLDER, dir_fd=fd)
+            except FileNotFoundError:
+                os.mkdir(folder, dir_fd=fd)
+                inner = os.open(folder, _FOLDER, dir_fd=fd)
             os.close(fd)
             fd = inner
         os.rename(draft, name, dst_dir_fd=fd)
     finally:
         os.close(fd)
-
-
-def _inner(fd: int, name: str) -> int:
-    """Open a folder in another one and create it if missing; links are not followed."""
-    try:
-        return os.open(name, _FOLDER, dir_fd=fd)
-    except FileNotFoundError:
-        os.mkdir(name, dir_fd=fd)
-        return os.open(name, _FOLDER, dir_fd=fd)
 
 
 MAX_SIZE = 2 << 30

@@ -323,7 +323,10 @@ def templates(  # noqa: PLR0913 - click gives each option as an argument
       planrun templates render express-api-endpoint --var resource=orders -o plan.yml
     """
     if verb == "list":
-        _refuse_name(name)
+        if name is not None:
+            raise InvalidInput(
+                f"planrun templates list takes no name; planrun templates show {name} shows it"
+            )
         return _list(as_json=as_json)
     if name is None:
         raise InvalidInput(
@@ -334,16 +337,12 @@ def templates(  # noqa: PLR0913 - click gives each option as an argument
         return _show(file, as_json=as_json)
     if output != written.STANDARD_OUTPUT:
         written.refuse_existing(output, forced=force)
-    made = _made(file, given)
+    template = opened(file)
+    made = render(template, file.name, values_of(template, given))
     if output != written.STANDARD_OUTPUT:
         written.write_file(output, made.text.encode(), forced=force)
     _print_rendered(file, made, output, as_json=as_json)
     return 0
-
-
-def _refuse_name(name: str | None) -> None:
-    if name is not None:
-        raise InvalidInput(f"planrun templates list takes no name; planrun templates show {name} shows it")
 
 
 def _list(*, as_json: bool) -> int:
@@ -412,11 +411,6 @@ def _document(file: TemplateFile, template: Template) -> dict[str, Any]:
         "requires": list(template.requires),
         "prerequisites": list(template.prerequisites),
     }
-
-
-def _made(file: TemplateFile, given: tuple[str, ...]) -> Rendered:
-    template = opened(file)
-    return render(template, file.name, values_of(template, given))
 
 
 def _print_rendered(file: TemplateFile, made: Rendered, output: str, *, as_json: bool) -> None:

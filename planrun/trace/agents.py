@@ -127,7 +127,11 @@ class AgentSpans:
 
     def _asked(self, event: ev.ModelAsked, at: int) -> None:
         run = self._around.run
-        parent = named_span(run, "agent", event.agent) if event.agent else self._planning_span()
+        parent = (
+            named_span(run, "agent", event.agent)
+            if event.agent
+            else (self._found["planning", self._planning].span if self._planning else self._around.session)
+        )
         self._start(
             ("model", str(event.call)),
             Span(
@@ -163,11 +167,6 @@ class AgentSpans:
         if event.replayed:
             more["planrun.replayed"] = True
         self._end(("model", str(event.call)), at, found, more)
-
-    def _planning_span(self) -> str:
-        if self._planning:
-            return self._found["planning", self._planning].span
-        return self._around.session
 
     def _planning_started(self, event: ev.PlanningStarted, at: int) -> None:
         self._planning = f"{event.purpose}.{event.n}"

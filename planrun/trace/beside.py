@@ -46,7 +46,12 @@ class Exporter:
     def __init__(self, rundir: str) -> None:
         """Start it for the run in `rundir`."""
         self._in, self._out = _spawn()
-        order = {"rundir": os.path.abspath(rundir), "env": _settings()}
+        settings = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith("OTEL_") or name.lower() in _PROXIES
+        }
+        order = {"rundir": os.path.abspath(rundir), "env": settings}
         if self._receive(_START) == READY:
             self._give(json.dumps(order).encode() + b"\n")
         else:
@@ -94,15 +99,6 @@ class Exporter:
 
 def _report(why: str) -> None:
     write_stderr(f"planrun: warning: not all spans were sent: {printable(why)}\n")
-
-
-def _settings() -> dict[str, str]:
-    """Return the variables that say where spans go and how; some hold credentials."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("OTEL_") or name.lower() in _PROXIES
-    }
 
 
 def _spawn() -> tuple[int, int]:

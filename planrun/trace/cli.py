@@ -57,13 +57,9 @@ def trace(run: str, url: str | None, file: str | None) -> int:
         write_stderr(f"planrun: warning: the ledger is {inspected.reading.condition}; the trace ends there\n")
     found = trace_of(inspected.state, inspected.reading.events, over=not inspected.is_active)
     if url is None or file is not None:
-        _write(found, file)
+        text = json.dumps(well_formed(document(found)), indent=_INDENT)
+        deliver(text.encode() + b"\n", file)
     return EXIT_OK if url is None else _send(found, url)
-
-
-def _write(found: Trace, file: str | None) -> None:
-    text = json.dumps(well_formed(document(found)), indent=_INDENT)
-    deliver(text.encode() + b"\n", file)
 
 
 def _send(found: Trace, url: str) -> int:

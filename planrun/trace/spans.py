@@ -35,16 +35,6 @@ def trace_of(state: RunState, events: Iterable[ev.Event], *, over: bool = True) 
         builder.take(event)
     builder.close(over=over)
     trace = builder.trace
-    return Trace(
-        trace=trace["id"],
-        flags=trace.get("flags", "01"),
-        state=trace.get("state", ""),
-        resource=_resource(state),
-        spans=tuple(builder.spans()),
-    )
-
-
-def _resource(state: RunState) -> dict[str, Any]:
     started = state.started
     assert started is not None
     found = {
@@ -57,7 +47,13 @@ def _resource(state: RunState) -> dict[str, Any]:
         "vcs.ref.head.revision": started.context.get("sha", ""),
         "planrun.plan.digest": state.plan.digest,
     }
-    return {name: value for name, value in found.items() if value}
+    return Trace(
+        trace=trace["id"],
+        flags=trace.get("flags", "01"),
+        state=trace.get("state", ""),
+        resource={name: value for name, value in found.items() if value},
+        spans=tuple(builder.spans()),
+    )
 
 
 class _Builder:
@@ -86,11 +82,23 @@ class _Builder:
         if isinstance(event, ev.RunStarted | ev.RunResumed | ev.CleanupResumed):
             self._begin(event, at)
         elif isinstance(event, ev.AttemptStarted):
-            self._attempt(event, at)
+            parent = self._step(event.step, at)
+            earlier = [n for name, n in self._attempts if name == event.step]
+            links = [(self.trace["id"], attempt_span(self.run, event.step, n)) for n in earlier[-1:]]
+            self._attempts[event.step, event.n] = Span(
+                name=f"{event.step} attempt {event.n}",
+                span=attempt_span(self.run, event.step, event.n),
+                parent=parent.span,
+                start=at,
+                attributes={"planrun.step.id": event.step, "planrun.attempt": event.n},
+                links=tuple(links),
+            )
         elif isinstance(event, ev.AttemptEnded):
             self._attempt_ended(event, at)
         elif isinstance(event, ev.StepMoved):
-            self._moved(event, at)
+            if event.status in _ENDS:
+                self._step(event.step, at)
+                self._end_step(event.step, at, (event.status, event.reason), {})
         elif isinstance(event, ev.StepRestored):
             self._step(event.step, at)
             self._end_step(event.step, at, ("completed", "restored"), {"planrun.cache.source": event.source})
@@ -99,7 +107,8 @@ class _Builder:
         elif isinstance(event, ev.GateOpened | ev.GateAnswered):
             self._gate(event, at)
         elif isinstance(event, ev.PlanMoved):
-            self._pause(event, at)
+            if event.status == "paused":
+                self._end_session(at, "paused", "paused", event.exit_code)
         elif isinstance(event, ev.RunEnded):
             self._ended = event
             self._end_session(at, run_result(event.verdict, event.exit_code), event.verdict, event.exit_code)
@@ -163,10 +172,6 @@ class _Builder:
         }
         self._sessions[-1] = span.but(end=max(at, span.start), attributes=attributes, **found)
 
-    def _pause(self, event: ev.PlanMoved, at: int) -> None:
-        if event.status == "paused":
-            self._end_session(at, "paused", "paused", event.exit_code)
-
     def _cut_off(self, at: int) -> None:
         """End the session of a process that was killed, or that waits for an approval without one."""
         for table in (self._attempts, self._steps):
@@ -213,19 +218,6 @@ class _Builder:
         self._steps[key] = span
         return span
 
-    def _attempt(self, event: ev.AttemptStarted, at: int) -> None:
-        parent = self._step(event.step, at)
-        earlier = [n for name, n in self._attempts if name == event.step]
-        links = [(self.trace["id"], attempt_span(self.run, event.step, n)) for n in earlier[-1:]]
-        self._attempts[event.step, event.n] = Span(
-            name=f"{event.step} attempt {event.n}",
-            span=attempt_span(self.run, event.step, event.n),
-            parent=parent.span,
-            start=at,
-            attributes={"planrun.step.id": event.step, "planrun.attempt": event.n},
-            links=tuple(links),
-        )
-
     def _attempt_ended(self, event: ev.AttemptEnded, at: int) -> None:
         span = self._attempts.get((event.step, event.n))
         if span is None:
@@ -243,11 +235,6 @@ class _Builder:
             )
         if event.step_status in _ENDS and event.status != "lost":
             self._end_step(event.step, at, (event.step_status, event.step_reason), {})
-
-    def _moved(self, event: ev.StepMoved, at: int) -> None:
-        if event.status in _ENDS:
-            self._step(event.step, at)
-            self._end_step(event.step, at, (event.status, event.reason), {})
 
     def _end_step(self, step: str, at: int, end: tuple[str, str], more: dict[str, Any]) -> None:
         span = self._step(step, at)

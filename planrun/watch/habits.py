@@ -35,20 +35,19 @@ class Habits:
         """Return the files that a person changed, so many seconds after the start of a run."""
         found = [path for path in paths if path not in self._own]
         if found:
-            self._note(found, seconds)
+            for path in found:
+                if path not in self._now:
+                    self._now.add(path)
+                    self._after.setdefault(path, []).append(seconds)
         for path in list(found):
-            if _is_habit(self._after[path]):
+            times = self._after[path]
+            last = times[-_TIMES:]
+            close = max(last) - min(last) <= max(_APART, _SHARE * sum(last) / len(last))
+            if (len(times) >= _TIMES and close) or len(times) >= _AT_MOST:
                 self._own.add(path)
                 self._news.append(path)
                 found.remove(path)
         return tuple(found)
-
-    def _note(self, paths: Sequence[str], seconds: float) -> None:
-        """Note the first change of each file in this run."""
-        for path in paths:
-            if path not in self._now:
-                self._now.add(path)
-                self._after.setdefault(path, []).append(seconds)
 
     def begin(self) -> None:
         """A run begins; of files that did not change in the last one nothing is kept."""
@@ -59,9 +58,3 @@ class Habits:
         """Return the files that were recognised since the last call."""
         news, self._news = self._news, []
         return news
-
-
-def _is_habit(times: Sequence[float]) -> bool:
-    last = times[-_TIMES:]
-    close = max(last) - min(last) <= max(_APART, _SHARE * sum(last) / len(last))
-    return (len(times) >= _TIMES and close) or len(times) >= _AT_MOST

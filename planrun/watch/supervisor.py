@@ -82,7 +82,10 @@ class _Watch:
             return self._run()
 
     def _run(self) -> int:
-        self._heed()
+        # Signals.
+        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGTERM, self._ends)
+        signal.signal(signal.SIGHUP, self._ends)
         changed: tuple[str, ...] = ()
         while not (self._ended_by or self._is_over):
             self._subject = self._what()
@@ -134,7 +137,9 @@ class _Watch:
         if changed and not is_over:
             changed = self._settle(changed, lambda: self._of_others(began))
             if child.poll() is None:
-                self._say_why(f"{_named(changed)} changed")
+                text = f"{_named(changed)} changed"
+                with open(self._why, "w", encoding="utf-8", errors="replace") as file:
+                    file.write(text)
                 child.send_signal(signal.SIGINT)
                 self._was_cancelled = True
         while not self._wait(child, _END):
@@ -151,10 +156,6 @@ class _Watch:
             self._ended_by = self._ended_by or signal.SIGINT
         self._interrupts = 0
         return changed
-
-    def _say_why(self, text: str) -> None:
-        with open(self._why, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
 
     def _of_others(self, began: float) -> tuple[str, ...]:
         """Return what was changed since the last look, but not by the run that began then.
@@ -210,13 +211,6 @@ class _Watch:
         until = time.monotonic() + seconds
         while not self._interrupts and not self._ended_by and (left := until - time.monotonic()) > 0:
             time.sleep(min(_TURN, left))
-
-    # Signals.
-
-    def _heed(self) -> None:
-        signal.signal(signal.SIGINT, self._interrupted)
-        signal.signal(signal.SIGTERM, self._ends)
-        signal.signal(signal.SIGHUP, self._ends)
 
     def _interrupted(self, _number: int, _frame: object) -> None:
         self._interrupts += 1

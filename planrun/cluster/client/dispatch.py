@@ -140,15 +140,13 @@ class Dispatch:
         slot.future.release()
         if self._slots.pop(slot.token, None) and slot.link is None:
             self._tasks[slot.labels] -= 1
-            self._fail(slot.labels, error)
+            labels = slot.labels
+            self._failures[labels] += 1
+            queue = self._waiting.get(labels)
+            if queue and self._failures[labels] >= _MOST_TASKS:
+                self._failures[labels] = 0
+                self._unplaced(queue[0], f"Dask gave it up {_MOST_TASKS} times before it started{error}")
         self.pump()
-
-    def _fail(self, labels: Labels, error: str) -> None:
-        self._failures[labels] += 1
-        queue = self._waiting.get(labels)
-        if queue and self._failures[labels] >= _MOST_TASKS:
-            self._failures[labels] = 0
-            self._unplaced(queue[0], f"Dask gave it up {_MOST_TASKS} times before it started{error}")
 
     def asked(self, link: Link, token: str) -> None:
         """Give an attempt to a task that asks for the first time; any other one ends."""
@@ -193,7 +191,19 @@ class Dispatch:
             task.add_done_callback(self._watching.discard)
         else:
             self._end(entry, link, said)
-        self._continue(slot)
+        assert slot.link is not None
+        slot.entry = None
+        waiting = [
+            queue[0] for queue in self._waiting.values() if queue and queue[0].labels <= slot.link.labels
+        ]
+        first = min(waiting, key=lambda entry: entry.number, default=None)
+        is_late = time.monotonic() - slot.since >= HOLD or slot.token not in self._slots
+        if is_late or not slot.link.is_usable or (first and first.labels != slot.labels):
+            self._release(slot)
+        elif first:
+            self._hand_out(self._waiting[slot.labels].popleft(), slot)
+        else:
+            self._linger(slot)
 
     async def _end_later(
         self, fetching: set[asyncio.Task[None]], entry: Entry, link: Link, said: Mapping[str, Any]
@@ -208,22 +218,6 @@ class Dispatch:
         if "files" in said:
             said = {**said, "refused": self._serving.refusal(entry.token)}
         self._report({**said, "worker": link.name})
-
-    def _continue(self, slot: Slot) -> None:
-        """Give a task its next attempt, or let it wait for one, or let it end."""
-        assert slot.link is not None
-        slot.entry = None
-        waiting = [
-            queue[0] for queue in self._waiting.values() if queue and queue[0].labels <= slot.link.labels
-        ]
-        first = min(waiting, key=lambda entry: entry.number, default=None)
-        is_late = time.monotonic() - slot.since >= HOLD or slot.token not in self._slots
-        if is_late or not slot.link.is_usable or (first and first.labels != slot.labels):
-            self._release(slot)
-        elif first:
-            self._hand_out(self._waiting[slot.labels].popleft(), slot)
-        else:
-            self._linger(slot)
 
     def _linger(self, slot: Slot) -> None:
         self._idle[slot.token] = slot

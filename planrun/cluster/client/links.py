@@ -144,12 +144,13 @@ class Link:
         while not self._has_ended() and not self.has_expired and time.monotonic() < limit:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)  # another machine removes the file: nothing tells of it
         if self.has_expired or (self.apart and self._has_ended()):
-            _remove(self._file)  # a runner that was killed, or that does not see it
+            with contextlib.suppress(OSError):  # it was removed meanwhile
+                os.unlink(self._file)
 
     def _has_ended(self) -> bool:
         if self.apart:
             return self._is_over or not self.tokens  # what it was not given cannot run there
-        return not _exists(self._file)
+        return not os.path.lexists(self._file)
 
     async def _write(self, comm: Comm) -> None:
         try:
@@ -190,12 +191,3 @@ class Link:
                 self._opened.set_result(said)
         else:
             self._on_line(self, said)
-
-
-def _exists(path: str) -> bool:
-    return os.path.lexists(path)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):  # it was removed meanwhile
-        os.unlink(path)

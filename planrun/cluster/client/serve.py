@@ -152,7 +152,7 @@ class Session:
             await link.open(self._client, self._opening)
             if link.apart and self._is_open and not self._opening["sends"]:
                 link.close()
-                raise Refused(f"{link.apart}; the run began with workers that share it")  # noqa: TRY301
+                raise Refused(f"{link.apart}; the run began with workers that share it")
         except Refused as error:
             raise Refused(f"the worker {link.name} cannot be used: {error}") from None
         self._links[address] = link
@@ -192,22 +192,20 @@ class Session:
             for said in lines.feed(data):
                 if "close" in said:
                     return
-                self._obey(self._dispatch, said)
+                dispatch = self._dispatch
+                if "start" in said:
+                    dispatch.start(said)
+                elif "tree" in said:
+                    self._serving.change(said["tree"], said["secret"])
+                elif "taken" in said:
+                    link = self._links.get(said["worker"])
+                    if link:
+                        link.tell({"taken": said["taken"]})
+                elif "stop" in said:
+                    dispatch.stop(said["stop"], said)
+                else:  # signal, kill
+                    dispatch.signal(said)
             await self._writer.drain()
-
-    def _obey(self, dispatch: Dispatch, said: dict[str, Any]) -> None:
-        if "start" in said:
-            dispatch.start(said)
-        elif "tree" in said:
-            self._serving.change(said["tree"], said["secret"])
-        elif "taken" in said:
-            link = self._links.get(said["worker"])
-            if link:
-                link.tell({"taken": said["taken"]})
-        elif "stop" in said:
-            dispatch.stop(said["stop"], said)
-        else:  # signal, kill
-            dispatch.signal(said)
 
     def _said(self, link: Link, said: dict[str, Any]) -> None:
         """Take what a worker or its runner says."""

@@ -128,28 +128,25 @@ class Serving:
             return
         data = base64.b64decode(said["data"])
         link.tell({"kept": len(data)})
-        self._keep(token, digest, data, is_last=said["last"])
+        is_last = said["last"]
+        if token not in self._refused:
+            key = token, digest
+            try:
+                arriving = self._arriving.get(key)
+                if arriving is None:
+                    arriving = self._arriving[key] = _Arriving(arrived_at(self._folder, token, digest))
+                arriving.file.write(data)
+                arriving.found.update(data)
+                if is_last:
+                    del self._arriving[key]
+                    arriving.file.close()
+                    if arriving.found.hexdigest() != digest:
+                        self._refused[token] = "a file changed while it was sent by the worker"
+            except OSError as error:
+                self._arriving.pop(key, None)
+                self._refused[token] = f"what it made cannot be kept: {error.strerror}"
         if said["last"] and (arrival := self._resent.pop((token, digest), None)):
             arrival.set_result(None)
-
-    def _keep(self, token: str, digest: str, data: bytes, *, is_last: bool) -> None:
-        if token in self._refused:
-            return
-        key = token, digest
-        try:
-            arriving = self._arriving.get(key)
-            if arriving is None:
-                arriving = self._arriving[key] = _Arriving(arrived_at(self._folder, token, digest))
-            arriving.file.write(data)
-            arriving.found.update(data)
-            if is_last:
-                del self._arriving[key]
-                arriving.file.close()
-                if arriving.found.hexdigest() != digest:
-                    self._refused[token] = "a file changed while it was sent by the worker"
-        except OSError as error:
-            self._arriving.pop(key, None)
-            self._refused[token] = f"what it made cannot be kept: {error.strerror}"
 
     async def _fetch(self, link: Link, token: str, digest: str, size: int) -> None:
         """Take a product from the store; when it is not there, over the connection."""

@@ -82,18 +82,15 @@ class Contents:
             while data:
                 data = data[os.write(arriving.fd, data) :]
             if is_last:
-                self._complete(digest, arriving)
+                if arriving.found.hexdigest() != digest:
+                    self.fail(digest, "it changed while it was sent")
+                else:
+                    os.close(arriving.fd)
+                    del self._arriving[digest]
+                    os.rename(self.path(digest) + ".part", self.path(digest))
+                    self.arrived(digest)
         except OSError as error:
             self.fail(digest, f"the worker cannot keep it: {error.strerror}")
-
-    def _complete(self, digest: str, arriving: _Arriving) -> None:
-        if arriving.found.hexdigest() != digest:
-            self.fail(digest, "it changed while it was sent")
-            return
-        os.close(arriving.fd)
-        del self._arriving[digest]
-        os.rename(self.path(digest) + ".part", self.path(digest))
-        self.arrived(digest)
 
     def arrived(self, digest: str) -> None:
         """Take note of a content that is here."""

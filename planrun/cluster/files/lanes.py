@@ -62,15 +62,6 @@ class Lane:
         wanted: dict[str, Entry | None] = {path: tree.get(path) for path in self.stale}
         wanted.update(own)
         changes = {path: entry for path, entry in wanted.items() if not is_same(self._have.get(path), entry)}
-        yield from self._fetch(changes)
-        try:
-            yield from self._place(changes)
-        except OSError as error:
-            name = os.path.relpath(error.filename or "", self.root) if error.filename else "files"
-            raise CannotPlace(f"the worker cannot place {name}: {error.strerror}") from None
-        self.stale = dict.fromkeys(own)
-
-    def _fetch(self, changes: Mapping[str, Entry | None]) -> Iterator[bool]:
         missing = {
             entry[0]: (path, entry[1])
             for path, entry in changes.items()
@@ -85,32 +76,34 @@ class Lane:
                     raise CannotPlace(f"{path} did not arrive on the worker: {why}")
             if missing:
                 yield True
+        try:
+            yield from self._place(changes)
+        except OSError as error:
+            name = os.path.relpath(error.filename or "", self.root) if error.filename else "files"
+            raise CannotPlace(f"the worker cannot place {name}: {error.strerror}") from None
+        self.stale = dict.fromkeys(own)
 
     def _place(self, changes: Mapping[str, Entry | None]) -> Iterator[bool]:
         until = time.monotonic() + _SLICE
         # What goes comes first: a file may take the place of a folder, and the other way round.
         for path, entry in sorted(changes.items(), key=lambda row: (row[1] is not None, row[0])):
             if entry is None:
-                self._remove(path)
+                self._have.pop(path, None)
+                self._states.pop(path, None)
+                full = os.path.join(self.root, path)
+                if not has_linked_folder(self.root, path):
+                    try:
+                        os.unlink(full)
+                    except (FileNotFoundError, NotADirectoryError):
+                        pass
+                    except (IsADirectoryError, PermissionError):
+                        os.rmdir(full)
+                    self._tidy(os.path.dirname(path))
             else:
                 yield from self._put(path, entry)
             if time.monotonic() > until:
                 yield False
                 until = time.monotonic() + _SLICE
-
-    def _remove(self, path: str) -> None:
-        self._have.pop(path, None)
-        self._states.pop(path, None)
-        full = os.path.join(self.root, path)
-        if has_linked_folder(self.root, path):
-            return  # the link itself is removed
-        try:
-            os.unlink(full)
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except (IsADirectoryError, PermissionError):
-            os.rmdir(full)
-        self._tidy(os.path.dirname(path))
 
     def _tidy(self, folder: str) -> None:
         """Remove folders that are empty now."""
@@ -153,12 +146,6 @@ class Lane:
             del self._have[path], self._states[path]
             self.stale[path] = None
             (made.deleted if is_declared(path) else made.undeclared).append(path)
-        yield from self._changed(made, seen, is_declared)
-        yield made
-
-    def _changed(
-        self, made: Made, seen: Mapping[str, State], is_declared: Callable[[str], bool]
-    ) -> Iterator[Made]:
         until = time.monotonic() + _SLICE
         for path, state in seen.items():
             if self._states.get(path) == state:
@@ -183,6 +170,7 @@ class Lane:
             if time.monotonic() > until:
                 yield made
                 until = time.monotonic() + _SLICE
+        yield made
 
     def _entry(self, path: str) -> Iterator[Entry | None]:
         """Keep the content of a file, and yield it as an entry at last; None if it cannot be read or is no file."""

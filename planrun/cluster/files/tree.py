@@ -51,7 +51,11 @@ class Tree:
 
     def scan(self) -> None:
         """Look at the whole workspace; files that seem unchanged are not read again."""
-        paths = dict.fromkeys([*self._listed(), *self._named])
+        found = listed_files(self._root)
+        if found is None:
+            found = _walked(self._root, "")
+        hidden = tuple([f"{name}/" for name in (".git", ".planrun", *self._hidden)])
+        paths = dict.fromkeys([*[path for path in found if not path.startswith(hidden)], *self._named])
         for path in [path for path in self.entries if path not in paths]:
             self._drop(path)
         self.look(paths)
@@ -88,14 +92,6 @@ class Tree:
         self._states.pop(path, None)
         if self.entries.pop(path, None) is not None:
             self._changes[path] = None
-
-    def _listed(self) -> list[str]:
-        """Return what git lists: files that are committed or could be; without git, what can hardly be made again."""
-        found = listed_files(self._root)
-        if found is None:
-            found = _walked(self._root, "")
-        hidden = tuple([f"{name}/" for name in (".git", ".planrun", *self._hidden)])
-        return [path for path in found if not path.startswith(hidden)]
 
 
 def entry_of(path: str, status: os.stat_result) -> Entry | None:

@@ -162,11 +162,7 @@ class Attempts:
                 del self._preparing[token]
                 self._discard(attempt.lane)
                 found.append((attempt, str(error)))
-        self._ask_for(self._contents.due())
-        return found
-
-    def _ask_for(self, due: list[tuple[str, int]]) -> None:
-        """Ask for contents: large ones from the store first, and the others from planrun."""
+        due = self._contents.due()
         store = self._store
         wanted = []
         for digest, size in due:
@@ -186,6 +182,7 @@ class Attempts:
                 wanted.append(digest)
         if wanted:
             self._say({"want": [[digest, self._contents.number(digest)] for digest in wanted]})
+        return found
 
     def withdraw(self, token: str) -> bool:
         """Drop an attempt that has not started; returns whether there was one."""
@@ -273,7 +270,11 @@ class Attempts:
 
 def report(made: Made) -> dict[str, Any]:
     """Return what an attempt made as plain data."""
-    undeclared = [path for path in made.undeclared if not _is_own(path)]
+    undeclared = [
+        path
+        for path in made.undeclared
+        if not any(part == ".planrun" or part.startswith(PREFIX) for part in path.split("/"))
+    ]
     return {
         "made": [[path, list(entry)] for path, entry in made.rows],
         "deleted": made.deleted,
@@ -281,7 +282,3 @@ def report(made: Made) -> dict[str, Any]:
         "left": named(undeclared),
         "unreadable": named(made.unreadable),
     }
-
-
-def _is_own(path: str) -> bool:
-    return any(part == ".planrun" or part.startswith(PREFIX) for part in path.split("/"))

@@ -95,12 +95,6 @@ def _unlink(path: str) -> None:
         return
 
 
-def _with_own(common: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of steps with what says something about a user as it is here: planrun's home is not."""
-    kept = {name: value for name, value in common.items() if name not in _PERSONAL}
-    return kept | {name: os.environ[name] for name in _PERSONAL if name in common and name in os.environ}
-
-
 class StepMasks:
     """Masks the secrets of the steps that were started here; `planrun.ports.Masks` for logs."""
 
@@ -193,10 +187,22 @@ class Runner:
                     self._sending[job.step].outcome = outcome
             self._listen()
             if self._attempts:
-                self._move_files(self._attempts)
+                attempts = self._attempts
+                for attempt, why in attempts.ready():
+                    if why:
+                        failed = Outcome(status="failed", reason="spawn", message=why, passing=True)
+                        self._sending[attempt.token].outcome = failed
+                        continue
+                    common = {name: attempt.placed(value) for name, value in self._common.items()}
+                    self._run(attempt.token, attempt.here(), common)
+                for attempt in attempts.finished():
+                    sending = self._sending[attempt.token]
+                    sending.outcome, sending.made = attempt.outcome, attempt.made
             if self._executor.lost is not None or self._inbox.take() or now() >= self._lease:
                 return
-            self._beat()
+            if now() >= self._next_beat:
+                self._next_beat = now() + _BEAT
+                self._say({"beat": now()})
             for token in list(self._sending):
                 self._follow(token)
             self._flush()
@@ -272,7 +278,11 @@ class Runner:
             from planrun.cluster.runner.attempts import Attempts  # not with a shared folder
 
             self._attempts = Attempts(self._folder, self._opening, self._say, self._is_secret)
-            self._common = _with_own(self._common)
+            common = self._common
+            kept = {name: value for name, value in common.items() if name not in _PERSONAL}
+            self._common = kept | {
+                name: os.environ[name] for name in _PERSONAL if name in common and name in os.environ
+            }
         return self._attempts
 
     def _is_secret(self, path: str) -> bool:
@@ -280,19 +290,6 @@ class Runner:
         from planrun.cluster.files.secrecy import has_secret  # only where there is a store
 
         return self._masks is not None and has_secret(self._masks, path)
-
-    def _move_files(self, attempts: Attempts) -> None:
-        """Go on with files on their way; start attempts that have theirs."""
-        for attempt, why in attempts.ready():
-            if why:
-                failed = Outcome(status="failed", reason="spawn", message=why, passing=True)
-                self._sending[attempt.token].outcome = failed
-                continue
-            common = {name: attempt.placed(value) for name, value in self._common.items()}
-            self._run(attempt.token, attempt.here(), common)
-        for attempt in attempts.finished():
-            sending = self._sending[attempt.token]
-            sending.outcome, sending.made = attempt.outcome, attempt.made
 
     def _withdraw(self, tokens: Iterable[str], reason: str) -> None:
         """End attempts whose files have not come yet."""
@@ -337,11 +334,6 @@ class Runner:
         with open(sending.path, "rb", buffering=0) as file:
             file.seek(sending.sent)
             return file.read(_PIECE)
-
-    def _beat(self) -> None:
-        if now() >= self._next_beat:
-            self._next_beat = now() + _BEAT
-            self._say({"beat": now()})
 
     def _say(self, said: Mapping[str, Any]) -> None:
         self._unsent += wire.line(said)

@@ -101,7 +101,7 @@ class Dag:
         inner = {name for step in self.plan.steps for name in step.edges}
         return [name for step, _, _ in steps for name in self.last[step.id] if name not in inner]
 
-    def _head(self) -> None:  # noqa: C901, PLR0912
+    def _head(self) -> None:
         keys, found = self.keys, self.found
         for name in keys.unknown({*_KNOWN, *_NOT_KEPT}):
             self._doubt(f"`{name}`", keys.node.key(name))
@@ -128,7 +128,7 @@ class Dag:
             self.variables.env |= env
             self.env = {**{key: value for key, value in self.variables.env.items() if key != "DAG_NAME"}}
             if (folder := keys.text("workingdir")) and folder.startswith("~"):
-                raise UntranslatableError("path", f"the folder {folder}")  # noqa: TRY301
+                raise UntranslatableError("path", f"the folder {folder}")
             if folder:
                 self.common["workdir"] = self.variables.template(folder)
             if (container := keys.get("container")) is not None:
@@ -329,7 +329,7 @@ class Dag:
             if (node := keys.get("continueon")) is not None and "skipped" in self.reading.continues(node):
                 self.skippable.discard(step.id)
             if self.unsure:
-                raise UntranslatableError("dag", self.unsure)  # noqa: TRY301
+                raise UntranslatableError("dag", self.unsure)
             if (
                 (inside := self._called(keys)) is not None
                 and not conditions
@@ -442,7 +442,7 @@ class Dag:
         step = DraftStep(self.plan.name(f"{self.prefix}{name}"))
         try:
             if self.unsure or keys.get("preconditions", "precondition") is not None:
-                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")  # noqa: TRY301
+                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")
             self.reading.fill(step, keys, ())
         except (UntranslatableError, ValueError) as why:
             self._make_abstract(step, keys, why)

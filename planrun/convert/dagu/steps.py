@@ -132,7 +132,7 @@ class StepReading:
             raise UntranslatableError("reference", "a reference in another language than that of a shell")
         return literal_text(text)
 
-    def _first(self, text: str, keys: Keys, step: DraftStep) -> list[str]:  # noqa: C901
+    def _first(self, text: str, keys: Keys, step: DraftStep) -> list[str]:
         """Return the lines that a script begins with."""
         lines = []
         if self.variables.positions and re.search(r"\$\{?[1-9@*#]", text):

@@ -63,7 +63,7 @@ class Edges:
             self._connect(name, self.jobs[name])
         return [step for name in self.chosen for step in self.jobs[name].steps]
 
-    def _start(self, name: str, job: Job) -> None:  # noqa: C901, PLR0912
+    def _start(self, name: str, job: Job) -> None:
         """Say when a job starts, and who is asked before; raises UntranslatableError."""
         step, rules = job.step, job.members.get("rules")
         when, manual = text_of(job.members.get("when")) or "on_success", ""
@@ -108,7 +108,7 @@ class Edges:
             if "matrix" in step.keys or set(self.reports[name]) & set(others):
                 raise UntranslatableError("dotenv", "several jobs write the same `dotenv` report")
 
-    def _connect(self, name: str, job: Job) -> None:  # noqa: C901
+    def _connect(self, name: str, job: Job) -> None:
         """Give the steps of a job their edges."""
         when = self.whens[name]
         is_waiting = when in ("always", "on_failure")

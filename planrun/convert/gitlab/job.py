@@ -263,7 +263,7 @@ class Job:
             self.pipeline.plan.give_back(each.id)
         self.steps = [step]
 
-    def _fill(self, step: DraftStep) -> None:  # noqa: C901, PLR0912
+    def _fill(self, step: DraftStep) -> None:  # noqa: C901
         members = self.members
         if "$[[" in str(members):
             raise UntranslatableError("inputs", "it has inputs of `spec`")

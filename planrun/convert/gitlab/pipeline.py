@@ -155,7 +155,7 @@ class Pipeline:
         step.keys["description"] = source_text(found.file, place, is_key=True)
         return step
 
-    def _gather(self, root: Node, chain: tuple[str, ...] = ()) -> None:  # noqa: C901
+    def _gather(self, root: Node, chain: tuple[str, ...] = ()) -> None:
         """Add what a file and those that it includes say; the including file counts."""
         members = self.reader.mapping(root, "a GitLab CI file")
         include = members.get("include")

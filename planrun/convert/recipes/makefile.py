@@ -167,7 +167,7 @@ class Makefile:
             return
         try:
             if self.doubt or sign == "!=" or (sign == "+=" and earlier is None):
-                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")  # noqa: TRY301
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")
             if name == ".DEFAULT_GOAL":
                 self.goal = known(self._expand(value), name)
             if sign == "?=":
@@ -197,7 +197,7 @@ class Makefile:
                 re.search(r"[*?\[\]()~%:]|(?<!\S)-l|\.WAIT", " ".join([*needs, *first]).replace("\\:", ""))
                 and "\\:" not in rest
             ):
-                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")  # noqa: TRY301
+                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
         except UntranslatableError as why:
             needs, first, unfit, is_open = [], [], unfit or why.message, True
         self.current, self.is_new, self.needs = targets, True, needs

@@ -194,7 +194,7 @@ def _variables_of_files(file: File, plan: DraftPlan) -> None:
                 continue
             lines = read_source(path, "file").decode("utf-8", "replace").split("\n")
             if not all(map(_SIMPLE_LINE.fullmatch, lines)):
-                raise UntranslatableError(  # noqa: TRY301
+                raise UntranslatableError(
                     "dotenv", f"{name} has lines that go-task reads otherwise than planrun"
                 )
             kept.append(name)

@@ -278,7 +278,7 @@ class Emission:
         count = len(self.plan.steps)
         try:
             if task.file.unsure:
-                raise UntranslatableError("task", task.file.unsure)  # noqa: TRY301
+                raise UntranslatableError("task", task.file.unsure)
             return _Reading(self, task, match, given, label).emit(after)
         except UntranslatableError as why:
             if why.code == "too-large":
@@ -327,7 +327,7 @@ class _Reading:
             {"TASK": task.name, "MATCH": match, "ALIAS": task.name, **given}
         )
 
-    def emit(self, after: list[str]) -> list[str]:  # noqa: C901
+    def emit(self, after: list[str]) -> list[str]:
         """Emit the steps; raises UntranslatableError where something is not certain."""
         node, get = self.task.node, self.task.get
         for key in node.value if node.kind == MAPPING else ():

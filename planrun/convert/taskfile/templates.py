@@ -221,7 +221,7 @@ class Template:
             raise UntranslatableError("template", "a pipe into something that is no function")
         return value, at
 
-    def _operand(self, tokens: list[Token], at: int) -> tuple[Any, int]:  # noqa: C901, PLR0912
+    def _operand(self, tokens: list[Token], at: int) -> tuple[Any, int]:
         if at >= len(tokens):
             raise UntranslatableError("template", "a value is missing")
         kind, text = tokens[at]

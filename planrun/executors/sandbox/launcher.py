@@ -198,17 +198,14 @@ class Sandboxes:
             self._kept.add(path)
         return tuple([os.lstat(path).st_ino for path in (*paths, *self._kept) if os.path.lexists(path)])
 
-    def _take_down(self) -> None:
+    def close(self) -> None:
+        """End the starter and the proxy."""
+        self._running.clear()
         for path in self._kept:
             try:
                 os.rmdir(path)
             except OSError:  # it is another one by now
                 continue
-
-    def close(self) -> None:
-        """End the starter and the proxy."""
-        self._running.clear()
-        self._take_down()
         for starter in self._starters.values():
             starter.close()
         if self._proxy is not None:

@@ -139,7 +139,9 @@ def _become(setup: dict[str, Any], request: dict[str, Any], fds: list[int], erro
         for number in _IGNORED_BY_PYTHON:
             _signal.signal(number, _signal.SIG_DFL)
         _take_descriptors(fds)
-        _mark(request["mark"])
+        mark = request["mark"]
+        if mark:
+            resource.setrlimit(_LOCKS, (mark, resource.getrlimit(_LOCKS)[1]))
         stage = "enter"
         _CONFINE[setup["backend"]](setup, request, errors)
         stage = "exec"
@@ -157,11 +159,6 @@ def _take_descriptors(fds: list[int]) -> None:
     for number, fd in enumerate(high):
         os.dup2(fd, number)
         os.close(fd)
-
-
-def _mark(mark: int) -> None:
-    if mark:
-        resource.setrlimit(_LOCKS, (mark, resource.getrlimit(_LOCKS)[1]))
 
 
 def _settle(setup: dict[str, Any]) -> None:
@@ -297,7 +294,9 @@ def _look_at(mounts: list[tuple[str, str, str]], records: str) -> None:
             _bind(f"{_MASKS}/{number}", path)
         else:
             _bind(_OLD + source, path, writable=verb == "rw")
-    _put_up_processes()
+    os.mkdir("/proc")
+    kernel.mount(f"{_OLD}/proc", "/proc", "", kernel.BIND | kernel.RECURSIVE)
+    kernel.close_mount("/proc")
     _put_up_devices()
     for path in masks:
         kernel.close_mount(path, recursive=False)
@@ -361,12 +360,6 @@ def _bind(source: str, path: str, *, writable: bool = False) -> None:
 def _make_folder(path: str) -> None:
     if not os.path.isdir(path):
         os.makedirs(path, 0o755, exist_ok=True)
-
-
-def _put_up_processes() -> None:
-    os.mkdir("/proc")
-    kernel.mount(f"{_OLD}/proc", "/proc", "", kernel.BIND | kernel.RECURSIVE)
-    kernel.close_mount("/proc")
 
 
 def _put_up_devices() -> None:

@@ -229,13 +229,6 @@ class _Builder:
             self._put("dir", path)
             self._private.append(path)
             self._writable.append(path)
-        self._show_programs()
-        names = os.path.realpath("/etc/resolv.conf")  # often below /run
-        if self._sandbox.network == "any" and os.path.isfile(names) and not self._shown(names):
-            self._put("ro", names)
-
-    def _show_programs(self) -> None:
-        """Show the programs on planrun's PATH, those of toolchains below the home folder, and planrun's Python."""
         for folder in direct(self._site.path).split(":"):
             if folder.startswith("/"):
                 self._show(os.path.normpath(folder))
@@ -243,6 +236,9 @@ class _Builder:
         self._show(sys.base_prefix)
         for name in _TOOLCHAINS if self._site.home else ():
             self._show(f"{self._site.home}/{name}")
+        names = os.path.realpath("/etc/resolv.conf")  # often below /run
+        if self._sandbox.network == "any" and os.path.isfile(names) and not self._shown(names):
+            self._put("ro", names)
 
     def _show_environment(self, folder: str) -> None:
         """Show a virtual environment of Python that is the machine's own, and the Python that it was made of."""
@@ -271,25 +267,21 @@ class _Builder:
                     raise Refused(f"the sandbox cannot show {path}: it does not exist")
                 if _holds(path, self._site.workspace) or path == "/":
                     raise Refused(f"the sandbox cannot show {path}: the workspace is in it")
-                self._refuse_links(path)
+                part, tops = path, (self._site.workspace, self._site.home, "/")
+                while part not in tops:
+                    folder = os.path.dirname(part)
+                    if (
+                        os.path.islink(part)
+                        and not f"{folder}/".startswith(_OWN_LINKS)
+                        and folder not in ("/", "/var")
+                    ):
+                        real = os.path.realpath(part)
+                        raise Refused(
+                            f"the sandbox cannot show {path}: {part} is a symbolic link; name its target, {real}"
+                        )
+                    part = folder
                 if not self._is_inside(path) and path not in self._private:
                     self._put(verb, path)
-
-    def _refuse_links(self, path: str) -> None:
-        """Raise Refused for a path with a symbolic link on its way that a step may have made."""
-        part, tops = path, (self._site.workspace, self._site.home, "/")
-        while part not in tops:
-            folder = os.path.dirname(part)
-            if (
-                os.path.islink(part)
-                and not f"{folder}/".startswith(_OWN_LINKS)
-                and folder not in ("/", "/var")
-            ):
-                real = os.path.realpath(part)
-                raise Refused(
-                    f"the sandbox cannot show {path}: {part} is a symbolic link; name its target, {real}"
-                )
-            part = folder
 
     def _is_inside(self, path: str) -> bool:
         return path.startswith(f"{self._site.workspace}/")
@@ -314,7 +306,29 @@ class _Builder:
         else:
             for path in sorted(named - {f"{top}/.git"}):
                 self._put("rw", path)
-        self._hide_all(top, sockets, named)
+        secrets: list[str] = []
+        if self._sandbox.hides:
+            folders: set[str] = set()  # that are hidden with all that is in them
+            for entry, path in _walked(top, frozenset(), _INSTALLED):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if os.path.dirname(entry.path) in folders:
+                    folders |= {entry.path} if is_folder else set()
+                elif entry.name == ".git":
+                    secrets += [f"{entry.path}/config"] if _has_credentials(f"{entry.path}/config") else []
+                elif looks_secret(f"{path}/" if is_folder else path):
+                    secrets.append(entry.path)
+                    folders |= {entry.path} if is_folder else set()
+            if len(secrets) > _MOST_FOUND:
+                raise Refused(
+                    f"the sandbox cannot hide {len(secrets)} files that look like secrets, only {_MOST_FOUND};"
+                    " name their folders in `sandbox: {read: […]}`"
+                )
+        elif top == self._site.home:
+            secrets = [f"{top}/{name}" for name in _names(top) if looks_secret(name)]
+        shown = {*named, *map(str, self._sandbox.read)}
+        for path in (*sockets, *secrets):
+            if not _is_named(path, shown) and os.path.exists(path) and not os.path.islink(path):
+                self._hide(path)
 
     def _protect_all(self, top: str, controls: list[str], named: frozenset[str]) -> None:
         """Have what controls later work be neither written nor moved, except for what the plan names."""
@@ -326,21 +340,13 @@ class _Builder:
             if self._is_inside(path) and os.path.lexists(path):
                 self._protect(path)
         if f"{top}/.git" in named:
-            self._git_data(f"{top}/.git")
+            folder = f"{top}/.git"
+            for name in _GIT_CONTROLS:
+                if os.path.exists(f"{folder}/{name}"):
+                    self._protect(f"{folder}/{name}")
+            self._keep(folder, ["hooks"])
         else:
             self._keep(top, [".git"])
-
-    def _hide_all(self, top: str, sockets: list[str], named: frozenset[str]) -> None:
-        """Hide sockets, and of steps by models also what looks like a secret, except for what the plan names."""
-        secrets: list[str] = []
-        if self._sandbox.hides:
-            secrets = _secrets_in(top)
-        elif top == self._site.home:
-            secrets = [f"{top}/{name}" for name in _names(top) if looks_secret(name)]
-        shown = {*named, *map(str, self._sandbox.read)}
-        for path in (*sockets, *secrets):
-            if not _is_named(path, shown) and os.path.exists(path) and not os.path.islink(path):
-                self._hide(path)
 
     def copy(self, top: str) -> None:
         """Show the copy that an agent works on, and no more of the workspace than the objects that its git borrows."""
@@ -362,13 +368,6 @@ class _Builder:
             ):
                 is_environment = os.path.isfile(f"{above}/pyvenv.cfg") and above != self._site.workspace
                 self._put("ro", above if is_environment else folder)
-
-    def _git_data(self, folder: str) -> None:
-        """Leave git's data writable, except for what makes git run programs."""
-        for name in _GIT_CONTROLS:
-            if os.path.exists(f"{folder}/{name}"):
-                self._protect(f"{folder}/{name}")
-        self._keep(folder, ["hooks"])
 
     def _protect(self, path: str) -> None:
         """Have a path of the workspace be neither written nor moved; of a link, what it leads to."""
@@ -412,18 +411,15 @@ class _Builder:
         for verb, path in job.shown:
             self._show_own("rw" if verb == "rw" else "ro", path)
         if job.call:
-            self._own_program()
+            here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+            for path in (sys.base_prefix, sys.prefix, here):
+                if path != "/" and not self._shown(path) and not _holds(path, self._site.home):
+                    self._put("ro", path)
 
     def _show_own(self, verb: Verb, path: str) -> None:
         self._own.append((verb, path, path))
         if verb == "rw":
             self._writable.append(path)
-
-    def _own_program(self) -> None:
-        here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
-        for path in (sys.base_prefix, sys.prefix, here):
-            if path != "/" and not self._shown(path) and not _holds(path, self._site.home):
-                self._put("ro", path)
 
 
 def _git_folders(top: str) -> list[str]:
@@ -493,27 +489,6 @@ def _found_in(top: str, named: frozenset[str]) -> tuple[list[str], list[str]]:
             raise Refused(f"the sandbox cannot protect {what} in the workspace, only {_MOST_FOUND}; {_HINT}")
         _FOUND[top, named] = controls, sockets
     return _FOUND[top, named]
-
-
-def _secrets_in(top: str) -> list[str]:
-    """Return the files and folders of a workspace whose names say that they hold secrets, as they are now."""
-    found: list[str] = []
-    folders: set[str] = set()  # that are hidden with all that is in them
-    for entry, path in _walked(top, frozenset(), _INSTALLED):
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if os.path.dirname(entry.path) in folders:
-            folders |= {entry.path} if is_folder else set()
-        elif entry.name == ".git":
-            found += [f"{entry.path}/config"] if _has_credentials(f"{entry.path}/config") else []
-        elif looks_secret(f"{path}/" if is_folder else path):
-            found.append(entry.path)
-            folders |= {entry.path} if is_folder else set()
-    if len(found) > _MOST_FOUND:
-        raise Refused(
-            f"the sandbox cannot hide {len(found)} files that look like secrets, only {_MOST_FOUND};"
-            " name their folders in `sandbox: {read: […]}`"
-        )
-    return found
 
 
 def _has_credentials(config: str) -> bool:

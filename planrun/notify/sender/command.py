@@ -32,7 +32,9 @@ _ROUNDS = 50  # of searching for processes; each kills what the last one left
 
 def run(order: dict[str, Any], _until: float, result: Result) -> None:
     """Run the command of an order once; its log is written, masked, when it has ended."""
-    _adopt_orphans()
+    # Have processes whose parents end become children of this one, so that they can be found
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     result.tries = 1
     process: subprocess.Popen[bytes] | None = None
     output = bytearray()
@@ -49,7 +51,9 @@ def run(order: dict[str, Any], _until: float, result: Result) -> None:
         _converse(process, order["body"].encode(), output)
         result.code = process.wait()
         if result.code:
-            result.failed(_how(result.code))
+            result.failed(
+                f"killed by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
+            )
         else:
             result.sent()
     except OSError as error:
@@ -63,10 +67,6 @@ def run(order: dict[str, Any], _until: float, result: Result) -> None:
             process.kill()
             process.wait()
         _write_log(order, process, output)
-
-
-def _how(code: int) -> str:
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _private(path: str, flags: int) -> int:
@@ -139,12 +139,6 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):  # nothing is left of it
         return
-
-
-def _adopt_orphans() -> None:
-    """Have processes whose parents end become children of this one, so that they can be found."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def kill_descendants() -> None:

@@ -38,7 +38,17 @@ def main(_words: Sequence[str]) -> None:
     order = json.loads(sys.stdin.buffer.read())
     began = time.monotonic()
     result = _delivered(order, began)
-    entry = _entry(order, result, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    masker = Masker(order["masked"])
+    entry = {
+        "at": book.stamp(),
+        **order["entry"],
+        "status": result.status,
+        "tries": result.tries,
+        "code": result.code,
+        "message": masker.mask_text(result.message)[:300],
+        "seconds": round(seconds, 3),
+    }
     try:
         book.append(order["book"], entry)
     except RecordsLost as error:
@@ -73,19 +83,6 @@ def _delivered(order: dict[str, Any], began: float) -> Result:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return result
-
-
-def _entry(order: dict[str, Any], result: Result, seconds: float) -> dict[str, Any]:
-    masker = Masker(order["masked"])
-    return {
-        "at": book.stamp(),
-        **order["entry"],
-        "status": result.status,
-        "tries": result.tries,
-        "code": result.code,
-        "message": masker.mask_text(result.message)[:300],
-        "seconds": round(seconds, 3),
-    }
 
 
 def _time_is_over(_signum: int, _frame: FrameType | None) -> None:

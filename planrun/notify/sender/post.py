@@ -65,7 +65,8 @@ def send(order: dict[str, Any], until: float, result: Result) -> None:
         except (OSError, http.client.HTTPException) as error:
             result.code = None
             result.failed(_reason(error))
-            if _is_lasting(error):
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(cause, ssl.SSLCertVerificationError):
                 return
         wait, pause = pause if wait is None else wait, pause * 2
         if result.tries >= TRIES:
@@ -131,9 +132,3 @@ def _reason(error: BaseException) -> str:
     if isinstance(cause, OSError) and cause.strerror:
         return str(cause.strerror).lower()
     return str(cause)[:_ANSWER] or type(cause).__name__
-
-
-def _is_lasting(error: BaseException) -> bool:
-    """Whether another try would fail in the same way."""
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    return isinstance(cause, ssl.SSLCertVerificationError)

@@ -103,7 +103,12 @@ class Objects:
         except FileExistsError:
             return False
         except Exception as error:
-            if _is_refused_condition(error):
+            # Whether a conditional put was refused since the object exists: 412, or 409 for two at once
+            text = f"{type(error).__name__} {error} {error.__cause__}"
+            is_refused_condition = any(
+                word in text for word in ("PreconditionFailed", "pre-conditions", "412", "conditionNotMet")
+            )
+            if is_refused_condition:
                 return False
             raise
         return True
@@ -236,12 +241,6 @@ def _known_hosts() -> Any:
 
 def _opened(fd: int, mode: str) -> Any:
     return open(fd, mode, closefd=False)
-
-
-def _is_refused_condition(error: Exception) -> bool:
-    """Whether a conditional put was refused since the object exists: 412, or 409 for two at once."""
-    text = f"{type(error).__name__} {error} {error.__cause__}"
-    return any(word in text for word in ("PreconditionFailed", "pre-conditions", "412", "conditionNotMet"))
 
 
 def _time(info: dict[str, Any]) -> float:

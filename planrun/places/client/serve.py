@@ -39,10 +39,16 @@ def main(_words: Sequence[str]) -> int:
             except Unusable as error:
                 said = {"unusable": str(error)}
             except Exception as error:  # noqa: BLE001 - libraries of object stores raise anything
-                said = {"failed": _short(error)}
+                text = " ".join(str(error).split()) or type(error).__name__
+                short = f"{type(error).__name__}: {text}"[:300] if "://" not in text else type(error).__name__
+                said = {"failed": short}
             for fd in fds:
                 os.close(fd)
-            _reply(connection, said, body)
+            head = json.dumps(said).encode()
+            try:
+                connection.sendall(len(head).to_bytes(4, "big") + len(body).to_bytes(4, "big") + head + body)
+            except OSError:  # planrun is gone
+                os._exit(1)
     os._exit(0)  # threads of libraries may still wait for a server
 
 
@@ -74,12 +80,6 @@ def _answer(
     return {}, b""
 
 
-def _short(error: Exception) -> str:
-    """Return an error in one line; its address would repeat credentials."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return f"{type(error).__name__}: {text}"[:300] if "://" not in text else type(error).__name__
-
-
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], bytes, list[int]] | None:
     sizes, fds, _, _ = socket.recv_fds(connection, 8, 1)
     while sizes and len(sizes) < 8:
@@ -98,11 +98,3 @@ def _all(connection: socket.socket, size: int) -> bytes:
             os._exit(1)
         data += piece
     return bytes(data)
-
-
-def _reply(connection: socket.socket, said: dict[str, Any], body: bytes) -> None:
-    head = json.dumps(said).encode()
-    try:
-        connection.sendall(len(head).to_bytes(4, "big") + len(body).to_bytes(4, "big") + head + body)
-    except OSError:  # planrun is gone
-        os._exit(1)

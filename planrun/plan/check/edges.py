@@ -245,21 +245,17 @@ def _sound(outline: Outline, raw: RawStep, links: Sequence[Link], verb: str) -> 
         if other is not None and other.section == section and other.id != own:
             found.append(link)
             if link.form == "same":
-                _check_same(outline, raw, other, link)
+                lacking = next(
+                    (each for each in (raw, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))),
+                    None,
+                )
+                if lacking is not None:
+                    hint = f"write `{{{link.on}: {link.kind}}}`"
+                    outline.report("E286", f'step "{lacking.id}" has no instances', link.node, hint)
+                    link.form = "map"
         else:
             _report_link(outline, raw, link, verb)
     return found
-
-
-def _check_same(outline: Outline, raw: RawStep, other: RawStep, link: Link) -> None:
-    """Report an edge from instances to those of the same name where a step has none; then it is an edge to the step."""
-    lacking = next(
-        (each for each in (raw, other) if each.keys.keys().isdisjoint(("matrix", "foreach"))), None
-    )
-    if lacking is not None:
-        hint = f"write `{{{link.on}: {link.kind}}}`"
-        outline.report("E286", f'step "{lacking.id}" has no instances', link.node, hint)
-        link.form = "map"
 
 
 def _report_link(outline: Outline, raw: RawStep, link: Link, verb: str) -> None:

@@ -21,7 +21,7 @@ from planrun.expressions.check import references
 from planrun.expressions.render import render_text, unsafe_in
 from planrun.expressions.tree import ExpressionError
 from planrun.model.jsontext import quote
-from planrun.plan.keys.outline import Outline, RawStep, entries
+from planrun.plan.keys.outline import Outline, entries
 from planrun.plan.yaml.node import MAPPING
 
 TYPE_CHECKING = False
@@ -60,7 +60,14 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
     for formula in formulas:
         if formula.kind != "script" or formula.owner is None:
             continue
-        known = _is_posix(outline, formula.owner)
+        raw = formula.owner
+        defaults = outline.root.get("defaults")
+        shell = raw.keys.get("shell", defaults.get("shell") if defaults is not None else None)
+        if shell is None or shell.kind == MAPPING:
+            known = True
+        else:
+            words = [word for entry in entries(shell) for word in entry.value.split()]
+            known = any(word.rpartition("/")[2] in SHELLS for word in words)
         if (id(formula.node), known) in seen:  # an alias: scanned once, however often it is used
             continue
         seen.add((id(formula.node), known))
@@ -77,16 +84,6 @@ def check_quoting(outline: Outline, formulas: Iterable[Formula]) -> None:
             else:
                 place = ExpressionError(f"`| sh` {where}", tree[1], tree[2])
                 outline.report_in(formula.node, "W302", place, _HINT, severity="warning")
-
-
-def _is_posix(outline: Outline, raw: RawStep) -> bool:
-    """Say whether a script is for a shell that reads quotes as POSIX says."""
-    defaults = outline.root.get("defaults")
-    shell = raw.keys.get("shell", defaults.get("shell") if defaults is not None else None)
-    if shell is None or shell.kind == MAPPING:
-        return True
-    words = [word for entry in entries(shell) for word in entry.value.split()]
-    return any(word.rpartition("/")[2] in SHELLS for word in words)
 
 
 def _all(template: Template) -> Iterator[tuple[Tree, str, bool]]:
@@ -405,7 +402,13 @@ def check_unquoted(
             left -= len(scopes)
             if left < 0:
                 return
-            found = _refused(part, scopes, is_certain=_is_closed(part[0], params))
+            tree = part[0]
+            is_closed = all(
+                len(reference.path) > 1 and "enum" in params.get(str(reference.path[1]), {})
+                for reference in references(tree)
+                if reference.path[0] == "params"
+            )
+            found = _refused(part, scopes, is_certain=is_closed)
             if found is None:
                 continue
             message, never = found
@@ -448,15 +451,6 @@ def _values(fragment: Values) -> list[Any]:
     if "enum" in fragment:
         return list(fragment["enum"])
     return [fragment["default"]] if "default" in fragment else []
-
-
-def _is_closed(tree: Tree, params: Mapping[str, Values]) -> bool:
-    """Whether the values that an interpolation is evaluated with are all that there can be."""
-    return all(
-        len(reference.path) > 1 and "enum" in params.get(str(reference.path[1]), {})
-        for reference in references(tree)
-        if reference.path[0] == "params"
-    )
 
 
 def _refused(

@@ -121,7 +121,12 @@ def _value(made: Mapping[str, Any], path: Path) -> Any:
 def _lacking(each: Instances, path: Path) -> str:
     """Name the instances in which a path has no value."""
     if each.made is None:
-        return _lacking_at_run_time(each, path)
+        if path[0] == "item" or len(path) == 1:
+            return ""
+        name = path[1]
+        if name not in each.axes:
+            return "possibly every instance"
+        return "instances that `include` adds" if any(name not in entry for entry in each.include) else ""
     names = []
     for made in each.made:
         try:
@@ -130,15 +135,6 @@ def _lacking(each: Instances, path: Path) -> str:
             names.append(f'"{made["instance"]}"')
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more
-
-
-def _lacking_at_run_time(each: Instances, path: Path) -> str:
-    if path[0] == "item" or len(path) == 1:
-        return ""
-    name = path[1]
-    if name not in each.axes:
-        return "possibly every instance"
-    return "instances that `include` adds" if any(name not in entry for entry in each.include) else ""
 
 
 # A group, as other steps read it.
@@ -330,7 +326,12 @@ class References:
                 message,
                 f'list it under `secrets` of the step that needs it, and read "${name}" there',
             )
-        elif root == "run" and path[1:2] and path[1] in OUTCOME and not _comes_last(formula):
+        elif (
+            root == "run"
+            and path[1:2]
+            and path[1] in OUTCOME
+            and not (formula.owner is not None and formula.owner.section == "finally")
+        ):
             message = (
                 f"`run.{path[1]}` cannot be used here: the outcome of the steps is known when all have ended"
             )
@@ -540,10 +541,6 @@ def _inside(kind: Type, path: Path, used: int) -> Type:
     if kind in ("array", "object", "any"):
         return "any"
     raise ExpressionError(f"{spelled(path[:used])} is of type {kind} and has no fields")
-
-
-def _comes_last(formula: Formula) -> bool:
-    return formula.owner is not None and formula.owner.section == "finally"
 
 
 def unknown_statuses(value: Tree) -> Iterator[Tree]:

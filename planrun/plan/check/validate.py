@@ -60,9 +60,25 @@ def validated(outline: Outline, included: Included) -> Checked:
     if formulas.listed:
         _check_formulas(checked)
     _each("check", _CHECKED, modules, checked)
-    _check_actions(outline)
+    if outline.sound:
+        for raw in outline.steps:
+            if _ACTIONS.isdisjoint(raw.keys):
+                hint = "add `run` or another action, write it with `planrun expand`, or execute with --skip-abstract"
+                outline.report("W305", f'step "{raw.id}" has no action', raw.at, hint, severity="warning")
     _check_texts(outline)
-    _check_limits(outline)
+    most, count = limit_of(outline.root, "max_steps"), step_count(outline)
+    if 0 < BOUNDS.steps < min(count, most + 1):
+        message = f"the plan has {count:,} steps; the settings of the project allow {BOUNDS.steps:,}"
+        outline.report(
+            "E240", message, outline.root.key("steps"), "see `limits: {plan_steps: N}` in .planrun.yml"
+        )
+    elif count > most:
+        limits = outline.root.get("limits")
+        given = scalar(limits.get("max_steps")) if limits is not None else None
+        message = f"the plan has {count:,} steps; `max_steps` allows {most:,}"
+        outline.report(
+            "E240", message, given or outline.root.key("steps"), f"set `limits: {{max_steps: {count}}}`"
+        )
     if "search" in modules:
         from planrun.plan.check.parts import check_parts  # few plans have parts
 
@@ -114,7 +130,15 @@ def _check_formulas(checked: Checked) -> None:
     from planrun.plan.check.references import References
 
     outline, formulas = checked.outline, checked.formulas
-    available = Availability(outline, _questions(formulas))
+    known = formulas.outline.by_id
+    questions = [
+        (formula.owner.id, str(reference.path[1]))
+        for formula in formulas.listed
+        if formula.owner is not None
+        for reference in formula.references
+        if len(reference.path) > 2 and reference.path[0] == "steps" and reference.path[1] in known
+    ]
+    available = Availability(outline, questions)
     secrets = declared_secrets(outline.root)
     references = References(outline, checked.params, checked.outputs, secrets, checked.groups)
     for formula in formulas.listed:
@@ -159,30 +183,6 @@ def _check_ids(outline: Outline) -> None:
 
 def _value_place(raw: RawStep) -> Node:
     return scalar(raw.keys.get("id")) or raw.at
-
-
-def _questions(formulas: Formulas) -> list[tuple[str, str]]:
-    """Return who reads values of whom, as far as both exist."""
-    known = formulas.outline.by_id
-    return [
-        (formula.owner.id, str(reference.path[1]))
-        for formula in formulas.listed
-        if formula.owner is not None
-        for reference in formula.references
-        if len(reference.path) > 2 and reference.path[0] == "steps" and reference.path[1] in known
-    ]
-
-
-def _check_actions(outline: Outline) -> None:
-    """Warn of steps that do nothing yet: `planrun expand` fills them in, but a forgotten `run` looks the same."""
-    if not outline.sound:
-        return  # the action may be a misspelt key
-    for raw in outline.steps:
-        if _ACTIONS.isdisjoint(raw.keys):
-            hint = (
-                "add `run` or another action, write it with `planrun expand`, or execute with --skip-abstract"
-            )
-            outline.report("W305", f'step "{raw.id}" has no action', raw.at, hint, severity="warning")
 
 
 def _check_texts(outline: Outline) -> None:
@@ -238,20 +238,3 @@ def shell_words(text: str) -> tuple[str, ...]:
         return tuple(split(text))
     except ValueError as error:
         raise ValueError(str(error).lower()) from None
-
-
-def _check_limits(outline: Outline) -> None:
-    most, count = limit_of(outline.root, "max_steps"), step_count(outline)
-    if 0 < BOUNDS.steps < min(count, most + 1):
-        message = f"the plan has {count:,} steps; the settings of the project allow {BOUNDS.steps:,}"
-        outline.report(
-            "E240", message, outline.root.key("steps"), "see `limits: {plan_steps: N}` in .planrun.yml"
-        )
-        return
-    if count > most:
-        limits = outline.root.get("limits")
-        given = scalar(limits.get("max_steps")) if limits is not None else None
-        message = f"the plan has {count:,} steps; `max_steps` allows {most:,}"
-        outline.report(
-            "E240", message, given or outline.root.key("steps"), f"set `limits: {{max_steps: {count}}}`"
-        )

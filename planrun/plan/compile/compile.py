@@ -45,7 +45,14 @@ class Compiler(StepCompiler):
             fields["policy"] = self.policy
         if self.llm is not None:
             fields["llm"] = self.llm
-        self._rare(root, fields)
+        if "notify" in root:
+            fields["notify"] = module("notify").of_plan(self.outline, root["notify"])
+        if "mcp" in root:
+            fields["mcp"] = module("mcp").servers_of(self.root)
+        if "search" in root:
+            self._search(root, fields)
+        if "resume" in root:
+            fields["resume"] = rounds_of(root["resume"])
         if "inherit_env" in self.defaults:
             fields["inherit_env"] = self.defaults["inherit_env"].value
         if any([step.makes or step.writes or step.kind == "group" for step in fields["steps"]]):  # noqa: C419
@@ -56,17 +63,6 @@ class Compiler(StepCompiler):
             **{name: value for name, value in fields.items() if value not in ((), {}) or name == "steps"}
         )
         return plan.but(digest=digest(plan))
-
-    def _rare(self, root: dict[str, Any], fields: dict[str, Any]) -> None:
-        """Fill in what few plans have, by modules that the others do not load."""
-        if "notify" in root:
-            fields["notify"] = module("notify").of_plan(self.outline, root["notify"])
-        if "mcp" in root:
-            fields["mcp"] = module("mcp").servers_of(self.root)
-        if "search" in root:
-            self._search(root, fields)
-        if "resume" in root:
-            fields["resume"] = rounds_of(root["resume"])
 
     def _search(self, root: dict[str, Any], fields: dict[str, Any]) -> None:
         """Fill in the search, with its parts as steps, and the replans that its thoroughness allows."""

@@ -34,7 +34,16 @@ def with_conflicts(steps: Sequence[Step]) -> tuple[Step, ...]:
         for one, other in _pairs(patterns)
         if section[one] == section[other] and members.get(one) != other and members.get(other) != one
     ]
-    behind = _behind(steps, meeting)
+    if not meeting:
+        behind = set()
+    else:
+        before = graph.waits(steps)
+        wanted: dict[str, list[str]] = {}
+        for one, other in meeting:
+            wanted.setdefault(one, []).append(other)
+            wanted.setdefault(other, []).append(one)
+        links = {name: [(on, True) for on in others] for name, others in before.items()}
+        behind = graph.reach(graph.order(before), links, wanted)
     found: dict[str, list[str]] = {}
     for one, other in meeting:
         if (one, other) not in behind and (other, one) not in behind:
@@ -47,7 +56,12 @@ def _knowing(step: Step, others: list[str]) -> Step:
     """Return a step, or a group whose members are not known yet, with what it may not run beside."""
     action = step.grouping if step.kind == "group" else None
     if action and action.template is not None:
-        own = [step.id] if _is_shared(action.template) else []
+        template = action.template
+        is_shared = any(
+            isinstance(text, str) or not _names_of(text) & {"item", "matrix"}
+            for text in (*template.makes, *template.writes)
+        )
+        own = [step.id] if is_shared else []
         conflicts = (*others, *own)
         return (
             step.but(action=action.but(template=action.template.but(conflicts=conflicts)))
@@ -55,14 +69,6 @@ def _knowing(step: Step, others: list[str]) -> Step:
             else step
         )
     return step.but(conflicts=tuple(others)) if others else step
-
-
-def _is_shared(template: Step) -> bool:
-    """Say whether members change the same files: some pattern does not differ between members."""
-    return any(
-        isinstance(text, str) or not _names_of(text) & {"item", "matrix"}
-        for text in (*template.makes, *template.writes)
-    )
 
 
 def _names_of(text: Text) -> set[str]:
@@ -137,15 +143,3 @@ def _head(glob: Glob) -> tuple[str, ...]:
             break
         found += name
     return found
-
-
-def _behind(steps: Sequence[Step], pairs: list[tuple[str, str]]) -> set[tuple[str, str]]:
-    if not pairs:
-        return set()
-    before = graph.waits(steps)
-    wanted: dict[str, list[str]] = {}
-    for one, other in pairs:
-        wanted.setdefault(one, []).append(other)
-        wanted.setdefault(other, []).append(one)
-    links = {name: [(on, True) for on in others] for name, others in before.items()}
-    return graph.reach(graph.order(before), links, wanted)

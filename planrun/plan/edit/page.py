@@ -472,7 +472,17 @@ def copied_keys(data: bytes, file: str, step: str, left_out: Collection[str]) ->
     node = page.nodes(section)[at]
     slices: dict[str, list[str]] = {}
     if not entry.is_flow and all(name != _MERGE for name, *_ in entry.keys):
-        slices = _slices(page.text, entry)
+        text = page.text
+        slices = {}
+        for name, start, end, is_kept in entry.keys:
+            marks = [mark for mark in entry.anchors if start <= mark[0] < end]
+            plain, at = "", start
+            for first, last in marks:
+                plain += text[at:first]
+                at = last + (text[last : last + 1] == " ")
+            plain += text[at:end]
+            column = start - line_start(text, start)
+            slices[name] = [_dedented(each, column, is_kept=is_kept) for each in (text[start:end], plain)]
     found = {}
     for name, value in node.value.items():
         if name in left_out:
@@ -481,20 +491,6 @@ def copied_keys(data: bytes, file: str, step: str, left_out: Collection[str]) ->
         if not written or any(not _says(text, name, value) for text in written[1:]):
             written = [f"{flow(node.keys[name])}: {flow(value)}\n"] * 2
         found[name] = written
-    return found
-
-
-def _slices(text: str, entry: Entry) -> dict[str, list[str]]:
-    found = {}
-    for name, start, end, is_kept in entry.keys:
-        marks = [mark for mark in entry.anchors if start <= mark[0] < end]
-        plain, at = "", start
-        for first, last in marks:
-            plain += text[at:first]
-            at = last + (text[last : last + 1] == " ")
-        plain += text[at:end]
-        column = start - line_start(text, start)
-        found[name] = [_dedented(each, column, is_kept=is_kept) for each in (text[start:end], plain)]
     return found
 
 

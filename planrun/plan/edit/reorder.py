@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 def by_longest_path(before: Waits, names: Sequence[str], seconds: Mapping[str, float]) -> list[str]:
     """Return steps so that each follows what it waits for, otherwise that with the longest path left first."""
     rank = graph.weights(before, seconds)
-    return _taken(before, {name: (-rank[name], at) for at, name in enumerate(names)})
+    order = {name: (-rank[name], at) for at, name in enumerate(names)}
+    open_ = {name: len(before[name]) for name in order}
+    after = graph.reverse(before)
+    ready = sorted([(order[name], name) for name in order if not open_[name]])
+    found = []
+    while ready:
+        name = heappop(ready)[1]
+        found.append(name)
+        for other in after[name]:
+            open_[other] -= 1
+            if not open_[other]:
+                heappush(ready, (order[other], other))
+    return found
 
 
 def makespan(before: Waits, names: Sequence[str], seconds: Mapping[str, float], places: int) -> float:
@@ -120,21 +132,6 @@ def _around(crossing: list[tuple[float, int, tuple[str, str]]], at: int, edge: t
     return found
 
 
-def _taken(before: Waits, order: Mapping[str, tuple[float, int]]) -> list[str]:
-    open_ = {name: len(before[name]) for name in order}
-    after = graph.reverse(before)
-    ready = sorted([(order[name], name) for name in order if not open_[name]])
-    found = []
-    while ready:
-        name = heappop(ready)[1]
-        found.append(name)
-        for other in after[name]:
-            open_[other] -= 1
-            if not open_[other]:
-                heappush(ready, (order[other], other))
-    return found
-
-
 def reorder_steps(data: bytes, file: str, names: Sequence[str]) -> bytes:
     """Return a plan's text with the steps under `steps:` in the order of `names`, which has each of them once.
 
@@ -152,7 +149,9 @@ def reorder_steps(data: bytes, file: str, names: Sequence[str]) -> bytes:
             )
     if sorted(names) != sorted(raw.id for raw in steps):
         raise EditError(f"{file}: the order must list exactly the steps of the file")
-    made = _bom(data) + _moved(page, [raw.id for raw in steps], names).encode("utf-8")
+    made = (data[:3] if data.startswith(b"\xef\xbb\xbf") else b"") + _moved(
+        page, [raw.id for raw in steps], names
+    ).encode("utf-8")
     _check(page, made, names)
     return made
 
@@ -186,7 +185,3 @@ def _check(page: Page, made: bytes, names: Sequence[str]) -> None:
             what = "the order would change"
     if what:
         raise EditError(f"{page.file}: the steps cannot be moved: {what}; nothing was written")
-
-
-def _bom(data: bytes) -> bytes:
-    return data[:3] if data.startswith(b"\xef\xbb\xbf") else b""

@@ -311,27 +311,21 @@ class Formulas:
 
     def _read(self, node: Node, kind: str, owner: RawStep | None) -> None:
         if kind in (COMPLETED, ALL_COMPLETED) and owner is not None:
-            self._read_completed(node, kind, owner)
+            # Reports `true` in a step that depends on nothing: such a check could not fail
+            if kind == COMPLETED:
+                at = (0, len(node.value))
+                path, const = ("path", *at, ("steps", node.value, "status")), ("const", *at, "completed")
+                self.listed.append(Formula(node, "that", owner, ("compare", *at, "==", path, const)))
+            elif not owner.links:
+                message = f'step "{owner.id}" depends on no step'
+                hint = "add `depends_on`, or list the steps that must have completed"
+                self.outline.report("E208", message, node, hint)
         elif kind in BARE or OPEN in node.value:
             value = self._parse(node, kind)
             if isinstance(value, tuple):
                 self.listed.append(Formula(node, kind, owner, value))
                 if kind == "condition" and owner is not None:
                     owner.condition = value
-
-    def _read_completed(self, node: Node, kind: str, owner: RawStep) -> None:
-        """Add `dependencies_completed` as the formula that it stands for; its reference is checked like any other.
-
-        Reports `true` in a step that depends on nothing: such a check could not fail.
-        """
-        if kind == COMPLETED:
-            at = (0, len(node.value))
-            path, const = ("path", *at, ("steps", node.value, "status")), ("const", *at, "completed")
-            self.listed.append(Formula(node, "that", owner, ("compare", *at, "==", path, const)))
-        elif not owner.links:
-            message = f'step "{owner.id}" depends on no step'
-            hint = "add `depends_on`, or list the steps that must have completed"
-            self.outline.report("E208", message, node, hint)
 
     def _parse(self, node: Node, kind: str) -> Text | None:
         """Return the parsed node; for a broken template the valid parts, so that all errors are reported at once."""

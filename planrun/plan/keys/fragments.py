@@ -35,18 +35,15 @@ def read_fragment(node: Node) -> dict[str, Any]:
     fragment: dict[str, Any] = {"type": wanted}
     for key, value in node.value.items():
         if key != "type" and (key not in _SHAPES or _SHAPES[key] == value.kind):
-            found = _read_part(key, value, wanted)
+            if key in _LISTS:
+                found = [to_data(item, wanted) for item in value.value]
+            elif key in _TEXTS:
+                found = value.value
+            else:
+                found = to_data(value, wanted if key in _VALUES else "")
             if key not in _NUMBERS or fits("number", found):
                 fragment[key] = found
     return fragment
-
-
-def _read_part(key: str, node: Node, wanted: str) -> Any:
-    if key in _LISTS:
-        return [to_data(item, wanted) for item in node.value]
-    if key in _TEXTS:
-        return node.value
-    return to_data(node, wanted if key in _VALUES else "")
 
 
 def _type_of_fragment(node: Node) -> str:

@@ -52,15 +52,15 @@ class Gate:
         self._keys = {_key(value) for value in self.values}
         multiple = self.node.get("multi_select")
         self.multiple = multiple is not None and multiple.kind == SCALAR and multiple.value.lower() == "true"
-        self.fragment = self._fragment()
-
-    def _fragment(self) -> dict[str, Any]:
         if self.kind == "ask":
-            return read_fragment(_part(self.node, _NARROWING)) if self.is_typed else {"type": "boolean"}
-        if self.multiple:
-            return {"type": "array"}
-        types = {type_of(value) for value in self.values}
-        return {"type": types.pop() if len(types) == 1 else "any"}
+            self.fragment = (
+                read_fragment(_part(self.node, _NARROWING)) if self.is_typed else {"type": "boolean"}
+            )
+        elif self.multiple:
+            self.fragment = {"type": "array"}
+        else:
+            types = {type_of(value) for value in self.values}
+            self.fragment = {"type": types.pop() if len(types) == 1 else "any"}
 
     @property
     def is_typed(self) -> bool:

@@ -74,32 +74,8 @@ class Instances:
 def find(checked: Checked) -> None:
     """Find the instances of each step that has any, and report what is wrong with them."""
     checked.groups = _instances(checked.outline, checked.formulas)
-    _check_same(checked.outline, checked.groups)
-
-
-def _instances(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
-    found: dict[str, Instances] = {}
-    budget = _Budget(outline)
-    for raw in outline.unique:
-        forms = [key for key in KEYS if key in raw.keys]
-        if not forms or outline.is_full:
-            continue
-        _check_step(outline, raw, forms)
-        each = found[raw.id] = Instances(raw, forms[0])
-        if forms[0] == "matrix":
-            _read_matrix(each)
-            _combine(outline, each, budget)
-        else:
-            _read_list(outline, each)
-            _number(outline, each, formulas)
-        raw.instances = len(each.made or ())
-        if each.made is not None and not budget.allows(each):
-            break
-    return found
-
-
-def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
-    """Report edges from instances to those of the same name where there are none."""
+    outline = checked.outline
+    groups = checked.groups
     for raw in outline.unique:
         for link in raw.links:
             if link.form != "same":
@@ -115,22 +91,46 @@ def _check_same(outline: Outline, groups: dict[str, Instances]) -> None:
                     outline.report("E286", message, link.node, "both steps need the same instances")
 
 
-def _check_step(outline: Outline, raw: RawStep, forms: list[str]) -> None:
-    key = raw.node.key(forms[0])
-    if len(forms) > 1:
-        message = f'"matrix" and "foreach" are mutually exclusive in step "{raw.id}"'
-        outline.report("E118", message, raw.node.key(forms[1]), "a list can be an axis of the matrix")
-    if raw.is_gate:
-        hint = "ask in a separate step and depend on it"
-        outline.report(
-            "E284", f'step "{raw.id}" is `ask` or `decide`, which cannot have instances', key, hint
-        )
-    elif outline.sound and not any(name in raw.keys for name in _ACTIONS):
-        outline.report("E284", f'step "{raw.id}" has no action and cannot have instances', key)
-    word = raw.keys.get("on_failure")
-    if word is not None and word.value == "replan":
-        message = f'step "{raw.id}" has instances, so `on_failure: replan` is not allowed'
-        outline.report("E284", message, word, "write another value, or remove it")
+def _instances(outline: Outline, formulas: Formulas) -> dict[str, Instances]:
+    found: dict[str, Instances] = {}
+    budget = _Budget(outline)
+    for raw in outline.unique:
+        forms = [key for key in KEYS if key in raw.keys]
+        if not forms or outline.is_full:
+            continue
+        key = raw.node.key(forms[0])
+        if len(forms) > 1:
+            message = f'"matrix" and "foreach" are mutually exclusive in step "{raw.id}"'
+            outline.report("E118", message, raw.node.key(forms[1]), "a list can be an axis of the matrix")
+        if raw.is_gate:
+            hint = "ask in a separate step and depend on it"
+            outline.report(
+                "E284", f'step "{raw.id}" is `ask` or `decide`, which cannot have instances', key, hint
+            )
+        elif outline.sound and not any(name in raw.keys for name in _ACTIONS):
+            outline.report("E284", f'step "{raw.id}" has no action and cannot have instances', key)
+        word = raw.keys.get("on_failure")
+        if word is not None and word.value == "replan":
+            message = f'step "{raw.id}" has instances, so `on_failure: replan` is not allowed'
+            outline.report("E284", message, word, "write another value, or remove it")
+        each = found[raw.id] = Instances(raw, forms[0])
+        if forms[0] == "matrix":
+            # Matrices.
+            for name, node in members(each.node):
+                if name == "include":
+                    each.include = _entries(node)
+                elif name == "exclude":
+                    each.exclude = _entries(node)
+                elif name not in WORDS:
+                    each.axes[name] = to_data(node) if node.kind == SEQUENCE else node
+            _combine(outline, each, budget)
+        else:
+            _read_list(outline, each)
+            _number(outline, each, formulas)
+        raw.instances = len(each.made or ())
+        if each.made is not None and not budget.allows(each):
+            break
+    return found
 
 
 def reads_values(raw: RawStep) -> bool:
@@ -166,19 +166,6 @@ class _Budget:
         return False
 
 
-# Matrices.
-
-
-def _read_matrix(each: Instances) -> None:
-    for name, node in members(each.node):
-        if name == "include":
-            each.include = _entries(node)
-        elif name == "exclude":
-            each.exclude = _entries(node)
-        elif name not in WORDS:
-            each.axes[name] = to_data(node) if node.kind == SEQUENCE else node
-
-
 def _entries(node: Node) -> list[dict[str, Any]]:
     entries = node.value if node.kind == SEQUENCE else ()
     return [to_data(entry) if entry.kind == MAPPING else {} for entry in entries]
@@ -194,7 +181,14 @@ def _combine(outline: Outline, each: Instances, budget: _Budget) -> None:
     before = len(outline.problems)
     for name, value in each.axes.items():
         _check_axis(outline, name, value, node.value[name])
-    _check_excluded(outline, each)
+    for key in ("include", "exclude"):
+        listed = each.node.get(key)
+        for entry in listed.value if listed is not None else ():
+            _check_literal(outline, entry, f"`{key}`")
+            for name in entry.value if key == "exclude" else ():
+                if name not in each.axes:
+                    hint = outline.nearest(name, each.axes) or f"known axes: {', '.join(each.axes)}"
+                    outline.report("E282", f'unknown axis "{name}" in the matrix', entry.key(name), hint)
     axes = {name: values for name, values in each.axes.items() if isinstance(values, list)}
     if len(axes) < len(each.axes) or len(outline.problems) > before:
         return
@@ -238,17 +232,6 @@ def _check_literal(outline: Outline, node: Node, what: str) -> None:
         return
     for item in node.value.values() if node.kind == MAPPING else node.value:
         _check_literal(outline, item, what)
-
-
-def _check_excluded(outline: Outline, each: Instances) -> None:
-    for key in ("include", "exclude"):
-        listed = each.node.get(key)
-        for entry in listed.value if listed is not None else ():
-            _check_literal(outline, entry, f"`{key}`")
-            for name in entry.value if key == "exclude" else ():
-                if name not in each.axes:
-                    hint = outline.nearest(name, each.axes) or f"known axes: {', '.join(each.axes)}"
-                    outline.report("E282", f'unknown axis "{name}" in the matrix', entry.key(name), hint)
 
 
 def _check_matched(outline: Outline, each: Instances, axes: dict[str, list[Any]]) -> None:

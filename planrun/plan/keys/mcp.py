@@ -145,15 +145,11 @@ def _server(name: str, node: Node) -> Server:
     if network is not None and network.kind == MAPPING:
         fields["hosts"] = tuple([host.value.lower() for host in entries(network.value["allow"])])
     if "url" in fields:
-        fields["hosts"] = (_host_of(fields["url"]),)
+        url = fields["url"]
+        scheme, _, rest = url.partition("://")
+        host = rest.partition("/")[0].partition("?")[0].partition("#")[0].lower()
+        bare = host.rpartition("]")[2] if host.startswith("[") else host
+        fields["hosts"] = (host if ":" in bare else f"{host}:{_PORTS[scheme.lower()]}",)
     if "timeout" in node.value:
         fields["timeout"] = as_duration(node.value["timeout"].value)
     return Server(**fields)
-
-
-def _host_of(url: str) -> str:
-    """Return host and port of an address."""
-    scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0].partition("?")[0].partition("#")[0].lower()
-    bare = host.rpartition("]")[2] if host.startswith("[") else host
-    return host if ":" in bare else f"{host}:{_PORTS[scheme.lower()]}"

@@ -136,7 +136,22 @@ def _check_target(outline: Outline, node: Node) -> None:
         if key in node.value and kind not in others:
             hint = "use `secrets`" if key == "secret_headers" else f"`{key}` goes with {' and '.join(others)}"
             outline.report("E300", f"`{key}` does not apply to a `{kind}`", node.key(key), hint)
-    _check_headers(outline, node)
+    seen: set[str] = set()
+    for key in ("headers", "secret_headers"):
+        for header, value in members(node.get(key)):
+            place = node.value[key].key(header)
+            lower = header.lower()
+            if not header or len(header) > 100 or not _HEADER.issuperset(header):
+                outline.report(
+                    "E106", f'"{header}" is not a valid header', place, "use letters, digits and `-`"
+                )
+            elif lower in _OWN_HEADERS or lower.startswith(_OWN_PREFIX):
+                outline.report("E300", f"`{header}` cannot be set: planrun sets it", place)
+            elif lower in seen:
+                outline.report("E300", f'duplicate header "{header}"', place)
+            seen.add(lower)
+            if key == "headers":
+                _check_value(outline, header, value)
     for name in _secrets_in(Node(SEQUENCE, [node], node.line, node.col)):
         if name.value.startswith(RESERVED):
             outline.report("E230", f"reserved environment variable {name.value}: planrun sets it", name)
@@ -164,25 +179,6 @@ def _check_command(outline: Outline, node: Node) -> None:
         outline.report("E113", "the first word of `command` is empty", words[0], "name a program")
     for word in words:
         _check_literal(outline, "command", word)
-
-
-def _check_headers(outline: Outline, node: Node) -> None:
-    seen: set[str] = set()
-    for key in ("headers", "secret_headers"):
-        for name, value in members(node.get(key)):
-            place = node.value[key].key(name)
-            lower = name.lower()
-            if not name or len(name) > 100 or not _HEADER.issuperset(name):
-                outline.report(
-                    "E106", f'"{name}" is not a valid header', place, "use letters, digits and `-`"
-                )
-            elif lower in _OWN_HEADERS or lower.startswith(_OWN_PREFIX):
-                outline.report("E300", f"`{name}` cannot be set: planrun sets it", place)
-            elif lower in seen:
-                outline.report("E300", f'duplicate header "{name}"', place)
-            seen.add(lower)
-            if key == "headers":
-                _check_value(outline, name, value)
 
 
 def _check_value(outline: Outline, name: str, value: Node) -> None:

@@ -91,7 +91,10 @@ class RawStep:
         self.keys: dict[str, Node] = node.value if node.kind == MAPPING else {}
         written = scalar(self.keys.get("id"))
         self.id = written.value if written else str(position)
-        self.at = _start(node)
+        if node.kind != MAPPING or not node.value:
+            self.at = node
+        else:
+            self.at = node.keys["id"] if "id" in node.keys else next(iter(node.keys.values()))
         self.links: list[Link] = []
         self.condition: Tree | None = None
         self.instances = 0  # those that are known before it runs
@@ -100,7 +103,16 @@ class RawStep:
         self.used: Used | None = None  # the plan that it uses
         depends_on = self.keys.get("depends_on")
         if depends_on is not None:
-            self._read_edges(depends_on)
+            if depends_on.kind != MAPPING:
+                self.links = [Link(item.value, "ok", item, "list") for item in entries(depends_on)]
+            else:
+                for name, kind in depends_on.value.items():
+                    same = kind.get("instance")
+                    said = kind if same is None else same
+                    word = said.value if said.kind == SCALAR and said.value in EDGE_KINDS else "ok"
+                    self.links.append(
+                        Link(name, word, depends_on.key(name), "map" if same is None else "same")
+                    )
         self.recovers = self._links("recovers", "failed")
         self.replaces = self._links("replaces", "done")
 
@@ -112,16 +124,6 @@ class RawStep:
     def is_gate(self) -> bool:
         """Whether the step asks for an answer and starts no process."""
         return not _QUESTIONS.isdisjoint(self.keys)
-
-    def _read_edges(self, node: Node) -> None:
-        if node.kind != MAPPING:
-            self.links = [Link(item.value, "ok", item, "list") for item in entries(node)]
-            return
-        for name, kind in node.value.items():
-            same = kind.get("instance")
-            said = kind if same is None else same
-            word = said.value if said.kind == SCALAR and said.value in EDGE_KINDS else "ok"
-            self.links.append(Link(name, word, node.key(name), "map" if same is None else "same"))
 
 
 class Outline:
@@ -355,10 +357,3 @@ def texts_in(node: Node | None) -> Iterator[Node]:
         else:
             inside = found.value if found.kind == SEQUENCE else found.value.values()
             waiting += list(inside)[::-1]
-
-
-def _start(node: Node) -> Node:
-    """Return what marks a step's place: its id, else its first key, else itself."""
-    if node.kind != MAPPING or not node.value:
-        return node
-    return node.keys["id"] if "id" in node.keys else next(iter(node.keys.values()))

@@ -69,7 +69,11 @@ def check(checked: Checked) -> None:
             _check_facts(outline, owner.get(key) if owner.kind == MAPPING else None)
     search = root.get("search")
     known = set(_given(outline, parts))
-    _check_requirements(outline, known)
+    for raw in outline.steps:
+        for node in entries(raw.keys.get("requires")):
+            if node.value in outline.by_id and node.value not in known:
+                message = f'"{node.value}" is the id of a step, and no fact that a step provides'
+                outline.report("E302", message, node, f"to wait for the step: `depends_on: [{node.value}]`")
     if search is None or search.kind != MAPPING:
         return
     for key in ("goal", "start"):
@@ -89,15 +93,6 @@ def _given(outline: Outline, parts: list[Node]) -> Iterator[str]:
     search = outline.root.get("search")
     start = search.get("start") if search is not None and search.kind == MAPPING else None
     yield from _words(start) if start is not None else ()
-
-
-def _check_requirements(outline: Outline, known: set[str]) -> None:
-    """Report a step that requires another step by its id, as other tools have it: facts do not order steps."""
-    for raw in outline.steps:
-        for node in entries(raw.keys.get("requires")):
-            if node.value in outline.by_id and node.value not in known:
-                message = f'"{node.value}" is the id of a step, and no fact that a step provides'
-                outline.report("E302", message, node, f"to wait for the step: `depends_on: [{node.value}]`")
 
 
 def is_fact(name: str) -> bool:

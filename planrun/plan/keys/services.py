@@ -53,29 +53,7 @@ def check(checked: Checked) -> None:
             outline.report("E241", message, raw.node.key("service"))
             return
         _check_keys(outline, raw, groups)
-    _check_dependents(outline, {raw.id: raw for raw in found})
-
-
-def _check_keys(outline: Outline, raw: RawStep, groups: Mapping[str, Instances]) -> None:
-    at = raw.node.key("service")
-    if not any(action in raw.keys for action in _ACTS):
-        hint = f"it requires {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
-        outline.report("E295", f'step "{raw.id}" starts no process and cannot be a service', at, hint)
-    for key, why in _FOREIGN.items():
-        if key in raw.keys:
-            message = f'"{key}" does not apply to the service "{raw.id}"'
-            outline.report("E295", message, raw.node.key(key), why)
-    alone = scalar(raw.keys.get("parallel"))
-    if alone is not None and alone.value.lower() == "false":
-        message = f'the service "{raw.id}" cannot have `parallel: false`: other steps run beside it'
-        outline.report("E295", message, raw.node.key("parallel"))
-    group = groups.get(raw.id)
-    if group is not None and group.made is None:
-        message = f'the instances of the service "{raw.id}" are not known before the run'
-        outline.report("E295", message, group.node, "list them in the plan")
-
-
-def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None:
+    services = {raw.id: raw for raw in found}
     ends = False
     needed: set[str] = set()
     for raw in outline.unique:
@@ -99,6 +77,25 @@ def _check_dependents(outline: Outline, services: Mapping[str, RawStep]) -> None
             outline.report("W320", message, raw.node.key("service"), hint, severity="warning")
     if ends and not outline.tangled:
         _check_ends(outline, services)
+
+
+def _check_keys(outline: Outline, raw: RawStep, groups: Mapping[str, Instances]) -> None:
+    at = raw.node.key("service")
+    if not any(action in raw.keys for action in _ACTS):
+        hint = f"it requires {', '.join(_ACTS[:-1])} or {_ACTS[-1]}"
+        outline.report("E295", f'step "{raw.id}" starts no process and cannot be a service', at, hint)
+    for key, why in _FOREIGN.items():
+        if key in raw.keys:
+            message = f'"{key}" does not apply to the service "{raw.id}"'
+            outline.report("E295", message, raw.node.key(key), why)
+    alone = scalar(raw.keys.get("parallel"))
+    if alone is not None and alone.value.lower() == "false":
+        message = f'the service "{raw.id}" cannot have `parallel: false`: other steps run beside it'
+        outline.report("E295", message, raw.node.key("parallel"))
+    group = groups.get(raw.id)
+    if group is not None and group.made is None:
+        message = f'the instances of the service "{raw.id}" are not known before the run'
+        outline.report("E295", message, group.node, "list them in the plan")
 
 
 def _check_locks(outline: Outline, raw: RawStep, service: RawStep) -> None:

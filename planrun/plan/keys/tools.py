@@ -81,7 +81,12 @@ def check_call(
     spec = CATALOGUE[NAMES[tool.value]]
     if args is not None and args.kind != MAPPING:
         return spec  # the check of the shape has reported it
-    _check_spellings(outline, label, spec, args)
+    first: dict[str, str] = {}
+    for name, _ in members(args):
+        meant = spec.spellings.get(name, name)
+        if first.setdefault(meant, name) != name and args is not None:
+            message = f'"{name}" and "{first[meant]}" are the same argument of {spec.name} in {label}'
+            outline.report("E118", message, args.key(name), f"write `{meant}` alone")
 
     def seen(node: Node, _is_script: object) -> Any:
         found = formulas.text(node)
@@ -90,16 +95,6 @@ def check_call(
     for fault in faults(spec, named(spec, _arguments(spec, args, seen))):
         _report(outline, label, (spec, tool, args), fault)
     return spec
-
-
-def _check_spellings(outline: Outline, label: str, spec: Spec, args: Node | None) -> None:
-    """Report arguments that are given twice, by two of their names."""
-    first: dict[str, str] = {}
-    for name, _ in members(args):
-        meant = spec.spellings.get(name, name)
-        if first.setdefault(meant, name) != name and args is not None:
-            message = f'"{name}" and "{first[meant]}" are the same argument of {spec.name} in {label}'
-            outline.report("E118", message, args.key(name), f"write `{meant}` alone")
 
 
 def _report(outline: Outline, label: str, called: tuple[Spec, Node, Node | None], fault: Fault) -> None:
@@ -150,13 +145,12 @@ def _known(spec: Spec, path: Path, position: int) -> Any:
     return [*spec.params, *spec.spellings] if position == 0 else _properties(spec, path[: position + 1])
 
 
-def _schema(spec: Spec, name: str) -> Fragment:
-    return spec.params.get(spec.spellings.get(name, name), {})
-
-
 def _arguments(spec: Spec, args: Node | None, read: Callable[[Node, bool], Any]) -> dict[str, Any]:
     """Return arguments as data; `read` says what a text with an interpolation becomes."""
-    return {name: _data(node, _schema(spec, name), read) for name, node in members(args)}
+    return {
+        name: _data(node, spec.params.get(spec.spellings.get(name, name), {}), read)
+        for name, node in members(args)
+    }
 
 
 def _data(node: Node, schema: Fragment, read: Callable[[Node, bool], Any]) -> Any:
@@ -168,11 +162,7 @@ def _data(node: Node, schema: Fragment, read: Callable[[Node, bool], Any]) -> An
     if OPEN in node.value:
         return read(node, schema.get("format") == SCRIPT)
     wanted = schema.get("type", "")
-    return to_data(node, "string" if "string" in wanted and not _is_nothing(node) else "")
-
-
-def _is_nothing(node: Node) -> bool:
-    return to_data(node) is None
+    return to_data(node, "string" if "string" in wanted and to_data(node) is not None else "")
 
 
 def _joined(scripts: list[Text]) -> Text:

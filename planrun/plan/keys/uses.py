@@ -12,7 +12,6 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from planrun.expressions.tree import Type
     from planrun.plan.keys.checked import Checked
@@ -70,21 +69,17 @@ def find(checked: Checked) -> None:
     for raw in checked.outline.steps:
         if "uses" in raw.keys:
             _check_given(checked.outline, raw)
-            found = _outputs_of(raw)
+            used = raw.used
+            if used is None or used.checked is None:
+                found = None
+            else:
+                types = used.checked.gives
+                found = {
+                    name: {"type": types.get(name, "any")}
+                    for name, _ in members(used.checked.outline.root.get("outputs"))
+                }
             if found is not None:
                 checked.outputs[raw.id] = found
-
-
-def _outputs_of(raw: RawStep) -> dict[str, dict[str, Any]] | None:
-    """Return what a step that uses a plan hands on, as fragments by name; None when that is not known."""
-    used = raw.used
-    if used is None or used.checked is None:
-        return None
-    types = used.checked.gives
-    return {
-        name: {"type": types.get(name, "any")}
-        for name, _ in members(used.checked.outline.root.get("outputs"))
-    }
 
 
 def _check_given(outline: Outline, raw: RawStep) -> None:
@@ -129,16 +124,13 @@ def check_types(checked: Checked, type_of: Callable[[Formula], Type]) -> None:
             if value is not formula.node or fragment is None:
                 continue
             found = type_of(formula)
-            if not _may_be(found, fragment["type"]):
+            wanted = fragment["type"]
+            if not (found in ("any", wanted) or {found, wanted} == {"integer", "number"}):
                 message = (
                     f'the parameter "{param}" of {raw.keys["uses"].value} has type {fragment["type"]}, '
                     f"got type {found}"
                 )
                 checked.outline.report("E291", message, value)
-
-
-def _may_be(found: Type, wanted: str) -> bool:
-    return found in ("any", wanted) or {found, wanted} == {"integer", "number"}
 
 
 def _has_template(node: Node) -> bool:

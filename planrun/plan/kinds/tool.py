@@ -82,12 +82,14 @@ class Shell(Run):
 
 def _called(name: str, args: dict[str, Any]) -> str:
     return "\n".join(
-        [name, *(f"  {key}: {value if _is_word(value) else dumps(value)}" for key, value in args.items())]
+        [
+            name,
+            *(
+                f"  {key}: {value if isinstance(value, str) and value.isprintable() and bool(value) else dumps(value)}"
+                for key, value in args.items()
+            ),
+        ]
     )
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable() and bool(value)
 
 
 def _written(value: Any) -> Any:

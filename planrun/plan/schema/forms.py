@@ -76,11 +76,6 @@ def _is_name(text: str) -> bool:
     return _is_variable(text) and len(text) <= _LONGEST_NAME
 
 
-def _is_axis(text: str) -> bool:
-    """Whether a text is [A-Za-z_][A-Za-z0-9_-]{0,99}."""
-    return _is_name(text.replace("-", "_")) and text[0] != "-"
-
-
 def _is_variable(text: str) -> bool:
     """Whether a text is [A-Za-z_][A-Za-z0-9_]*."""
     return text.isidentifier() and text.isascii()
@@ -455,7 +450,11 @@ def key_finding(form: str, text: str) -> Finding | None:
         return None if _is_name(text) else ("E106", "is not a valid name", hint)
     if form == "axis":
         hint = "begin with a letter, and use letters, digits, `_` and `-`"
-        return None if _is_axis(text) else ("E106", "is not a valid axis name", hint)
+        return (
+            None
+            if _is_name(text.replace("-", "_")) and text[0] != "-"
+            else ("E106", "is not a valid axis name", hint)
+        )
     if form == "env":
         return (
             None

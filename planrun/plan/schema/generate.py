@@ -37,7 +37,16 @@ def json_schema() -> dict[str, Any]:
     lowered, definitions = _converted(written_schema())
     lowered["required"] = [name for name in lowered["required"] if name != "steps"]
     lowered["anyOf"] = [{"required": ["steps"]}, {"required": ["extends"]}]
-    definitions["Step"]["dependencies"] = _dependencies()
+    only: dict[str, Any] = {
+        action: {"type": "object", "properties": {other: False for other in ACTIONS if other != action}}
+        for action in ACTIONS
+    }
+    forms = {"matrix": {"type": "object", "properties": {"foreach": False}}}
+    definitions["Step"]["dependencies"] = {
+        **only,
+        **forms,
+        **{key: [needed] for key, needed in COMPANIONS.items()},
+    }
     strict: dict[str, Any] = _strict(
         {
             "$schema": _DRAFT,
@@ -114,16 +123,6 @@ def _converted(written: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     lowered = _lowered(written, forms)
     definitions |= {form: _alternatives(schema) for form, schema in sorted(forms.items())}
     return lowered, definitions
-
-
-def _dependencies() -> dict[str, Any]:
-    """Say that a step has at most one action, and that some keys need another one beside them."""
-    only: dict[str, Any] = {
-        action: {"type": "object", "properties": {other: False for other in ACTIONS if other != action}}
-        for action in ACTIONS
-    }
-    forms = {"matrix": {"type": "object", "properties": {"foreach": False}}}
-    return {**only, **forms, **{key: [needed] for key, needed in COMPANIONS.items()}}
 
 
 def _alternatives(schema: dict[str, Any]) -> dict[str, Any]:
@@ -323,7 +322,12 @@ def _rule(schema: dict[str, Any]) -> Rule:
     if form is not None:
         return ((form,), None, None)
     if "anyOf" in schema:
-        return _union([_rule(each) for each in schema["anyOf"]], schema)
+        rules = [_rule(each) for each in schema["anyOf"]]
+        columns = [[rule[kind] for rule in rules if rule[kind] is not None] for kind in range(3)]
+        if any(len(column) > 1 for column in columns):
+            raise ValueError(f"two alternatives want the same kind of node: {schema}")
+        scalar, sequence, mapping = (column[0] if column else None for column in columns)
+        return (scalar, sequence, mapping)
     if "$ref" in schema:
         return (None, None, schema["$ref"].removeprefix(_PREFIX))
     return _typed(schema)
@@ -350,12 +354,3 @@ def _typed(schema: dict[str, Any]) -> Rule:
                 None,
                 (_key_form(schema), _rule(schema["additionalProperties"]), schema.get("minProperties", 0)),
             )
-
-
-def _union(rules: list[Rule], schema: dict[str, Any]) -> Rule:
-    """Put alternatives side by side; the kind of a node decides between them, so no two may want the same kind."""
-    columns = [[rule[kind] for rule in rules if rule[kind] is not None] for kind in range(3)]
-    if any(len(column) > 1 for column in columns):
-        raise ValueError(f"two alternatives want the same kind of node: {schema}")
-    scalar, sequence, mapping = (column[0] if column else None for column in columns)
-    return (scalar, sequence, mapping)

@@ -63,10 +63,6 @@ class Budget:
         """Say whether a file may have so many keys and values, when `root` is what was read of it."""
         if count <= FREE_NODES or root is None:
             return count <= FREE_NODES
-        return count <= min(MAX_NODES, FREE_NODES + STEP_NODES * self._steps(root))
-
-    def _steps(self, root: Node) -> int:
-        """Count the entries that can be steps: known keys, with values of the right kind."""
         rules = OBJECTS["Step"]
         for section in ("steps", "finally"):
             listed = root.get(section)
@@ -79,7 +75,9 @@ class Budget:
                     key in rules and rules[key][value.kind] is not None for key, value in entry.value.items()
                 )
             self._counted[section] = (ended, found)
-        return sum(found for _, found in self._counted.values())
+        return count <= min(
+            MAX_NODES, FREE_NODES + STEP_NODES * sum(found for _, found in self._counted.values())
+        )
 
 
 __all__ = ["MAPPING", "SCALAR", "SEQUENCE", "Node", "parse", "read_source", "read_tree"]

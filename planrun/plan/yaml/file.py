@@ -52,7 +52,15 @@ def read_source(path: str, noun: str = "plan") -> bytes:
         _refuse_special(os.stat(path), path, noun)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
-            return _read_all(fd, path, noun)
+            _refuse_special(os.fstat(fd), path, noun)  # again: it may have been swapped in between
+            blocks: list[bytes] = []
+            size = 0
+            while block := os.read(fd, _BLOCK):  # files of /proc say size 0 and go on
+                size += len(block)
+                if size > _most(noun):
+                    raise too_large(path, noun)
+                blocks.append(block)
+            return b"".join(blocks)
         finally:
             os.close(fd)
     except OSError as error:
@@ -94,18 +102,6 @@ def _refuse_special(status: os.stat_result, path: str, noun: str) -> None:
 def _most(noun: str) -> int:
     """Return how many bytes a file may have: only that of plans is a setting."""
     return (BOUNDS.size if noun == "plan" else 0) or MAX_BYTES
-
-
-def _read_all(fd: int, path: str, noun: str) -> bytes:
-    _refuse_special(os.fstat(fd), path, noun)  # again: it may have been swapped in between
-    blocks: list[bytes] = []
-    size = 0
-    while block := os.read(fd, _BLOCK):  # files of /proc say size 0 and go on
-        size += len(block)
-        if size > _most(noun):
-            raise too_large(path, noun)
-        blocks.append(block)
-    return b"".join(blocks)
 
 
 def too_large(path: str, noun: str = "plan") -> InvalidPlan:

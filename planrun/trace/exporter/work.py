@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planrun.trace.sending import Sender
-    from planrun.trace.span import Trace
 
 _EVERY = 1.0  # seconds between two looks at the ledger
 _SHARE = 10  # of the time at most one part goes into looking
@@ -32,7 +31,13 @@ def main(_words: Sequence[str]) -> None:
     """Send the spans of the run that the order on stdin names; report what was not sent in one line on stdout."""
     harden(())
     os.write(_OUT, READY)
-    order = json.loads(_line())
+    data = b""
+    while not data.endswith(b"\n"):
+        piece = os.read(_IN, 1)
+        if not piece:
+            sys.exit(0)
+        data += piece
+    order = json.loads(data)
     os.environ.update(order["env"])
     try:
         follower = Follower(order["rundir"])
@@ -44,17 +49,6 @@ def main(_words: Sequence[str]) -> None:
         os.write(_OUT, json.dumps(failure).encode() + b"\n")
     except OSError:  # planrun has ended
         sys.exit(0)
-
-
-def _line() -> bytes:
-    """Return the first line of stdin; its end, which comes with that of planrun, is not waited for."""
-    data = b""
-    while not data.endswith(b"\n"):
-        piece = os.read(_IN, 1)
-        if not piece:
-            sys.exit(0)
-        data += piece
-    return data
 
 
 class Follower:
@@ -91,30 +85,24 @@ class Follower:
         if size == self._size:
             return True
         self._size = size
-        trace = _trace(self._rundir, path, over=over)
+        rundir = self._rundir
+        from planrun.app.copies import state_of
+        from planrun.records.reading import read_ledger
+        from planrun.trace.spans import trace_of
+
+        reading = read_ledger(path)
+        trace = trace_of(state_of(rundir, reading), reading.events, over=over)
         if self._sent is None:
-            self._sent = _of_before(trace)
+            began = max((span.start for span in trace.spans if span.kind == "server"), default=0)
+            self._sent = {
+                span.span for span in trace.spans if span.end and span.end <= began and span.start < began
+            }
         new = [span for span in trace.spans if span.end and span.span not in self._sent]
         taken = self._sender.send(trace, new)
         self._sent.update(span.span for span in new[:taken])
         if taken < len(new):
             self._size = -1  # they are sent with the next ones
         return taken == len(new)
-
-
-def _trace(rundir: str, path: str, *, over: bool) -> Trace:
-    from planrun.app.copies import state_of
-    from planrun.records.reading import read_ledger
-    from planrun.trace.spans import trace_of
-
-    reading = read_ledger(path)
-    return trace_of(state_of(rundir, reading), reading.events, over=over)
-
-
-def _of_before(trace: Trace) -> set[str]:
-    """Return the spans of what happened before the run was resumed: another process sent them."""
-    began = max((span.start for span in trace.spans if span.kind == "server"), default=0)
-    return {span.span for span in trace.spans if span.end and span.end <= began and span.start < began}
 
 
 def _ended(seconds: float) -> bool:

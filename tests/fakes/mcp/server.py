@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 NOTES = {"calc": "add must add, and not subtract", "owner": "Ann owns calc.py"}
 
 
-def build() -> MCPServer:  # noqa: C901 - a list of tools
+def build() -> MCPServer:
     """Return the server."""
     server = MCPServer("notes")
 
