@@ -128,7 +128,9 @@ class Asking:
         )
         if llm.extra_body:
             request = request.but(extra_body=dict(llm.extra_body))
-        return run.purse.fitting(request, self._known_tokens())
+        known = run.transcript.tokens
+        known_tokens = known + compacting.size_of(run.transcript.messages[-1:]) + 64 if known else 0
+        return run.purse.fitting(request, known_tokens)
 
     def aside(self, request: Request, take: Callable[[Answer], None]) -> bool:
         """Ask the model something that is no turn of the conversation; whether the budget allows it."""
@@ -141,12 +143,6 @@ class Asking:
         self._aside = take
         self._send(request, held)
         return True
-
-    def _known_tokens(self) -> int:
-        """Return the tokens of the next question from what the service counted; 0 before the first answer."""
-        run = self._run
-        known = run.transcript.tokens
-        return known + compacting.size_of(run.transcript.messages[-1:]) + 64 if known else 0
 
     def _over(self, over: OverrunError) -> bool:
         run = self._run

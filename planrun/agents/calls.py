@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from planrun.agents.judging import Verdict
     from planrun.agents.loop import AgentRun
     from planrun.model.job import Outcome
 
@@ -93,7 +92,7 @@ class Calls:
             "message": message,
             "exit_code": outcome.exit_code,
             "duration": round(outcome.duration, 4),
-            "log": self._log_name(job),
+            "log": os.path.relpath(job.log, self._run.context.place.rundir),
         }
         self.settle(call, text, "failed" if failed else "done", **facts)
         if failed:
@@ -143,7 +142,10 @@ class Calls:
             effects=verdict.effects,
         )
         if verdict.answer != "allow":
-            why = _denial(verdict)
+            why = f"denied: {verdict.reason} [{verdict.rule}]"
+            if verdict.answer == "ask":
+                why += ". It needs an approval, and an agent cannot wait for one. "
+                why += "Do the task without it, or report what is missing."
             self.settle(call, why, "denied", message=verdict.reason)
             return
         job = verdict.job or job
@@ -280,9 +282,6 @@ class Calls:
             return self._run.servers.risk_of(name).level != "read-only"
         return name in SPECS and SPECS[name].risk != "read-only"
 
-    def _log_name(self, job: Job) -> str:
-        return os.path.relpath(job.log, self._run.context.place.rundir)
-
 
 def _result(call: dict[str, Any], job: Job, outcome: Outcome, limit: int) -> tuple[str, str]:
     """Return what the model is told of a process that ended, and a line for the ledger."""
@@ -313,15 +312,6 @@ def _output(path: str) -> str:
         return ""
     out = size - len(head) - len(tail)
     return f"{head.decode('utf-8', 'replace')}\n[{out} bytes left out]\n{tail.decode('utf-8', 'replace')}"
-
-
-def _denial(verdict: Verdict) -> str:
-    if verdict.answer == "ask":
-        return (
-            f"denied: {verdict.reason} [{verdict.rule}]. It needs an approval, and an agent cannot wait for one. "
-            "Do the task without it, or report what is missing."
-        )
-    return f"denied: {verdict.reason} [{verdict.rule}]"
 
 
 def _files(call: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.agents.loop import AgentRun
-    from planrun.agents.transcript import Transcript
     from planrun.model.agents import AgentState
 
 _FILE = "conversation.json"
@@ -39,7 +38,13 @@ def keep(run: AgentRun, summary: str) -> None:
         return
     path = _path(run, run.step.folder or run.step.id)
     make_private(os.path.dirname(path))
-    kept = {"agent": run.id, "messages": _ended(run.transcript, summary)}
+    # Another agent has other tools and another system text, to which its thoughts are not bound.
+    transcript = run.transcript
+    found = compacting.without_thoughts(transcript.messages)
+    if found and found[-1]["role"] == "assistant":
+        found.pop()
+    ended = [*found, {"role": "assistant", "content": [{"type": "text", "text": summary or "(no report)"}]}]
+    kept = {"agent": run.id, "messages": ended}
     write_atomically(path, json.dumps(kept).encode(), mode=0o600)
 
 
@@ -74,17 +79,6 @@ def _candidates(run: AgentRun) -> list[AgentState]:
     earlier = steps_before(state, run.step.id)
     found = [agent for agent in done if agent.started.step in earlier]
     return sorted(found, key=lambda agent: order.get(agent.started.step, 0))
-
-
-def _ended(transcript: Transcript, summary: str) -> Messages:
-    """Return a conversation that ends with the report: no call is without its result, and no thought is kept.
-
-    Another agent has other tools and another system text, to which its thoughts are not bound.
-    """
-    found = compacting.without_thoughts(transcript.messages)
-    if found and found[-1]["role"] == "assistant":
-        found.pop()
-    return [*found, {"role": "assistant", "content": [{"type": "text", "text": summary or "(no report)"}]}]
 
 
 def _path(run: AgentRun, folder: str) -> str:

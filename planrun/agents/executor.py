@@ -97,15 +97,16 @@ class AgentExecutor:
             return
         if self._budget is None or not self._agents:  # nothing is reserved in it
             self._budget = self._context.models.budget(self._recorder.state)
-        run = self._agents[job.step] = AgentRun(job, self._context, self._recorder, self._processes(job), log)
+        run = self._agents[job.step] = AgentRun(
+            job, self._context, self._recorder, _Processes(self._base, self._owners, job.step), log
+        )
         run.begin(self._budget)
-
-    def _processes(self, job: Job) -> _Processes:
-        return _Processes(self._base, self._owners, job.step)
 
     def wait(self, timeout: float | None) -> list[tuple[Job, Outcome]]:
         """Return the attempts that ended; empty after `timeout` seconds, or when something else is to be done."""
-        self._serve()
+        if self._recorder is not None:
+            shared = self._context.shared or self._share(self._recorder)
+            self._desk.poll(shared)
         timeout = POLL if timeout is None else min(timeout, POLL)
         self._advance()
         if self._over or self._lost:
@@ -124,13 +125,6 @@ class AgentExecutor:
                 self._agents[owner].job_ended(job, outcome)
         self._advance()
         return self._take()
-
-    def _serve(self) -> None:
-        """Carry out changes of the shared memory by people."""
-        if self._recorder is None:
-            return
-        shared = self._context.shared or self._share(self._recorder)
-        self._desk.poll(shared)
 
     def _take(self) -> list[tuple[Job, Outcome]]:
         over, self._over = self._over, []
@@ -155,10 +149,6 @@ class AgentExecutor:
         while self._waiting and len(self._agents) < self._most:
             name = next(iter(self._waiting))
             self._begin(self._waiting.pop(name))
-        self._listen()
-
-    def _listen(self) -> None:
-        """Let a wait end when a model has answered."""
         self._heard = {run.fd for run in self._agents.values() if run.fd >= 0}
         for descriptor in self._heard:
             self._base.listen(descriptor)

@@ -175,7 +175,11 @@ class ErrorStore:
 
     def prune(self, now: str) -> int:
         """Remove what helped rarely and was not used for long; returns how many entries that were."""
-        old = [name for name, entry in self.entries.items() if _is_useless(entry, now)]
+        old = [
+            name
+            for name, entry in self.entries.items()
+            if entry.weight < LOW_WEIGHT and between(entry.last_at, now) > PRUNE_AFTER
+        ]
         for name in old:
             del self.entries[name]
         return len(old)
@@ -229,10 +233,6 @@ def _likeness(entry: Learned, pattern: str, category: str) -> float:
     ours, theirs = set(_WORD.findall(pattern)), set(_WORD.findall(entry.pattern))
     both = ours | theirs
     return len(ours & theirs) / len(both) if both else 0.0
-
-
-def _is_useless(entry: Learned, now: str) -> bool:
-    return entry.weight < LOW_WEIGHT and between(entry.last_at, now) > PRUNE_AFTER
 
 
 def _evict(entries: dict[str, Learned]) -> None:

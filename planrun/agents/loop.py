@@ -246,7 +246,8 @@ class AgentRun:
         before = [
             call for call in _calls_of(state, self.step.id) if _is_of(call.asked.agent, agent["counted"])
         ]
-        crossed = [event for event in _crossed(state) if event.step == self.step.id] if before else []
+        known = state.planning.crossed if before and state.planning else []
+        crossed = [event for event in known if event.step == self.step.id]
         if agent["continues"]:
             self.transcript.load()
         whole = budget.whole if isinstance(budget, Purse) else budget
@@ -570,13 +571,23 @@ class AgentRun:
         self._leave()
         duration = self.context.clock.monotonic() - self.began
         message = {"message": outcome.message} if outcome.message else {}
+        tools = self.recorder.state.agents[self.agent["id"]].tools
+        statuses = [tool.status for tool in tools if not tool.called.call.startswith(START)]
+        stats = {
+            "prompt_tokens": int(self._asking.usage["input"]),
+            "completion_tokens": int(self._asking.usage["output"]),
+            "tool_calls": len(statuses),
+            "tool_successes": statuses.count("done"),
+            "tool_failures": len(statuses) - statuses.count("done"),
+            "duration_seconds": round(duration, 3),
+        }
         self.emit(
             ev.AgentEnded,
             status=outcome.status,
             reason=outcome.reason,
             summary=summary,
             evidence=evidence,
-            stats=self._stats(duration),
+            stats=stats,
             **message,
         )
         if outcome.status != "completed":
@@ -586,18 +597,6 @@ class AgentRun:
         self.outcome = outcome.but(duration=duration, **logged)
         self.close()
         return False
-
-    def _stats(self, duration: float) -> dict[str, float]:
-        tools = self.recorder.state.agents[self.agent["id"]].tools
-        statuses = [tool.status for tool in tools if not tool.called.call.startswith(START)]
-        return {
-            "prompt_tokens": int(self._asking.usage["input"]),
-            "completion_tokens": int(self._asking.usage["output"]),
-            "tool_calls": len(statuses),
-            "tool_successes": statuses.count("done"),
-            "tool_failures": len(statuses) - statuses.count("done"),
-            "duration_seconds": round(duration, 3),
-        }
 
     def _leave(self) -> None:
         """Take part in nothing that is shared any more."""
@@ -669,7 +668,3 @@ def _is_of(name: str, agents: list[str]) -> bool:
 
 def _calls_of(state: Any, step: str) -> list[Any]:
     return [call for call in state.planning.calls if call.asked.step == step] if state.planning else []
-
-
-def _crossed(state: Any) -> list[ev.BudgetCrossed]:
-    return state.planning.crossed if state.planning else []

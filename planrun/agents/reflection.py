@@ -162,7 +162,13 @@ class Reflector:
         reflection = _by_pattern(failure, *found) if found else _unknown(failure)
         if found and reflection.category == "file_not_found":
             reflection = self._with_paths(reflection, failure, *found)
-        return self._with_learned(reflection)
+        entries = self._store.offered(reflection.error, reflection.category)
+        if not entries:
+            return reflection
+        return reflection.but(
+            learned=tuple([entry.solution for entry in entries]),
+            learned_ids=tuple([entry.id for entry in entries]),
+        )
 
     def wants_analysis(self, reflection: Reflection) -> bool:
         """Whether a model is to be asked: it may be, and no pattern matched."""
@@ -171,7 +177,9 @@ class Reflector:
     def _with_paths(
         self, reflection: Reflection, failure: Failure, pattern: Pattern, match: re.Match[str]
     ) -> Reflection:
-        given = _path_argument(failure.args)
+        args = failure.args
+        values = [args.get(name) for name in PATH_ARGUMENTS]
+        given: str = next((value for value in values if isinstance(value, str) and value), "")
         path = _group(match, "path") or _group(match, "bare") or given
         if given.startswith(f"{path}/"):  # the folder of the file is missing, too
             path = given
@@ -180,15 +188,6 @@ class Reflector:
         if pattern.fix == "path" and self._settings.autofix:
             fix = _corrected(failure, path, certain(suggestions))
         return reflection.but(suggested_paths=tuple([each.path for each in suggestions]), auto_fix=fix)
-
-    def _with_learned(self, reflection: Reflection) -> Reflection:
-        entries = self._store.offered(reflection.error, reflection.category)
-        if not entries:
-            return reflection
-        return reflection.but(
-            learned=tuple([entry.solution for entry in entries]),
-            learned_ids=tuple([entry.id for entry in entries]),
-        )
 
 
 def _by_pattern(failure: Failure, pattern: Pattern, match: re.Match[str]) -> Reflection:
@@ -225,11 +224,6 @@ def _filled(text: str, match: re.Match[str]) -> str:
 
 def _group(match: re.Match[str], name: str) -> str:
     return match.groupdict().get(name) or ""
-
-
-def _path_argument(args: Mapping[str, Any]) -> str:
-    values = [args.get(name) for name in PATH_ARGUMENTS]
-    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def _corrected(failure: Failure, path: str, meant: str) -> dict[str, Any] | None:

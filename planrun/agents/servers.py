@@ -106,11 +106,21 @@ class Servers:
 
     def _start(self, server: Server) -> None:
         run = self._run
-        if why := self._missing(server):
+        absent = [name for name in server.needs if name not in self._run.context.place.secrets]
+        if why := f"the secret {absent[0]} is not set" if absent else "":
             run.fail("mcp", f"the MCP server {server.name} cannot be started: {why}")
             return
         folder = self._folder(server)
-        self._called(server)
+        args = {"command": list(server.command)} if server.command else {"url": server.url}
+        self._run.emit(
+            ev.ToolCalled,
+            call=self._start_id(server),
+            name=full_name(server.name),
+            args=shortened(args),
+            sha256=_hash(dumps(args)),
+            risk="medium",
+            answer="allow",
+        )
         run.say(f"starts the MCP server {server.name}")
         client = self._client(server, folder)
         self._clients[client.step] = server.name
@@ -118,10 +128,6 @@ class Servers:
         question = self._question(f"{run.name}:list-{server.name}", server, {"do": "list"}, "list")
         self._lists[question.step] = (server.name, question)
         run.start(question)
-
-    def _missing(self, server: Server) -> str:
-        absent = [name for name in server.needs if name not in self._run.context.place.secrets]
-        return f"the secret {absent[0]} is not set" if absent else ""
 
     def _folder(self, server: Server) -> str:
         """Make the folder of its socket anew."""
@@ -243,18 +249,6 @@ class Servers:
     def _fail(self, server: Server, why: str) -> None:
         self._returned(server, "failed", why)
         self._run.fail("mcp", why)
-
-    def _called(self, server: Server) -> None:
-        args = {"command": list(server.command)} if server.command else {"url": server.url}
-        self._run.emit(
-            ev.ToolCalled,
-            call=self._start_id(server),
-            name=full_name(server.name),
-            args=shortened(args),
-            sha256=_hash(dumps(args)),
-            risk="medium",
-            answer="allow",
-        )
 
     def _returned(self, server: Server, status: str, message: str) -> None:
         self._run.emit(

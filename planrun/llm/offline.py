@@ -125,18 +125,15 @@ def _of_keywords(text: str) -> list[Reason]:
     found = []
     for level in ("complex", "medium"):
         for keyword in KEYWORDS[level]:
-            match = _pattern(keyword).search(text)
+            words = [re.escape(word) if word != "setup" else r"set[ -]?up" for word in keyword.split()]
+            pattern = re.compile(rf"(?<![\w./-]){_BETWEEN.join(words)}(?![\w/-]|\.\w)", re.IGNORECASE)
+            match = pattern.search(text)
             if match:
                 said = " ".join(match.group().split())
                 found.append(
                     Reason(rule="keyword", level=level, matched=(said,), message=f'"{keyword}" is {level}')
                 )
     return found
-
-
-def _pattern(keyword: str) -> re.Pattern[str]:
-    words = [re.escape(word) if word != "setup" else r"set[ -]?up" for word in keyword.split()]
-    return re.compile(rf"(?<![\w./-]){_BETWEEN.join(words)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 class Pattern(Record):

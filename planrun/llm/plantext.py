@@ -271,14 +271,12 @@ def faults_of(
         if problem.severity == "error":
             at = bisect_right(starts, (problem.line, problem.col))
             path = places[at - 1][1] if at else WHOLE
-            fault = Fault(path=path, rule=problem.code, message=problem.text, allowed=_allowed(problem, ids))
+            known: dict[str, Sequence[str]] = {"E202": ids, "E216": _STATUSES, "E105": EDGE_KINDS}
+            fault = Fault(
+                path=path, rule=problem.code, message=problem.text, allowed=tuple(known.get(problem.code, ()))
+            )
             found[fault] = None
     return list(found)
-
-
-def _allowed(problem: Problem, ids: Sequence[str]) -> tuple[str, ...]:
-    known: dict[str, Sequence[str]] = {"E202": ids, "E216": _STATUSES, "E105": EDGE_KINDS}
-    return tuple(known.get(problem.code, ()))
 
 
 def _places(data: bytes, positions: Mapping[tuple[str, int], int]) -> Iterator[tuple[tuple[int, int], str]]:
@@ -388,7 +386,15 @@ def pieces_of(
     steps = (*steps[:-1], last.but(depends_on=(*last.depends_on, *loose)))
     notes_by_step = notes or {}
     texts = [
-        _pieces_text(step, whole, at, [_numbered(whole, at, len(steps)), *notes_by_step.get(step.id, ())])
+        _pieces_text(
+            step,
+            whole,
+            at,
+            [
+                f'{at + 1} of {len(steps)} for "{whole.id}"' + (f": {whole.title}" if whole.title else ""),
+                *notes_by_step.get(step.id, ()),
+            ],
+        )
         for at, step in enumerate(steps)
     ]
     return Pieces(texts=tuple(texts), ids=tuple([step.id for step in steps]))
@@ -402,7 +408,12 @@ def _faults(draft: Draft, whole: Whole) -> Iterator[Fault]:
             message = "there is no script; each step has to be concrete"
             yield Fault(path=f"{path}.run", rule="empty", message=message)
         yield from _about_id(step.id, at, own, whole)
-        yield from _about_condition(step.condition, path)
+        text = step.condition
+        if text:
+            try:
+                parse_expression(text)
+            except ExpressionError as error:
+                yield Fault(path=f"{path}.condition", rule="E210", message=error.message)
         allowed = (*[name for name in own if name != step.id], *[edge.on for edge in whole.edges])
         for number, name in enumerate(step.depends_on):
             if name not in allowed:
@@ -426,15 +437,6 @@ def _about_id(name: str, at: int, own: Sequence[str], whole: Whole) -> Iterator[
         yield Fault(path=path, rule="id", message=f"{name} is the id of another step")
 
 
-def _about_condition(text: str, path: str) -> Iterator[Fault]:
-    """Look at a condition alone: together with a reviewer's, `x) or (y` would be another one."""
-    if text:
-        try:
-            parse_expression(text)
-        except ExpressionError as error:
-            yield Fault(path=f"{path}.condition", rule="E210", message=error.message)
-
-
 def _about_outputs(last: DraftStep, at: int, whole: Whole) -> Iterator[Fault]:
     if not whole.outputs:
         return
@@ -443,10 +445,6 @@ def _about_outputs(last: DraftStep, at: int, whole: Whole) -> Iterator[Fault]:
     if missing or extra:
         message = "the last script writes exactly the outputs that the plan declares"
         yield Fault(path=f"steps[{at}].outputs", rule="outputs", message=message, allowed=whole.outputs)
-
-
-def _numbered(whole: Whole, at: int, count: int) -> str:
-    return f'{at + 1} of {count} for "{whole.id}"' + (f": {whole.title}" if whole.title else "")
 
 
 def _pieces_text(step: DraftStep, whole: Whole, at: int, notes: Sequence[str]) -> str:
@@ -463,7 +461,12 @@ def _pieces_text(step: DraftStep, whole: Whole, at: int, notes: Sequence[str]) -
         extra["replaces"] = list(whole.replaces)
     plain = step.but(outputs=()) if is_last and whole.outputs else step
     text = step_text(plain.but(depends_on=()), 0, extra, notes)
-    return text + "".join([_indented(key) for key in [*keys, *(whole.last if is_last else ())]])
+    return text + "".join(
+        [
+            "\n".join([f"  {row}" if row.strip() else row for row in key.split("\n")])
+            for key in [*keys, *(whole.last if is_last else ())]
+        ]
+    )
 
 
 def _edges(step: DraftStep, whole: Whole, *, is_last: bool) -> dict[str, str] | list[str]:
@@ -481,7 +484,3 @@ def _edges(step: DraftStep, whole: Whole, *, is_last: bool) -> dict[str, str] | 
     if any(kind != "ok" for kind in found.values()):
         return found
     return list(found)
-
-
-def _indented(text: str) -> str:
-    return "\n".join([f"  {row}" if row.strip() else row for row in text.split("\n")])

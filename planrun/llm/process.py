@@ -225,7 +225,12 @@ class ModelProcess:
     def _take(self, said: dict[str, Any]) -> None:
         if said["word"] == "ready":
             if said["shelter"] == "traced":
-                self._distrust()
+                if self._call:
+                    message = (
+                        "another process controls the one that calls the model; no credentials are sent to it"
+                    )
+                    self._settle(self._call.answer("unavailable", message, "process:traced"))
+                self._end()
                 return
             service = {"base_url": self._endpoint.base_url, "backoff": self._backoff}
             credentials = self._endpoint.credentials
@@ -260,13 +265,6 @@ class ModelProcess:
         ending = self._call.overdue
         message = "stopped" if ending == "stopped" else "the process that calls the model did not end in time"
         self._settle(self._call.answer(ending, message, "process:overdue"))
-        self._end()
-
-    def _distrust(self) -> None:
-        """Send nothing to a process that another one controls."""
-        if self._call:
-            message = "another process controls the one that calls the model; no credentials are sent to it"
-            self._settle(self._call.answer("unavailable", message, "process:traced"))
         self._end()
 
     def _lost(self) -> None:

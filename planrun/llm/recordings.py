@@ -69,7 +69,11 @@ class RecordingDirectory:
         """
         try:
             with self._locked():
-                named = entry.but(number=self._last() + 1)
+                last = max(
+                    [int(found[1]) for name in os.listdir(self._fd) if (found := _NAME.match(name))],
+                    default=0,
+                )
+                named = entry.but(number=last + 1)
                 text = text_of(named)
                 if mask and mask(text) != text:
                     raise ValueError("a secret shows when it is written line by line")
@@ -90,11 +94,6 @@ class RecordingDirectory:
             yield
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
-
-    def _last(self) -> int:
-        return max(
-            [int(found[1]) for name in os.listdir(self._fd) if (found := _NAME.match(name))], default=0
-        )
 
     def _write(self, data: bytes) -> None:
         """Write a file that is no entry yet; an existing one is of a process that was killed."""

@@ -155,7 +155,9 @@ def result_block(name: str, text: str, limit: int, more: str = "") -> str:
 
 
 def _marked(name: str, content: str) -> str:
-    label = _label(name)
+    label = "".join(
+        char if " " <= char <= "~" and char not in "\"'<>&`" else "_" for char in name[:_LONGEST_NAME]
+    )
     mark = _mark(label, content)
     return f'<untrusted-data name="{label}" mark="{mark}">\n{content}\n</untrusted-data mark="{mark}">'
 
@@ -250,13 +252,6 @@ def capped(text: str, limit: int) -> tuple[str, int]:
     # The end continues the line of the note: no text from inside a line starts a line.
     shortened = f"{head}\n[{out} bytes left out] {tail}"
     return (shortened if limit >= note else shortened.encode()[:limit].decode("utf-8", "ignore")), out
-
-
-def _label(name: str) -> str:
-    """Return a name as the marks have it: printable ASCII that closes no quote and no tag."""
-    return "".join(
-        char if " " <= char <= "~" and char not in "\"'<>&`" else "_" for char in name[:_LONGEST_NAME]
-    )
 
 
 def _mark(label: str, content: str) -> str:

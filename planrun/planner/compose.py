@@ -51,11 +51,20 @@ def compose(order: Order, files: Sequence[str], on_progress: OnProgress) -> Gene
     `files`: plans whose steps may be used; (): those of the folder and of `plans/`.
     """
     parts = parts_of_project(order.file, files)
-    plan = _settings_plan(order)
+    policy = f"{{auto_approve: {POLICY.auto_approve}, llm_auto_approve: {POLICY.llm_auto_approve}}}"
+    text = f"version: 1\npolicy: {policy}\nsteps:\n  - id: {_STEP}\n    run: 'true'\n"
+    plan = load_bytes(text.encode(), order.file, cache=False)
     offer, talk = Offer(), _talk(order, plan, on_progress)
     if talk is not None:
         offer = _asked_for(order, plan, parts, talk)
-        parts |= _from_offer(offer)
+        for action in offer.actions:
+            notes: tuple[str, ...] = (f"written by {offer.model}: read every command",)
+            if review := offer.reviews.get(action.name, "").strip():
+                notes += (f"review: {review}",)
+            keys = offer.keys[action.name]
+            parts[action.name] = Part(
+                keys=keys, action=action, file=offer.model, notes=notes, is_offered=True
+            )
         talk.say(f"candidates: {offered(offer.recorded())}")
     goal, start = _facts_in(order.goal, parts.values()), frozenset[str]()
     actions = tuple([part.action for part in parts.values()])
@@ -125,27 +134,10 @@ def _as_written_by_model(plan: Plan, new: Sequence[str]) -> Plan:
     return plan.but(steps=tuple(steps))
 
 
-def _from_offer(offer: Offer) -> Parts:
-    found: Parts = {}
-    for action in offer.actions:
-        review = offer.reviews.get(action.name, "").strip()
-        notes = (f"written by {offer.model}: read every command", *([f"review: {review}"] if review else ()))
-        keys = offer.keys[action.name]
-        found[action.name] = Part(keys=keys, action=action, file=offer.model, notes=notes, is_offered=True)
-    return found
-
-
 def _why_none(found: Found, otherwise: str) -> str:
     given = found.problem.start.union(*[action.provides for action in found.problem.actions])
     wanted = {fact for action in found.problem.actions for fact in action.requires} - given
     return f"{otherwise}; nothing provides {', '.join(sorted(wanted))}" if wanted else otherwise
-
-
-def _settings_plan(order: Order) -> Plan:
-    """Return a plan with the policy of new ones: the limits of a search come from the command line alone."""
-    policy = f"{{auto_approve: {POLICY.auto_approve}, llm_auto_approve: {POLICY.llm_auto_approve}}}"
-    text = f"version: 1\npolicy: {policy}\nsteps:\n  - id: {_STEP}\n    run: 'true'\n"
-    return load_bytes(text.encode(), order.file, cache=False)
 
 
 def _facts_in(goal: str, parts: Iterable[Part]) -> frozenset[str]:

@@ -160,11 +160,7 @@ class Expansion:
             plan = self._with(whole, pieces)
         except InvalidPlan as error:
             return self._faults(error, whole, pieces)
-        against = inspect(plan, pieces.ids, self._bounds(whole, pieces))
-        return against or Accepted(value=_Found(draft=draft, plan=plan, pieces=pieces))
-
-    def _bounds(self, whole: Whole, pieces: Pieces) -> Bounds:
-        return Bounds(
+        bounds = Bounds(
             before=self.plan,
             layers=self._ground.layers,
             context=self._ground.context,
@@ -172,6 +168,8 @@ class Expansion:
             made_of=dict.fromkeys(pieces.ids, whole.id),
             inherited=self._ground.inherited,
         )
+        against = inspect(plan, pieces.ids, bounds)
+        return against or Accepted(value=_Found(draft=draft, plan=plan, pieces=pieces))
 
     def _with(self, whole: Whole, pieces: Pieces) -> Plan:
         """Return the plan with a step replaced by pieces; raises InvalidPlan, EditError."""

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.llm.drafts import Draft, DraftStep
-    from planrun.model.agenttypes import AgentMode
     from planrun.model.plan import Plan, Step
     from planrun.settings import Settings
 
@@ -80,20 +79,15 @@ def check(draft: Draft, frame: Frame) -> Accepted | Refused | list[Fault]:
     try:
         plan = load_bytes(data, frame.file, cache=False)
     except InvalidPlan as error:
-        return faults_of(error.problems, data, _positions(draft), [step.id for step in draft.steps])
+        found: dict[tuple[str, int], int] = {}
+        for number, step in enumerate(draft.steps):
+            section = "finally" if step.cleanup else "steps"
+            found[section, sum(known == section for known, _ in found)] = number
+        return faults_of(error.problems, data, found, [step.id for step in draft.steps])
     if smuggled := tuple(_smuggled(data)):
         return Refused(refusals=smuggled)
     refusals = tuple(_denied(plan, frame))
     return Refused(refusals=refusals, repairable=True) if refusals else Accepted(value=draft)
-
-
-def _positions(draft: Draft) -> dict[tuple[str, int], int]:
-    """Return the place of each step in its section of the plan, to its place in the draft."""
-    found: dict[tuple[str, int], int] = {}
-    for number, step in enumerate(draft.steps):
-        section = "finally" if step.cleanup else "steps"
-        found[section, sum(known == section for known, _ in found)] = number
-    return found
 
 
 def _of_uses(draft: Draft, frame: Frame) -> Iterator[Fault]:
@@ -110,13 +104,13 @@ def compose(draft: Draft, frame: Frame, heading: Sequence[str]) -> Composed:
     notes = {step.id: list(notes_of(step, layers, frame.context)) for step in plain.steps}
     for step in draft.steps:
         if step.mode and not step.acts:
-            notes[step.id].append(_given_to_an_agent(MODES[step.mode]))
+            mode = MODES[step.mode]
+            given_to_an_agent = (
+                f"mode {mode.name}, {mode.planner}; for an agent: `agent: {{mode: {mode.name}, prompt: ...}}`"
+            )
+            notes[step.id].append(given_to_an_agent)
     text = _text(draft, frame, [*heading, *_first_looks(plain)], notes)
     return Composed(text=text, plan=load_bytes(text.encode(), frame.file, cache=False))
-
-
-def _given_to_an_agent(mode: AgentMode) -> str:
-    return f"mode {mode.name}, {mode.planner}; for an agent: `agent: {{mode: {mode.name}, prompt: ...}}`"
 
 
 def _text(draft: Draft, frame: Frame, heading: Sequence[str], notes: Mapping[str, Sequence[str]]) -> str:

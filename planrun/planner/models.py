@@ -83,7 +83,8 @@ def spending(
     Raises InvalidInput, and InvalidPlan for the table of prices, which must be the recorded one unless named.
     """
     kept = kept or {}
-    asked = {**kept.get("given", {}), **_given(settings)}
+    values = {"tokens": settings.max_tokens, "usd": settings.max_usd, "turns": settings.max_turns}
+    asked = {**kept.get("given", {}), **{name: value for name, value in values.items() if value is not None}}
     result: dict[str, float] = {}
     notes = []
     for name in RESOURCES:
@@ -121,12 +122,6 @@ def _table_on_record(known: Mapping[str, Any]) -> PriceTable:
             "for the rest of it"
         )
     return table
-
-
-def _given(settings: Settings) -> dict[str, float]:
-    """Return the limits of the command line, by resource."""
-    values = {"tokens": settings.max_tokens, "usd": settings.max_usd, "turns": settings.max_turns}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 if TYPE_CHECKING:
@@ -210,7 +205,10 @@ def open_model(
     if own := sorted(_OWN_FIELDS & llm_of(settings, llm).extra_body.keys()):
         raise InvalidInput(f"llm.extra_body may not set {', '.join(own)}: planrun does")
     if settings.llm_replay:
-        return ReplayModel(settings.llm_replay, _hiding(recording.mask, environ), _served(recording.planning))
+        planning = recording.planning
+        calls = planning.calls if planning else []
+        served = [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
+        return ReplayModel(settings.llm_replay, _hiding(recording.mask, environ), served)
     mask = _hiding(recording.mask, environ)
     model = ModelProcess(_endpoint(settings, environ), wake=wake, mask=mask)
     opened: Model = model
@@ -251,12 +249,6 @@ def _hiding(mask: Mask | None, environ: Mapping[str, str]) -> Mask:
     known |= credential_texts(environ)
     own = Masker(known).mask_text
     return own if mask is None else lambda text: own(mask(text))
-
-
-def _served(planning: Planning | None) -> list[str]:
-    """Return the keys of the requests that a run had recorded answers to, in order."""
-    calls = planning.calls if planning else []
-    return [call.asked.request for call in calls if call.answered and call.answered.ending in ENDINGS]
 
 
 def _unnamed(settings: Settings, llm: Llm) -> str:

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.planning import Llm
     from planrun.model.state import RunState
-    from planrun.planner.conversation import Exchange
     from planrun.planner.replan import Replanner
     from planrun.ports import Model
     from planrun.records.ledger import Ledger
@@ -128,7 +127,10 @@ class RunExpansion:
         try:
             result = self._converse(expansion, steps)
             if result.outcome == "accepted":
-                named = self._adopt(expansion.plan.source)
+                # The result.
+                data = expansion.plan.source
+                adoption = Adoption(self._session, self._steps, None)
+                named = adoption.adopt(adoption.next_version(data, self._state, "expanded"), self._state)
                 self._end(steps, result.but(outcome="revised"), named)
                 opening.update(plan=named, at=session.clock.stamp())
                 return None
@@ -173,31 +175,30 @@ class RunExpansion:
         asked = max([call.asked.call for call in state.planning.calls], default=0) if state.planning else 0
         talk = Conversation(model, llm, budget, session.clock, asked)
         try:
-            return self._record_events(talk, expansion.talk(talk, steps), model)
+            asking = expansion.talk(talk, steps)
+            stop_by: float | None = None
+            while stop_by is None or time.monotonic() < stop_by:
+                for signum in self._session.inbox.take():
+                    self._signal = signum if self._signal in (0, PAUSE) else self._signal
+                if self._signal and stop_by is None:
+                    stop_by = time.monotonic() + STOP_WITHIN
+                    talk.stop()
+                try:
+                    event = next(asking)
+                except StopIteration as ended:
+                    result: Result = ended.value
+                    return (
+                        Result(outcome="stopped", message="stopped by a signal") if self._signal else result
+                    )
+                if event is None:
+                    self._sleep(model)
+                    continue
+                self._emit(event)
+                if isinstance(event, ev.ModelAsked):
+                    self._ledger.sync()  # before anything leaves this machine
+            return Result(outcome="stopped", message="stopped by a signal")
         finally:
             model.close()
-
-    def _record_events(self, talk: Conversation, asking: Exchange, model: Model) -> Result:
-        """Record the events until the end; a signal ends the conversation soon."""
-        stop_by: float | None = None
-        while stop_by is None or time.monotonic() < stop_by:
-            for signum in self._session.inbox.take():
-                self._signal = signum if self._signal in (0, PAUSE) else self._signal
-            if self._signal and stop_by is None:
-                stop_by = time.monotonic() + STOP_WITHIN
-                talk.stop()
-            try:
-                event = next(asking)
-            except StopIteration as ended:
-                result: Result = ended.value
-                return Result(outcome="stopped", message="stopped by a signal") if self._signal else result
-            if event is None:
-                self._sleep(model)
-                continue
-            self._emit(event)
-            if isinstance(event, ev.ModelAsked):
-                self._ledger.sync()  # before anything leaves this machine
-        return Result(outcome="stopped", message="stopped by a signal")
 
     def _sleep(self, model: Model) -> None:
         self.console.tick()
@@ -206,12 +207,6 @@ class RunExpansion:
             if descriptor >= 0:
                 poll.register(descriptor, select.POLLIN)
         poll.poll(_LOOK * 1000)
-
-    # The result.
-
-    def _adopt(self, data: bytes) -> dict[str, Any]:
-        adoption = Adoption(self._session, self._steps, None)
-        return adoption.adopt(adoption.next_version(data, self._state, "expanded"), self._state)
 
     def _end(self, steps: tuple[str, ...], result: Any, named: dict[str, Any]) -> None:
         event = ev.PlanningEnded(
@@ -245,22 +240,19 @@ class RunExpansion:
         elif late:
             self._emit(self._ending("deadline"))
         else:
-            self._fail(step, result)
+            denied = result.outcome == "denied"
+            self._emit(
+                ev.StepMoved(
+                    at=self._session.clock.stamp(),
+                    step=step,
+                    status="failed",
+                    reason="denied" if denied else "planning",
+                    message=line(result.message, _LONGEST_MESSAGE),
+                    rule=result.refusals[0]["rule"] if result.refusals else "",
+                )
+            )
             self._emit(self._ending("abort", step=step))
         return self._close()
-
-    def _fail(self, step: str, result: Result) -> None:
-        denied = result.outcome == "denied"
-        self._emit(
-            ev.StepMoved(
-                at=self._session.clock.stamp(),
-                step=step,
-                status="failed",
-                reason="denied" if denied else "planning",
-                message=line(result.message, _LONGEST_MESSAGE),
-                rule=result.refusals[0]["rule"] if result.refusals else "",
-            )
-        )
 
     def _close(self) -> int:
         state, session = self._state, self._session

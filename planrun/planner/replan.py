@@ -146,12 +146,10 @@ class Revision:
         )
         self._main = [name for name, step_state in state.steps.items() if step_state.step.section == "steps"]
         self._taken = frozenset([*state.steps, *state.dropped])
-        self.first = self._first_number()  # of the new steps; 0: they have names
-
-    def _first_number(self) -> int:
         if not all(name.isascii() and name.isdecimal() for name in self._taken):
-            return 0
-        return max(map(int, self._taken)) + 1
+            self.first = 0
+        else:
+            self.first = max(map(int, self._taken)) + 1
 
     def next_plan(self, draft: Draft, adoption: Adoption) -> tuple[Plan, tuple[str, ...]] | list[Fault]:
         """Return the next plan of the run, with the ids of its new steps, or every fault of the draft."""
@@ -235,8 +233,12 @@ class Revision:
                 why = self._why_no_edge(name, step, new, gone)
                 if why:
                     path = f"steps[{at}].depends_on[{which}]"
+                    done = [name for name in self._main if self._state.steps[name].status == "completed"]
                     yield Fault(
-                        path=path, rule="depends_on", message=why, allowed=self._edges_for(step, new, kept)
+                        path=path,
+                        rule="depends_on",
+                        message=why,
+                        allowed=(*done, *kept, *[name for name in new if name != step.id]),
                     )
 
     def _why_no_edge(self, name: str, step: DraftStep, new: list[str], gone: Iterable[str]) -> str:
@@ -252,10 +254,6 @@ class Revision:
         if found.status in _NEVER_OK and self._state.tolerance(name) != "continue":
             return f'"{name}" has {found.status}: what depends on it would never start'
         return ""
-
-    def _edges_for(self, step: DraftStep, new: list[str], kept: list[str]) -> tuple[str, ...]:
-        done = [name for name in self._main if self._state.steps[name].status == "completed"]
-        return (*done, *kept, *[name for name in new if name != step.id])
 
     # The next version.
 

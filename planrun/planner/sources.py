@@ -153,22 +153,17 @@ def _of_plan(plan: Plan, data: bytes) -> Iterator[tuple[str, Part]]:
     steps = {step.id: step for step in (*plan.main(), *(plan.search.parts if plan.search else ()))}
     for name, step in steps.items():
         if step.provides and name in written and _is_complete(step, steps):
-            action = action_of(step, estimates, requires=_requires(step, steps), source=plan.file)
+            found = set(step.requires)
+            for edge in step.edges:
+                if edge.on in steps and not step.requires:
+                    found |= set(steps[edge.on].provides)
+            action = action_of(step, estimates, requires=frozenset(found), source=plan.file)
             yield name, Part(keys=written[name], action=action, file=plan.file, head=head)
 
 
 def _is_complete(step: Step, steps: Mapping[str, Step]) -> bool:
     """Return whether facts say all that a step needs: not where it depends on a step that provides none."""
     return bool(step.requires) or all(edge.on in steps and steps[edge.on].provides for edge in step.edges)
-
-
-def _requires(step: Step, steps: Mapping[str, Step]) -> frozenset[str]:
-    """Return what a step requires: its own facts, and those of the steps that it depends on."""
-    found = set(step.requires)
-    for edge in step.edges:
-        if edge.on in steps and not step.requires:
-            found |= set(steps[edge.on].provides)
-    return frozenset(found)
 
 
 def _from_commands(repository: Repository) -> Iterator[tuple[str, Part]]:

@@ -67,7 +67,8 @@ def _run(name: str, args: dict[str, Any]) -> dict[str, Any]:
         raise Refusal(f"{place(fault.path)} {fault.message}")
     module = import_module(f"planrun.tools.{_HOMES[name]}")
     tool = getattr(module, name.rpartition(".")[2])
-    ground = _ground()
+    cwd = os.getcwd()
+    ground = Ground(os.environ.get("PLANRUN_WORKSPACE") or cwd, cwd)
     try:
         found: dict[str, Any] = tool(ground, args)
     finally:
@@ -83,11 +84,6 @@ def _spec(name: str) -> Spec | None:
 
         return SPECS[tool]
     return CATALOGUE.get(name)
-
-
-def _ground() -> Ground:
-    cwd = os.getcwd()
-    return Ground(os.environ.get("PLANRUN_WORKSPACE") or cwd, cwd)
 
 
 def _arguments(words: list[str]) -> dict[str, Any]:

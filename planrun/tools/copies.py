@@ -74,9 +74,18 @@ def make(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
             )
     _base(folder)
     _history(source, ground.top, tree)
-    linked = _linked(ground.top, tree)
+    top = ground.top
+    linked = []  # folders of installed packages, which git ignores and a sandbox shows
+    for path in dependencies(top):
+        target = os.path.join(tree, path)
+        if not os.path.lexists(target) and os.path.isdir(os.path.dirname(target)):
+            os.symlink(os.path.join(top, path), target)
+            linked.append(path)
+    # A pattern of `.gitignore` with a slash at its end fits no link: both repositories ignore these by name.
     for repository in (os.path.join(folder, BASE), os.path.join(tree, GIT)):
-        _exclude(repository, linked)
+        os.makedirs(os.path.join(repository, "info"), exist_ok=True)
+        with open(os.path.join(repository, "info", "exclude"), "a", encoding="utf-8") as file:
+            file.writelines(f"/{path}\n" for path in linked if "\n" not in path)
     say(f"copied {plural(count, 'file')}, {size:,} bytes")
     if links:
         say(f"left out {plural(links, 'link')} that lead out of the workspace")
@@ -135,24 +144,6 @@ def leads_out(path: str, goal: str) -> bool:
         elif part not in ("", "."):
             parts.append(part)
     return bool({RECORDS, GIT} & {part.lower() for part in parts})
-
-
-def _linked(top: str, tree: str) -> list[str]:
-    """Put links to the folders of installed packages in their places, where git ignores these; a sandbox shows them."""
-    found = []
-    for path in dependencies(top):
-        target = os.path.join(tree, path)
-        if not os.path.lexists(target) and os.path.isdir(os.path.dirname(target)):
-            os.symlink(os.path.join(top, path), target)
-            found.append(path)
-    return found
-
-
-def _exclude(repository: str, paths: list[str]) -> None:
-    """Have a repository ignore paths: a pattern with a slash at its end is none for links."""
-    os.makedirs(os.path.join(repository, "info"), exist_ok=True)
-    with open(os.path.join(repository, "info", "exclude"), "a", encoding="utf-8") as file:
-        file.writelines(f"/{path}\n" for path in paths if "\n" not in path)
 
 
 def _base(folder: str) -> None:

@@ -324,7 +324,12 @@ _HEADS = (b"--- ", b"+++ ", b"rename from ", b"rename to ", b"copy from ", b"cop
 
 def apply_patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
     """Apply a patch: all of it, or nothing."""
-    patch = _text(ground, args)
+    if "file" in args:
+        with ground.readable(args["file"]) as place:
+            patch = read_whole(place, MAX_PATCH)
+    else:
+        text = encoded(args["patch"])
+        patch = text if text.endswith(b"\n") else text + b"\n"  # YAML block scalars may strip it
     git, top = _place(ground)
     words = [f"-p{args.get('strip', 1)}", "--whitespace=nowarn"]
     words += ["--reverse"] * bool(args.get("reverse", False))
@@ -340,14 +345,6 @@ def apply_patch(ground: Ground, args: dict[str, Any]) -> dict[str, Any]:
         say(f"patched {name}")
     say(plural(len(files), "file"))
     return {"files": listed(files)}
-
-
-def _text(ground: Ground, args: dict[str, Any]) -> bytes:
-    if "file" in args:
-        with ground.readable(args["file"]) as place:
-            return read_whole(place, MAX_PATCH)
-    text = encoded(args["patch"])
-    return text if text.endswith(b"\n") else text + b"\n"  # YAML block scalars may strip it
 
 
 def _place(ground: Ground) -> tuple[Git, str]:

@@ -50,7 +50,9 @@ def read(text: str) -> Any:
             text, parse_int=Number, parse_float=Number, parse_constant=_refuse, object_pairs_hook=_object
         )
     except json.JSONDecodeError as error:
-        raise Refusal(f"it is no JSON: {error.msg} at {error.lineno}:{error.colno}{_hint(text)}") from None
+        is_yaml = not text.lstrip().startswith(("{", "[")) and ":" in text
+        hint = "; YAML cannot be changed without losing its comments" if is_yaml else ""
+        raise Refusal(f"it is no JSON: {error.msg} at {error.lineno}:{error.colno}{hint}") from None
 
 
 def style_of(text: str) -> Style:
@@ -113,11 +115,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> Any:
     raise Refusal(f"{word} is no JSON")
-
-
-def _hint(text: str) -> str:
-    is_yaml = not text.lstrip().startswith(("{", "[")) and ":" in text
-    return "; YAML cannot be changed without losing its comments" if is_yaml else ""
 
 
 if TYPE_CHECKING:

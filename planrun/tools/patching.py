@@ -101,10 +101,6 @@ def _staged(ground: Ground, tree: str, path: str) -> str:
     return str(sha256(data).hexdigest())
 
 
-def _place(ground: Ground, path: str) -> Place:
-    return ground.writable(path, "make")
-
-
 def _now(place: Place) -> tuple[bytes, int] | None:
     """Return content and mode of a file or link; None when there is none. Raises Conflict for anything else."""
     status = place.status()
@@ -134,7 +130,7 @@ def _target(tree: str, each: dict[str, Any], before: str) -> dict[str, Any]:
 
 def _settle(ground: Ground, stage: str, path: str, target: dict[str, Any]) -> None:
     """Give one file its new content, unless it has it."""
-    with _place(ground, path) as place:
+    with ground.writable(path, "make") as place:
         known = _now(place)
         now = str(sha256(known[0]).hexdigest()) if known else ""
         if now == target["after"] and (known is None or _has_mode(known[1], target["mode"])):
@@ -146,7 +142,10 @@ def _settle(ground: Ground, stage: str, path: str, target: dict[str, Any]) -> No
             return
         source = os.path.join(stage, "tree", path)
         if target["mode"] == _LINK:
-            _link(place, os.readlink(source))
+            goal = os.readlink(source)
+            temporary = f".{place.name[:60]}.{os.urandom(6).hex()}.tmp"
+            os.symlink(goal, temporary, dir_fd=place.fd)
+            os.rename(temporary, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
             return
         with open(source, "rb") as file:
             data = file.read()
@@ -162,9 +161,3 @@ def _has_mode(mode: int, wanted: str) -> bool:
     if wanted == _LINK:
         return stat.S_ISLNK(mode)
     return stat.S_ISREG(mode) and bool(mode & 0o100) == (wanted == _EXECUTABLE)
-
-
-def _link(place: Place, goal: str) -> None:
-    temporary = f".{place.name[:60]}.{os.urandom(6).hex()}.tmp"
-    os.symlink(goal, temporary, dir_fd=place.fd)
-    os.rename(temporary, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd)

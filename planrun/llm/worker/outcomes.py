@@ -152,7 +152,13 @@ def outcome_of(error: Exception) -> Outcome:
     for link in reversed(chain):
         if isinstance(link, (httpx2.HTTPError, httpx2.InvalidURL)):
             return _of_connection(link, chain)
-    return _of_content(error)
+    if isinstance(error, json.JSONDecodeError):
+        rule, text = "json", "the service sent broken JSON"
+    elif isinstance(error, RecursionError):
+        rule, text = "depth", "the service sent JSON that is nested too deep"
+    else:
+        rule, text = f"error:{type(error).__name__}", "the service sent something that is no message"
+    return Outcome(ending="malformed", rule=rule, message=text, repeat=1)
 
 
 def was_sent(error: Exception) -> bool:
@@ -198,11 +204,12 @@ def _of_status(error: anthropic.APIStatusError) -> Outcome:
     elif asked == "true" and status not in _FINAL:
         repeat = None
     place = f"{status} {kind}".rstrip() if status >= 300 else kind or "an error in the stream"
+    value = error.request_id
     return Outcome(
         ending=ending,
         rule=rule,
         message=f"{_WORDS[ending]} ({place}){': ' if said else ''}{said}",
-        request_id=_text(error.request_id),
+        request_id=value if isinstance(value, str) else "",
         repeat=repeat,
         after=wait_of(headers),
         unknown=_unknown(said) if status == 400 and ending == "rejected" and not is_bound else None,
@@ -239,16 +246,6 @@ def _of_connection(error: BaseException, chain: list[BaseException]) -> Outcome:
     return Outcome(ending="unavailable", rule=f"connection:{name}", message=text, repeat=None)
 
 
-def _of_content(error: Exception) -> Outcome:
-    if isinstance(error, json.JSONDecodeError):
-        rule, text = "json", "the service sent broken JSON"
-    elif isinstance(error, RecursionError):
-        rule, text = "depth", "the service sent JSON that is nested too deep"
-    else:
-        rule, text = f"error:{type(error).__name__}", "the service sent something that is no message"
-    return Outcome(ending="malformed", rule=rule, message=text, repeat=1)
-
-
 def wait_of(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that retry-after-ms or retry-after ask for; None when they say nothing that makes sense."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -262,7 +259,3 @@ def wait_of(headers: Mapping[str, str]) -> float | None:
         return max(0.0, moment.timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -71,8 +71,10 @@ class Listener:
         poll.register(0, select.POLLIN)
         unread = b""
         while True:
-            if not poll.poll(self._patience()):
-                self._is_late()
+            if not poll.poll(None if self._call is None else max(0.0, self._call.left) * 1000 + 1):
+                if self._call is not None and self._call.left <= 0:
+                    call, self._call = self._call, None
+                    call.cut("late", f"the model did not answer within {call.request.seconds:.3g} s")
                 continue
             data = os.read(0, _CHUNK)
             if not data:
@@ -89,15 +91,6 @@ class Listener:
             self.calls.put(self._call)
         elif self._call is not None:
             self._call.cut("stopped", "stopped")
-
-    def _patience(self) -> float | None:
-        """Return the milliseconds until the call has to end; None: there is none that has."""
-        return None if self._call is None else max(0.0, self._call.left) * 1000 + 1
-
-    def _is_late(self) -> None:
-        if self._call is not None and self._call.left <= 0:
-            call, self._call = self._call, None
-            call.cut("late", f"the model did not answer within {call.request.seconds:.3g} s")
 
 
 def main(_words: Sequence[str]) -> None:
