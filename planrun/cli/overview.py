@@ -53,9 +53,6 @@ Usage: planrun [-C DIR] VERB [OPTIONS] ...
 Start:
 {listed([_START[name] for name in START], _COLUMN)}
 
-Groups:
-{listed(GROUPS.items(), _COLUMN)}
-
 Options:
   -C, --directory DIR  work in this folder
   -h, --help           this text, or the help of a verb
@@ -63,11 +60,8 @@ Options:
 
 RUN is the id of a run, the beginning of one, or `last`.
 
-  planrun help VERB         options and examples of a verb
-  planrun help GROUP        verbs of a group
-  planrun help all          every verb
-  planrun help plan         an example of a plan
-  planrun help exit-codes   what the exit codes mean; also: environment
+planrun help all       every verb; also: VERB, plan, exit-codes, environment
+planrun help GROUP     {", ".join(GROUPS)}
 """
 
 _ENVIRONMENT = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planrun.cliutil import write_stderr
+from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say_bytes
 from planrun.reports.write import place
 
@@ -20,3 +22,4 @@ def deliver(data: bytes, file: str | None) -> None:
         out.write(data)
 
     place(file, fill)
+    write_stderr(f"wrote {printable(file)}\n")

@@ -17,6 +17,28 @@ SCHEMA_FILE = "plan.schema.json"  # beside the plan, so that editors find it wit
 EXAMPLE = """\
 # yaml-language-server: $schema=plan.schema.json
 # $schema: plan.schema.json
+version: 1
+name: {name}
+policy: {{auto_approve: medium}}       # a step of a higher risk waits for an approval
+
+steps:
+  - id: look
+    run: echo "system=$(uname -s)" >> "$PLANRUN_OUTPUT"
+    outputs: {{system: string}}        # later steps read it
+
+  - id: greet
+    depends_on: [look]
+    run: echo "Hello from $SYSTEM"
+    env: {{SYSTEM: "${{{{ steps.look.outputs.system }}}}"}}
+
+  - id: announce
+    depends_on: [greet]
+    condition: run.ci                # only in CI; skipped elsewhere
+    run: echo "this is CI"
+"""
+FULL = """\
+# yaml-language-server: $schema=plan.schema.json
+# $schema: plan.schema.json
 #
 # Check it: planrun validate {file}
 # See it:   planrun show {file}
@@ -71,7 +93,7 @@ finally:
 """
 
 
-def write_example(file: str) -> list[str]:
+def write_example(file: str, text: str = EXAMPLE) -> list[str]:
     """Write the example plan and, unless there is one, its schema beside it; returns what was written.
 
     Raises InvalidInput when the file exists or cannot be written: a plan is never overwritten.
@@ -81,7 +103,7 @@ def write_example(file: str) -> list[str]:
     speaking = stem != "plan" and stem.isidentifier() and stem.isascii()
     _write(
         file,
-        EXAMPLE.format(
+        text.format(
             file=quote(file) if file.isprintable() else "plan.yml", name=stem if speaking else "example"
         ).encode(),
     )
@@ -95,7 +117,10 @@ def write_example(file: str) -> list[str]:
 
 def _write(path: str, data: bytes) -> None:
     if os.path.lexists(path):
-        raise InvalidInput(f"{path} exists already; planrun init never overwrites a file")
+        raise InvalidInput(
+            f"{path} exists already; planrun init never overwrites a file\n"
+            f"  next: planrun show {quote(path)}; planrun run {quote(path)}; or planrun init OTHER.yml"
+        )
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(path, "xb") as out:  # exclusive: what appears in between is not overwritten either
@@ -106,7 +131,8 @@ def _write(path: str, data: bytes) -> None:
 
 @click.command(short_help="Write an example plan.")
 @click.argument("file", default="plan.yml", type=click.Path(readable=False))
-def init(file: str) -> int:
+@click.option("--full", is_flag=True, help="A longer plan that shows more keys, with comments.")
+def init(file: str, *, full: bool) -> int:
     """Write an example plan to FILE (plan.yml), and beside it the schema that editors check it with.
 
     A file that exists is never overwritten.
@@ -115,8 +141,9 @@ def init(file: str) -> int:
     Examples:
       planrun init
       planrun init plans/release.yml
+      planrun init --full
     """
-    for path in write_example(file):
+    for path in write_example(file, FULL if full else EXAMPLE):
         say(f"wrote {printable(path)}")
     operand = "" if file == "plan.yml" else f" {printable(file)}"  # the default plan needs no name
     say(f"next: planrun show{operand}; planrun run{operand}")

@@ -59,7 +59,7 @@ def test_each_command_of_the_readme_works_in_its_order(tmp_path: Path) -> None:
     assert "Hello from Linux" in printed["planrun run"] or "Hello from Darwin" in printed["planrun run"]
     assert "Hello from" in printed["planrun logs"]
     assert "nothing is written" in printed["planrun run --dry-run"]
-    assert len(printed["planrun help"].splitlines()) <= 40
+    assert len(printed["planrun help"].splitlines()) <= 24
 
 
 def test_what_planrun_suggests_leads_on(tmp_path: Path) -> None:
