@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import click
+
 from planrun.cliutil.printing import say_bytes
 from planrun.reports.write import place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+
+from_option = click.option(
+    "--from",
+    "source",
+    metavar="DIR|URL",
+    envvar="PLANRUN_FROM_PUBLISHED",
+    help="Read runs that were published there (`run --publish`).",
+)
 
 
 def deliver(data: bytes, file: str | None) -> None:
