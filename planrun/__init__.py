@@ -69,7 +69,7 @@ def execute(
     }
     settings = Settings(**chosen)
     if lexists(join(workspace, ".planrun.yml")):
-        from planrun.app.keeping import of_project  # few folders have settings
+        from planrun.app.pruning import of_project  # few folders have settings
 
         settings = of_project(settings, workspace)
     secrets = secrets_of(plan)
@@ -79,7 +79,7 @@ def execute(
     request = RunRequest(planner=_planner, params=resolved, workspace=workspace, secrets=secrets)
     result = run(plan, settings, request)
     if settings.no_persist or (settings.stored_runs and not workspace):
-        from planrun.app.keeping import tidy
+        from planrun.app.pruning import tidy
 
         tidy(result, settings)
     if result.lost:

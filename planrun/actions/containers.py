@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from planrun.actions.environment import RunEnvironment
     from planrun.actions.render import Recipe
-    from planrun.model.job import Job, Outcome, Script
+    from planrun.model.job import Job, Script
     from planrun.model.plan import Container, Step
 
 ENGINES = ("docker", "podman")

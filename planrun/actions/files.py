@@ -17,7 +17,6 @@ import os
 from errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from stat import S_IMODE, S_ISDIR, S_ISLNK, S_ISREG  # os has loaded it already
 
-from planrun.actions.refs import changes, refs_of
 from planrun.errors import EvaluationError
 from planrun.expressions.render import render_pattern
 from planrun.model.globs import BadGlob, fits, is_hidden, matches, parse
@@ -32,12 +31,85 @@ if TYPE_CHECKING:
     from planrun.model.globs import Glob
     from planrun.model.job import Outcome
     from planrun.model.plan import Step, Text
+    from planrun.model.state import RunState
+
+    State = tuple[int, int, int]  # mtime in ns, size, inode
+    Tree = dict[str, State]
+
+
+KINDS = {"heads": "branch", "tags": "tag"}
+
+"""What the refs below these folders of `refs` are called."""
+
+MOST = 1000
+
+"""Rows of one attempt."""
+
+
+def refs_of(root: str) -> dict[tuple[str, str], str]:
+    """Return what each branch and tag of the repository in a folder points at, by kind and name."""
+    git = os.path.join(root, ".git")
+    try:
+        if os.path.isfile(git):  # of a worktree, whose refs are those of the main one
+            with open(git, encoding="utf-8", errors="surrogateescape") as file:
+                git = os.path.join(root, file.read().removeprefix("gitdir:").strip())
+            with open(f"{git}/commondir", encoding="utf-8", errors="surrogateescape") as file:
+                git = os.path.join(git, file.read().strip())
+        found = dict(_packed(git))
+    except OSError:
+        found = {}
+    for folder, kind in KINDS.items():
+        found.update(_loose(f"{git}/refs/{folder}", kind))
+    return found
+
+
+def _packed(git: str) -> Iterator[tuple[tuple[str, str], str]]:
+    try:
+        with open(f"{git}/packed-refs", encoding="utf-8", errors="surrogateescape") as file:
+            rows = file.read().splitlines()
+    except FileNotFoundError:
+        return
+    for row in rows:
+        target, _, name = row.partition(" ")
+        _, folder, short = (*name.split("/", 2), "", "")[:3]
+        if folder in KINDS and short and not row.startswith(("#", "^")):
+            yield (KINDS[folder], short), target
+
+
+def _loose(top: str, kind: str) -> Iterator[tuple[tuple[str, str], str]]:
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                    yield (kind, os.path.relpath(path, top)), file.read().strip()
+            except OSError:  # it is being written, or gone
+                continue
+
+
+def changes(
+    before: Mapping[tuple[str, str], str], after: Mapping[tuple[str, str], str]
+) -> tuple[dict[str, Any], ...]:
+    """Return a row for each branch or tag that was created, moved or deleted."""
+    rows = []
+    for kind, name in sorted({*before, *after}):
+        old, new = before.get((kind, name)), after.get((kind, name))
+        if old != new:
+            action = "created" if old is None else "deleted" if new is None else "changed"
+            rows.append({"kind": kind, "id": name, "action": action})
+    return tuple(rows[:MOST])
+
 
 CHUNK = 1 << 20  # bytes that are read at a time
+
 LARGE = 1 << 18  # bytes from which OpenSSL's implementation is worth its 3 ms of loading
+
 DEEPEST = 200  # levels of nested folders
+
 _GONE = (EACCES, ELOOP, ENOENT, ENOTDIR)
+
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -233,8 +305,11 @@ def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, b
 
 
 MAX_LISTED = 1000
+
 """The maximum of files in the record of one attempt, created ones first; for the others their number and list hash."""
+
 MADE = ("created", "changed", "unchanged", "restored")
+
 _NAMED = 3  # patterns in a message
 
 
@@ -428,22 +503,16 @@ def _row(path: str, seen: Seen, op: str) -> dict[str, Any]:
     return {"path": path, "op": op, "sha256": seen.sha256, "bytes": seen.bytes}
 
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from planrun.model.job import Outcome
-    from planrun.model.plan import Step
-    from planrun.model.state import RunState
-
-    State = tuple[int, int, int]  # mtime in ns, size, inode
-    Tree = dict[str, State]
-
 MAX_FILES = 20_000  # of a tree; a larger one is not scanned, and the record says so
+
 MAX_CHANGES_LISTED = 1000  # rows of one attempt
+
 MAX_HASHED = 16 << 20  # bytes of one file: hashing happens between two steps
+
 ALL_HASHED = 64 << 20  # bytes of one attempt
+
 KEY = "tracked"  # distinguishes such a row from those of files that a step names
+
 _NEVER = (".git", ".planrun", "planrun-out")
 
 

@@ -13,9 +13,6 @@ from planrun.risk.words import names_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Protocol
 
     from planrun.model.job import Job

@@ -31,21 +31,17 @@ from planrun.settings import current_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.approval.responses import Reply
-    from planrun.model.events import GateAnswered, GateOpened
-    from planrun.model.state import RunState
-    from planrun.settings import Settings
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planrun.approval.responses import Reply
+    from planrun.model.events import GateAnswered, GateOpened
     from planrun.model.state import RunState
     from planrun.records.ledger import Ledger
     from planrun.records.lock import Holder
     from planrun.settings import Settings
 
     Report = Callable[[str], object]
+
 
 AT_REST = ("paused", "awaiting approval")
 """The statuses of a run that has no process and no end."""

@@ -12,6 +12,7 @@ from planrun.model.events import RollbackStarted, RunEnded, RunEnding
 from planrun.model.record import Record
 from planrun.model.rollback import owes
 from planrun.opening import read_record
+from planrun.plan.project import project
 from planrun.records import queuefile
 from planrun.records.lock import WorkspaceLock
 from planrun.records.rundir import HOME, RUNS
@@ -21,7 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from planrun.app.session import Result
+    from planrun.settings import Settings
+
+
 PRUNED = ".pruned"
+
 """Prefix of a run's folder while it is deleted: a half-deleted run must not be listed."""
 
 
@@ -119,3 +125,35 @@ def _sweep() -> None:
 def _files(folder: str) -> Iterator[str]:
     for parent, _folders, files in os.walk(folder):
         yield from (os.path.join(parent, name) for name in files)
+
+
+def of_project(settings: Settings, folder: str = "") -> Settings:
+    """Return settings with those of the project in a folder, where the caller gives none; raises InvalidPlan."""
+    found = project(folder)
+    fields: dict[str, object] = {}
+    if not found.persist:
+        fields["no_persist"] = True
+    if found.remembers_plans:
+        fields["remember_plans"] = True
+    if found.stored_runs:
+        fields["stored_runs"] = found.stored_runs
+    return settings.but(**fields) if fields else settings
+
+
+def tidy(result: Result, settings: Settings) -> str:
+    """Delete what is not kept and return a line about it, "" for nothing; what cannot be deleted stays.
+
+    Only a run that completed and owes no cleanup loses its records: any other may be resumed. Its reports stay.
+    """
+    state = result.state
+    try:
+        if settings.no_persist and result.lost is None and state.status == "completed" and not owes(state):
+            remove(result.rundir, os.path.basename(result.rundir))
+            return "the records of the run are deleted, its reports stay (--no-persist)"
+        if settings.stored_runs:
+            removed = len(prune(settings.stored_runs).removed)
+            if removed:
+                return f"deleted {removed} older run{'' if removed == 1 else 's'} (stored_runs)"
+    except InvalidInput as error:
+        return str(error)
+    return ""

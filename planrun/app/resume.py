@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from planrun.app.admission import Admission
     from planrun.app.inspect import Discarded
     from planrun.app.session import Planner, Result
     from planrun.approval.digest import Reviewed

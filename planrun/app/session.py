@@ -63,33 +63,6 @@ if TYPE_CHECKING:
 
     Chosen = frozenset[str] | None  # steps that may run; None: all
 
-# By whoever continues the run, and where they are given.
-_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose", "html")
-_SIGNALLED = 128  # exit codes from here on: a signal ended the run
-_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose", "html")
-
-
-class Result(Record):
-    """How a run ended and where its records are."""
-
-    state: RunState
-    exit_code: int
-    rundir: str
-    head: str  # hash of the ledger's last line
-    reports: Mapping[str, str]  # format to path
-    lost: RecordsLost | None = None  # what could not be written; the caller raises it after all else is done
-    notes: tuple[str, ...] = ()  # warnings about what is shared with other machines
-
-
-class NotStarted(Record):
-    """Return why no step started: the planning before the run failed, was stopped or is paused."""
-
-    exit_code: int
-    console: Console  # it showed the planning, and shows the end
-
-
-if TYPE_CHECKING:
-
     class RunReplanner(Replanner, Protocol):
         """The engine's port, which the session closes."""
 
@@ -141,6 +114,31 @@ if TYPE_CHECKING:
 
         def agent_models(self, session: Session, state: RunState, opening: Mapping[str, Any]) -> AgentModels:
             """Return the models that the agents of a run ask."""
+
+
+# By whoever continues the run, and where they are given.
+_KEPT = ("strict", "fail_on_flaky", "no_rollback", "always_shell", "propose", "html")
+_SIGNALLED = 128  # exit codes from here on: a signal ended the run
+_RECORDED = ("locked", "expand", "no_rollback", "always_shell", "propose", "html")
+
+
+class Result(Record):
+    """How a run ended and where its records are."""
+
+    state: RunState
+    exit_code: int
+    rundir: str
+    head: str  # hash of the ledger's last line
+    reports: Mapping[str, str]  # format to path
+    lost: RecordsLost | None = None  # what could not be written; the caller raises it after all else is done
+    notes: tuple[str, ...] = ()  # warnings about what is shared with other machines
+
+
+class NotStarted(Record):
+    """Return why no step started: the planning before the run failed, was stopped or is paused."""
+
+    exit_code: int
+    console: Console  # it showed the planning, and shows the end
 
 
 class Session:

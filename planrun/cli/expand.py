@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.diff.report import Report
-    from planrun.planner.expand import Finished, Order
+    from planrun.planner.expand import Finished
 
 _SCOPE = "EXPAND"
 _OWN = (

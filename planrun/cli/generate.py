@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from planrun.app.session import Result
     from planrun.llm.offline import Complexity, Level
     from planrun.model.plan import Plan
-    from planrun.model.planning import Llm
     from planrun.plan.project import Project
-    from planrun.planner.generate import Generated, Order
+    from planrun.planner.generate import Generated
 
 _ADVICE = {
     "not needed": "not needed: a single command or change will do",

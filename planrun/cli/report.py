@@ -9,9 +9,8 @@ from planrun.app.pages import baseline_of
 from planrun.app.published import opened
 from planrun.cliutil import write_stderr
 from planrun.cliutil.completion import complete_runs
-from planrun.cliutil.output import deliver
+from planrun.cliutil.output import deliver, from_option
 from planrun.cliutil.printing import say_bytes
-from planrun.cliutil.published import from_option
 from planrun.records.reading import BROKEN
 from planrun.reports.write import Source, render, rendered
 

@@ -113,7 +113,7 @@ def _of_project(settings: Settings) -> Settings:
     """Return settings with those of the project, where the current folder has any."""
     if not os.path.lexists(PROJECT_FILE):
         return settings
-    from planrun.app.keeping import of_project  # few folders have settings
+    from planrun.app.pruning import of_project  # few folders have settings
 
     return of_project(settings)
 
@@ -207,7 +207,7 @@ def _continue(
         replan=replan,
     )
     if is_dry:
-        from planrun.dryrun.resuming import dry_resume  # starts nothing
+        from planrun.dryrun.preview import dry_resume  # starts nothing
 
         return dry_resume(run, settings, request)
     settings = traced(settings)
@@ -241,7 +241,7 @@ def finish(result: Result, settings: Settings) -> int:
     for note in result.notes:
         write_stderr(f"planrun: warning: {note}\n")
     if settings.no_persist or settings.stored_runs:
-        from planrun.app.keeping import tidy  # most runs keep everything
+        from planrun.app.pruning import tidy  # most runs keep everything
 
         if (note := tidy(result, settings)) and not settings.quiet:
             write_stderr(f"planrun: {note}\n")

@@ -63,7 +63,7 @@ TABLE = (
         "templates.cli:templates",
     ),
     Verb("notify", "[PLAN]", "plans", "send a test message to whom it notifies", "cli.notify:notify"),
-    Verb("tools", "[NAME]", "plans", "list the tools that a plan can call", "cli.tools:tools"),
+    Verb("tools", "[NAME]", "plans", "list the tools that a plan can call", "cli.agents:tools"),
     Verb("agents", "[PLAN]", "plans", "list the types of agents, with their tools", "cli.agents:agents"),
     Verb("mcp", "VERB [PLAN]", "plans", "list and pin the tools of MCP servers", "cli.mcp:mcp"),
     Verb("modes", "", "plans", "list the modes of agents, with their limits", "cli.agents:modes"),
@@ -142,7 +142,7 @@ TABLE = (
         "cli.generate:classify",
     ),
     Verb("memory", "[RUN] [KEY]", "model", "show the memory that a run's agents shared", "cli.memory:memory"),
-    Verb("errors", "[VERB]", "model", "list or clear what agents learned", "cli.learned:errors"),
+    Verb("errors", "[VERB]", "model", "list or clear what agents learned", "cli.memory:errors"),
     Verb("cache", "[VERB]", "cache", "inspect or clear the cache", "cli.cache:cache"),
     Verb("queue", "VERB", "queue", "queue plans in this folder and run them", "queue.cli:queue"),
     Verb("doctor", "", "machine", "check Python, git, shell, space, containers, CI ...", "doctor.cli:doctor"),
@@ -154,7 +154,7 @@ TABLE = (
         "print the completion script for bash, zsh or fish",
         "cli.group:completion",
     ),
-    Verb("help", "[TOPIC]", "machine", "show the help of a verb, a group or a topic", "cli.helpverb:help_"),
+    Verb("help", "[TOPIC]", "machine", "show the help of a verb, a group or a topic", "cli.help:help_"),
 )
 """A verb with several uses has a row for each; all name the same module."""
 

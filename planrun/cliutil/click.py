@@ -26,11 +26,32 @@ from planrun.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Protocol
 
     from planrun.approval.preview import PolicyPreview
+    from planrun.llm.drafts import Fault
     from planrun.model.plan import Plan
+
+    class Unwritten(Protocol):
+        """The result of a conversation with a model."""
+
+        @property
+        def outcome(self) -> str:
+            """A key of the words below."""
+
+        @property
+        def message(self) -> str:
+            """The message of the model, the service or planrun."""
+
+        @property
+        def faults(self) -> Sequence[Fault]:
+            """The problem of the last answer."""
+
+        @property
+        def refusals(self) -> Sequence[Mapping[str, str]]:
+            """The steps that a policy denies: step, rule, reason."""
+
 
 _FIRST = (
     *(
@@ -128,32 +149,6 @@ def option_of(option: Option) -> click.Option:
         hidden=option.hidden,
         shell_complete=_COMPLETERS.get(option.metavar),
     )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Protocol
-
-    from planrun.llm.drafts import Fault
-
-    class Unwritten(Protocol):
-        """The result of a conversation with a model."""
-
-        @property
-        def outcome(self) -> str:
-            """A key of the words below."""
-
-        @property
-        def message(self) -> str:
-            """The message of the model, the service or planrun."""
-
-        @property
-        def faults(self) -> Sequence[Fault]:
-            """The problem of the last answer."""
-
-        @property
-        def refusals(self) -> Sequence[Mapping[str, str]]:
-            """The steps that a policy denies: step, rule, reason."""
 
 
 FORCE = Option(flags=("--force",), name="force", kind="flag", help="Overwrite FILE.")

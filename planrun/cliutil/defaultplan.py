@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 from planrun.cliutil import write_stderr
-from planrun.errors import InvalidInput, PlanrunError
+from planrun.errors import InvalidInput, InvalidPlan, PlanrunError
 from planrun.model.record import Record
+from planrun.plan.yaml.file import read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +20,73 @@ if TYPE_CHECKING:
 
     from planrun.cliutil.options import Option
     from planrun.model.plan import Plan
+    from planrun.plan.problems import Problem
+    from planrun.plan.yaml.node import Node
+
+
+_SIMPLE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./")
+
+
+def plan_named(path: str, folder: str) -> str:
+    """Return the plan that a project file names, as seen from its folder; "" when it names none.
+
+    Raises InvalidPlan with every problem. The file comes with the checkout: it names no plan outside its folder.
+    """
+    data = read_source(path, "project file")
+    if (simple := _simple(data)) and os.path.isfile(_target(simple, folder)):
+        return simple
+    from planrun.plan.project import read  # most project files have one line
+
+    root, data = read(path)
+    plan = root.get("plan") if root is not None else None
+    if plan is None:
+        return ""
+    target = _target(plan.value, folder)
+    if not target:
+        message = f"{plan.value} is outside the folder of {os.path.basename(path)}"
+        problems = [_problem("E290", message, path, plan, "name a plan inside it")]
+    elif not os.path.isfile(target):
+        problems = [_problem("E290", f"no such file: {plan.value}", path, plan)]
+    else:
+        problems = []
+    if problems:
+        raise InvalidPlan(problems, sources={path: data})
+    return os.path.normpath(str(plan.value))
+
+
+def _target(plan: str, folder: str) -> str:
+    """Return the path of a plan with links followed; "" when it is outside its folder."""
+    here = os.path.realpath(folder or ".")
+    target = os.path.realpath(os.path.join(here, plan))
+    is_inside = not os.path.isabs(plan) and target.startswith(here.rstrip("/") + "/")
+    return target if is_inside else ""
+
+
+def _problem(code: str, message: str, path: str, node: Node, hint: str = "") -> Problem:
+    from planrun.plan.problems import Problem
+
+    return Problem(
+        code=code, message=message, file=path, line=node.line, col=node.col, end_col=node.end_col, hint=hint
+    )
+
+
+def _simple(data: bytes) -> str:
+    """Return the plan of a file whose only line besides comments is `plan: NAME`, without a YAML reader; else ""."""
+    rows = [row for row in data.split(b"\n") if row.strip() and not row.startswith(b"#")]
+    if len(rows) != 1 or not rows[0].startswith(b"plan: "):
+        return ""
+    name = rows[0][6:].strip().decode("ascii", "replace")
+    return name if name.endswith((".yml", ".yaml")) and not set(name) - _SIMPLE else ""
+
 
 PROJECT_FILE = ".planrun.yml"
+
 PLAN_FILES = ("plan.yml", "plan.yaml")
+
 PLANS_FOLDER = "plans"
+
 ENDINGS = (".yml", ".yaml")
+
 _MOST_FILES = 200  # of a folder; a folder with more holds data
 
 
@@ -188,11 +251,8 @@ def in_repository(file: str) -> str:
 def plan_of(folder: str) -> str:
     """Return the default plan of a folder as seen from it, "" if there is none; raises InvalidInput, InvalidPlan."""
     project = os.path.join(folder, PROJECT_FILE)
-    if os.path.lexists(project):
-        from planrun.cliutil.project import plan_named  # few folders have one
-
-        if named := plan_named(project, folder):
-            return named
+    if os.path.lexists(project) and (named := plan_named(project, folder)):
+        return named
     for name in PLAN_FILES:
         if os.path.isfile(os.path.join(folder, name)):
             return name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say_bytes
@@ -10,6 +12,15 @@ from planrun.reports.write import place
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+
+from_option = click.option(
+    "--from",
+    "source",
+    metavar="DIR|URL",
+    envvar="PLANRUN_FROM_PUBLISHED",
+    help="Read runs that were published there (`run --publish`).",
+)
 
 
 def deliver(data: bytes, file: str | None) -> None:

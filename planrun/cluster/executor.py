@@ -6,14 +6,16 @@ Here run tool calls, agents, containers and steps in a sandbox: they need what o
 from __future__ import annotations
 
 import base64
+import os
 import time
 
 from planrun.cluster import wire
-from planrun.cluster.logs import RemoteLog
 from planrun.errors import RecordsLost
+from planrun.folders import make_private
 from planrun.model import events as ev
 from planrun.model.job import Outcome
 from planrun.model.record import Record
+from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +48,67 @@ if TYPE_CHECKING:
             """Record an event."""
 
 
+HASHED = 1 << 24  # bytes of a log up to which it is hashed, as the local executor does
+
+
+class RemoteLog:
+    """Takes the output of one attempt in pieces; the file is made with the first one."""
+
+    def __init__(self, path: str, masks: Masks | None) -> None:
+        self.path = path
+        self.size = 0
+        self._stream = masks.stream() if masks else None
+        self._digest = sha256()
+        self._fd = -1
+
+    def feed(self, data: bytes) -> None:
+        """Append a piece; raises RecordsLost."""
+        self._append(self._stream.feed(data) if self._stream else data)
+
+    def finish(self) -> tuple[int, str]:
+        """Close the log; returns its bytes and their hash. Raises RecordsLost."""
+        if self._stream:
+            self._append(self._stream.finish())
+        self.close()
+        return self.size, str(self._digest.hexdigest()) if 0 < self.size <= HASHED else ""
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return what is in it from byte `start` on, at most `size` bytes."""
+        return os.pread(self._fd, size, start) if self._fd >= 0 else b""
+
+    def _append(self, data: bytes) -> None:
+        if not data:
+            return
+        try:
+            if self._fd < 0:
+                self._open()
+            while data:
+                written = os.write(self._fd, data)
+                if self.size <= HASHED:
+                    self._digest.update(data[:written])
+                self.size += written
+                data = data[written:]
+        except OSError as error:
+            raise RecordsLost(f"cannot write {self.path}: {error.strerror}") from None
+
+    def _open(self) -> None:
+        make_private(os.path.dirname(self.path))
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._fd = os.open(self.path, flags, 0o600)
+
+
 _LONG = 3600.0
+
 _BEHIND = 0.01  # seconds until what the pipe did not take is sent
+
 _KILLING = 3.0  # seconds for workers to confirm that attempts were killed
+
 _CLOSING = 4.0  # seconds for runners to end at the end of the run
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.app.check import Checked
-    from planrun.diff.approvals import Terms
     from planrun.diff.report import Report
     from planrun.plan.revisions import Side
 

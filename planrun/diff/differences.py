@@ -17,16 +17,12 @@ from planrun.reports.describe import order
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Literal
 
     from planrun.model.plan import Plan, Step
 
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from planrun.model.plan import Step
-
     Sign = Literal["+", "-", "~"]
+
 
 # Keys of a plan or a step for people only: they change nothing that runs.
 PROSE = frozenset((*fields_for("people"), *fields_for("people", table=PLAN_FIELDS)))

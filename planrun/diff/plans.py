@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from planrun.diff.differences import Change, StepChange
     from planrun.model.plan import Param, Plan, Retry, Step
     from planrun.model.policy import Match
 

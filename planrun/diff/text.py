@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     # "…" replaces lines that are the same in both; its text states their number.
     LineRow = tuple[Literal["+", "-", " ", "…"], str]
 
+    from planrun.diff.approvals import Approvals
+    from planrun.diff.differences import Change, StepChange
+    from planrun.diff.report import Report
+    from planrun.plan.revisions import Side
+
+    # The kind of a row, which decides its colour, and its text.
+    Row = tuple[str, str]
+
 CONTEXT = 2  # lines before and after a change
 _LARGEST = 500 * 500  # pairs of lines of one text in which common ones are searched
 _ALL = 2_000_000  # likewise, of all texts of one comparison
@@ -92,17 +100,6 @@ def _shortened(rows: list[LineRow]) -> Iterator[LineRow]:
 def _counted(lines: int) -> str:
     return f"{lines} line{'' if lines == 1 else 's'} the same"
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from planrun.diff.approvals import Approvals
-    from planrun.diff.differences import Change, StepChange
-    from planrun.diff.report import Report
-    from planrun.plan.revisions import Side
-
-    # The kind of a row, which decides its colour, and its text.
-    Row = tuple[str, str]
 
 _HEADS = {
     "added": ("+", "is new"),

@@ -17,46 +17,6 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.ports import Cache, Clock, Executor, Inbox, Journal, Locks, Masks, Sink, StepRunner
 
-
-class Options(Record):
-    """The options of a run that the command line sets."""
-
-    jobs: int
-    schedule: Schedule
-    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
-    strict: bool = False
-    fail_on_flaky: bool = False
-    replan: tuple[str, ...] = ()  # steps that failed before and are replanned before anything starts
-    seconds: Mapping[str, float] = {}
-    rollback: bool = True  # a failed run is rolled back
-    cleanup_only: bool = False  # finish the pending cleanup of an earlier process and start nothing else
-    proposes: bool = False  # patches of agents are kept, and not applied
-    asks: bool = True  # a step that needs an approval waits for it; otherwise it is denied
-
-
-class Dependencies(Record):
-    """The implementations a scheduler works with."""
-
-    executor: Executor
-    steps: StepRunner
-    journal: Journal
-    sinks: Sequence[Sink]
-    clock: Clock
-    inbox: Inbox
-    holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
-    masks: Masks | None = None  # None: there is nothing to mask
-    chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: random
-    locks: Locks | None = None  # of this host; None: no step has any
-    cache: Cache | None = None  # None: no step is cached
-    # Returns the steps to repeat in another round, each with the reason; None: the run has no rounds.
-    again: Callable[[RunState], Mapping[str, str]] | None = None
-    why_interrupted: Callable[[], str] | None = None  # why a signal came, where that is known
-    # Takes the steps that are due out of the timers; None: `scheduler.due`.
-    due: Callable[[list[tuple[float, str]], float], list[str]] | None = None
-
-
-if TYPE_CHECKING:
-
     class RunContext(Protocol):
         """A run as the modules beside the scheduler see it; the scheduler implements it.
 
@@ -124,3 +84,40 @@ if TYPE_CHECKING:
 
         def evaluate_ready(self) -> None:
             """Evaluate every step whose edges are settled."""
+
+
+class Options(Record):
+    """The options of a run that the command line sets."""
+
+    jobs: int
+    schedule: Schedule
+    selected: frozenset[str] | None = None  # ids of the steps that may run; None: all
+    strict: bool = False
+    fail_on_flaky: bool = False
+    replan: tuple[str, ...] = ()  # steps that failed before and are replanned before anything starts
+    seconds: Mapping[str, float] = {}
+    rollback: bool = True  # a failed run is rolled back
+    cleanup_only: bool = False  # finish the pending cleanup of an earlier process and start nothing else
+    proposes: bool = False  # patches of agents are kept, and not applied
+    asks: bool = True  # a step that needs an approval waits for it; otherwise it is denied
+
+
+class Dependencies(Record):
+    """The implementations a scheduler works with."""
+
+    executor: Executor
+    steps: StepRunner
+    journal: Journal
+    sinks: Sequence[Sink]
+    clock: Clock
+    inbox: Inbox
+    holds: Callable[[Step, RunState], bool]  # evaluates a condition; raises EvaluationError
+    masks: Masks | None = None  # None: there is nothing to mask
+    chance: Callable[[], float] | None = None  # places a delay in its jitter, 0…1; None: random
+    locks: Locks | None = None  # of this host; None: no step has any
+    cache: Cache | None = None  # None: no step is cached
+    # Returns the steps to repeat in another round, each with the reason; None: the run has no rounds.
+    again: Callable[[RunState], Mapping[str, str]] | None = None
+    why_interrupted: Callable[[], str] | None = None  # why a signal came, where that is known
+    # Takes the steps that are due out of the timers; None: `scheduler.due`.
+    due: Callable[[list[tuple[float, str]], float], list[str]] | None = None

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from planrun.model.job import ErrorClass, Failure, Outcome
+    from planrun.model.job import ErrorClass, Outcome
     from planrun.model.plan import Retry, Step
 
 RESOURCES = "reason:no resources"

@@ -6,11 +6,16 @@ from planrun.model.lifecycle import judge, weigh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import TypeVar
 
+    from planrun.engine.claims import Claims
     from planrun.model.lifecycle import Judgement
-    from planrun.model.plan import Edge, Step
+    from planrun.model.plan import Edge, Schedule, Step
     from planrun.model.state import RunState
+    from planrun.ports import Locks
+
+    Entry = TypeVar("Entry", bound=tuple[float, *tuple[object, ...]])
 
 
 class Frontier:
@@ -145,17 +150,6 @@ class Frontier:
             self._waits[name] -= 1
             if self._waits[name] == 0:
                 self.ready.append(name)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import TypeVar
-
-    from planrun.engine.claims import Claims
-    from planrun.model.plan import Schedule, Step
-    from planrun.ports import Locks
-
-    Entry = TypeVar("Entry", bound=tuple[float, *tuple[object, ...]])
 
 
 class Queue:

@@ -20,6 +20,34 @@ if TYPE_CHECKING:
 
     Disposition = Callable[[int, FrameType | None], object] | int | None
 
+    from typing import Protocol
+
+    class Watch(Protocol):
+        """Waits for main processes, reaps them and returns how they ended."""
+
+        woken: bool
+        readable: list[int]
+
+        def add(self, pid: int) -> None:
+            """Wait for a child, too; raises OSError when that is not possible."""
+
+        def wait(self, delay: float | None) -> list[tuple[int, int | None]]:
+            """Return (process id, wait status) of those that ended, after `delay` seconds at the latest.
+
+            The status is None when other code in this process reaped it. `woken`: whether a signal is in the
+            inbox. `readable`: which of the descriptors it listens to can be read.
+            """
+
+        def listen(self, descriptor: int) -> None:
+            """Let a descriptor end the wait when it can be read or was closed at the other end."""
+
+        def ignore(self, descriptor: int) -> None:
+            """Stop listening to a descriptor; call it before the descriptor is closed."""
+
+        def close(self) -> None:
+            """Close the descriptors."""
+
+
 CANCELLING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 PAUSING = _signal.SIGUSR1
 
@@ -115,35 +143,6 @@ class SignalInbox:
         _signal.signal(signum, self._note)
         self._before.append((signum, disposition))
         return True
-
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Watch(Protocol):
-        """Waits for main processes, reaps them and returns how they ended."""
-
-        woken: bool
-        readable: list[int]
-
-        def add(self, pid: int) -> None:
-            """Wait for a child, too; raises OSError when that is not possible."""
-
-        def wait(self, delay: float | None) -> list[tuple[int, int | None]]:
-            """Return (process id, wait status) of those that ended, after `delay` seconds at the latest.
-
-            The status is None when other code in this process reaped it. `woken`: whether a signal is in the
-            inbox. `readable`: which of the descriptors it listens to can be read.
-            """
-
-        def listen(self, descriptor: int) -> None:
-            """Let a descriptor end the wait when it can be read or was closed at the other end."""
-
-        def ignore(self, descriptor: int) -> None:
-            """Stop listening to a descriptor; call it before the descriptor is closed."""
-
-        def close(self) -> None:
-            """Close the descriptors."""
 
 
 # Seconds between two checks where neither pidfds nor SIGCHLD are available (another thread on macOS).

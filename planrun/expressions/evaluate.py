@@ -23,17 +23,13 @@ from planrun.model.groups import spelled_value, unnameable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from planrun.expressions.tree import Tree
-
-if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from planrun.expressions.tree import Tree
 
     Scope = dict[str, Any]
+
 
 _INFINITY = float("inf")
 

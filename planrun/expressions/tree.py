@@ -32,15 +32,13 @@ from planrun.model import jsontext
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
-
-if TYPE_CHECKING:
     from typing import Any, Literal
 
     Tree = tuple[Any, ...]
     Template = tuple[Any, ...]
     Path = tuple[str | int, ...]
     Type = Literal["string", "integer", "number", "boolean", "array", "object", "null", "any"]
+
 
 MAX_TEXT = 8192  # characters of one expression
 MAX_PLACES = 1000  # interpolations in one text

@@ -2,25 +2,136 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import lru_cache
 
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.fmt.blanks import ended, spaced
-from planrun.fmt.layout import indented
+from planrun.fmt.layout import edited, indented
 from planrun.fmt.order import SECTIONS, ordered_plan, ordered_steps
-from planrun.fmt.quotes import is_plain, unquoted
-from planrun.fmt.spans import UnsupportedError, read
+from planrun.fmt.spans import Lines, UnsupportedError, covered, read
 from planrun.plan.load import NoCollection, load_bytes
 from planrun.plan.yaml.document import parse
 from planrun.plan.yaml.node import MAPPING, SCALAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from planrun.fmt.spans import Span
     from planrun.plan.yaml.node import Node
+
+
+def spaced(text: str) -> str:
+    """Return a plan's text with its blank lines in order; raises UnsupportedError."""
+    root = read(text)
+    if root.is_flow:
+        raise UnsupportedError
+    lines, inside = Lines(text), covered(text, root)
+    before, none = _places(lines, root)
+    rows: list[str] = []
+    last, length = -1, 0  # the line above that is not blank, and the number of rows up to it
+    for number in range(len(lines.starts)):
+        row = lines.row(number)
+        if number in inside or row.strip():
+            if number in before and rows and rows[-1]:
+                rows.append("")
+            rows.append(row)
+            last, length = number, len(rows)
+        elif rows and rows[-1] and last not in none:
+            rows.append("")
+    return "\n".join(rows[:length]) + ("\n" if text.endswith("\n") else "")
+
+
+def ended(text: str) -> str:
+    """Return a text with a line end behind its last line."""
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _places(lines: Lines, root: Span) -> tuple[set[int], set[int]]:
+    """Return the numbers of the lines that a blank line stands before, and of those that none follows."""
+    before, none = set(), set()
+    any_long = False
+    for key, section in root.pairs:
+        if key.value not in SECTIONS or not section.is_block or section.kind != "list":
+            continue
+        none.add(lines.number(key.start))
+        is_long = [lines.last_of(step) > lines.number(dash) for dash, step in section.entries]
+        for at, (dash, _) in enumerate(section.entries):
+            if at and (is_long[at] or is_long[at - 1]):
+                before.add(_head(lines, lines.number(dash), lines.column(dash)))
+        any_long = any_long or any(is_long)
+        if key.value == "finally" and any_long:
+            before.add(_head(lines, lines.number(key.start), 0))
+    return before, none
+
+
+def _head(lines: Lines, number: int, column: int) -> int:
+    """Return the first of the comments directly above a line and in its column."""
+    while number:
+        row = lines.row(number - 1)
+        if not row.lstrip().startswith("#") or len(row) - len(row.lstrip()) != column:
+            break
+        number -= 1
+    return number
+
+
+# What begins with a letter and has no mark of YAML; `:` only inside of words. Fewer marks between brackets.
+_PLAIN = re.compile(r"(?=[^\W\d])(?:[\w ./+=@();?~^$<>%!&*|\\,-]|:(?=[\w/]))*(?<! )")
+
+
+_PLAIN_IN_BRACKETS = re.compile(r"(?=[^\W\d])[\w ./+=@()~^$<>%-]*(?<! )")
+
+
+# Words that some readers take for a boolean or for nothing.
+_WORDS = {
+    "true",
+    "false",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "y",
+    "n",
+    "null",
+    "nil",
+    "none",
+    "nan",
+    "inf",
+    "infinity",
+}
+
+
+def is_plain(text: str, *, in_brackets: bool = False) -> bool:
+    """Whether a text means the same with and without quotes."""
+    form = _PLAIN_IN_BRACKETS if in_brackets else _PLAIN
+    return bool(form.fullmatch(text)) and text.lower() not in _WORDS
+
+
+def unquoted(text: str) -> str:
+    """Return a plan's text without the quotes that nothing needs; raises UnsupportedError."""
+    root = read(text)
+    if root.is_flow:
+        raise UnsupportedError
+    edits: list[tuple[int, int, str]] = []
+    _collect(text, root, edits, in_brackets=False)
+    return edited(text, edits)
+
+
+def _collect(text: str, span: Span, edits: list[tuple[int, int, str]], *, in_brackets: bool) -> None:
+    in_brackets = in_brackets or span.is_flow
+    for child in [value for _, value in span.pairs] + [item for _, item in span.entries]:
+        if child.kind == "scalar":
+            written = text[child.start + 1 : child.end - 1]
+            quoted = child.style in ("'", '"') and not child.has_anchor
+            if quoted and written == child.value and is_plain(written, in_brackets=in_brackets):
+                edits.append((child.start, child.end, written))
+        else:
+            _collect(text, child, edits, in_brackets=in_brackets)
+
 
 # Each is left out where it would change what the file means, or where it cannot place a comment.
 _PASSES = (indented, unquoted, ordered_steps, ordered_plan, spaced, ended)
+
+
 _BOM = b"\xef\xbb\xbf"
 
 

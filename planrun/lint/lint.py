@@ -10,7 +10,6 @@ import os
 from planrun.app.history import weights
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.lint.codes import ADVICE
-from planrun.lint.habits import foreign_files, lost_exports
 from planrun.lint.order import (
     background,
     constant_conditions,
@@ -29,7 +28,9 @@ from planrun.lint.rules import (
     asked_in_finally,
     close_timeouts,
     empty_proofs,
+    foreign_files,
     hidden_failures,
+    lost_exports,
     not_undone,
     repeated,
     risky_proofs,

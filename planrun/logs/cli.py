@@ -6,7 +6,7 @@ import click
 
 from planrun.app.published import opened
 from planrun.cliutil.completion import complete_runs, complete_steps
-from planrun.cliutil.published import from_option
+from planrun.cliutil.output import from_option
 from planrun.errors import InvalidInput
 from planrun.logs.attempts import Wanted, run_and_steps
 from planrun.logs.following import follow as follow_logs

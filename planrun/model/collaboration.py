@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Trust = Literal["planrun", "tool", "model", "person"]
     Store = Literal["off", "read", "write"]
 
+    Journal = Callable[[Change], None]
+
 KINDS = ("memory", "delegation", "message", "reflection", "snapshot")
 """What an `AgentNoted` may be about."""
 ENTRY_TYPES = ("fact", "insight", "filestate", "decision", "contextsnapshot")
@@ -195,7 +197,3 @@ def entry_data(entry: Entry) -> dict[str, Any]:
     """Return an entry as JSON data; `expires_at` is null where it does not expire."""
     data = {name: getattr(entry, name) for name in ENTRY_FIELDS}
     return {**data, "expires_at": entry.expires_at or None}
-
-
-if TYPE_CHECKING:
-    Journal = Callable[[Change], None]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
 
+    Combination = dict[str, Any]
+
 _FOLDER = (
     100  # characters of a folder's name: with an ending it has to stay below the 255 bytes of a file name
 )
@@ -203,12 +205,6 @@ def fan_in(state: RunState, group: Step) -> dict[str, Any]:
         "by": {short(each.step.instance, each.step.matrix): each.outputs for each in members},
     }
 
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    Combination = dict[str, Any]
 
 MAX_NAME = 200  # characters between the brackets of an id
 MAX_PRODUCT = 4096  # combinations before `exclude`

@@ -11,11 +11,9 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.model.plan import Plan
-
-if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
     PlanningEvent = (
@@ -26,6 +24,11 @@ if TYPE_CHECKING:
         | ev.BudgetCrossed
         | ev.PlanningEnded
     )
+
+    from typing import Any, Literal
+
+    Effort = Literal["low", "medium", "high", "xhigh", "max"]
+    ReplanOn = Literal["fatal", "any", "never"]
 
 
 class Call:
@@ -130,14 +133,6 @@ def close(state: RunState, at: str) -> None:
         planning.ended.append(
             ev.PlanningEnded(at=at, purpose=left.purpose, steps=left.steps, outcome="stopped", message="lost")
         )
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Literal
-
-    Effort = Literal["low", "medium", "high", "xhigh", "max"]
-    ReplanOn = Literal["fatal", "any", "never"]
 
 
 class Llm(Record):

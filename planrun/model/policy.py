@@ -12,8 +12,6 @@ from planrun.model.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.model.notify import Target

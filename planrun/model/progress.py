@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from planrun.model import events as ev
     from planrun.model.plan import Step, Text
     from planrun.model.state import RunState
 

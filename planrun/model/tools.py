@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     # The words of JSON Schema that `planrun.model.tools` knows, and `required` for an argument that must be there.
     Fragment = dict[str, Any]
 
+    from collections.abc import Iterator
+
+    Path = tuple[str | int, ...]
+
 
 class Spec(Record):
     """A tool.
@@ -376,12 +380,6 @@ def is_script(tool: str, argument: str) -> bool:
     schema = spec.params.get(argument, {}) if spec else {}
     return SCRIPT in (schema.get("format"), schema.get("items", {}).get("format"))
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    Path = tuple[str | int, ...]
 
 _WORDS = {
     "string": "a string",

@@ -9,8 +9,7 @@ from stat import S_ISDIR, S_ISREG
 
 from planrun.errors import RemoteError
 from planrun.opening import open_below
-from planrun.places.found import Found
-from planrun.places.keys import check_key
+from planrun.places.keys import Found, check_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

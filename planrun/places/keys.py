@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from planrun.errors import InternalError
+from planrun.model.record import Record
+
+
+class Found(Record):
+    """An object in a listing; `modified`: seconds since 1970, by the clock of the place; 0.0 when it reports none."""
+
+    bytes: int
+    modified: float
+
 
 _MOST = 900  # bytes; S3 allows 1,024 with the folder
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Protocol
 
-    from planrun.places.found import Found
+    from planrun.places.keys import Found
 
     class Place(Protocol):
         """Objects by key; `url`, for messages, has no credentials."""

@@ -18,8 +18,7 @@ import time
 from planrun import entry
 from planrun.errors import InvalidInput, RemoteError
 from planrun.places.addresses import masked
-from planrun.places.found import Found
-from planrun.places.keys import check_key
+from planrun.places.keys import Found, check_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from planrun.plan.keys.outline import Outline
 
 REQUIREMENTS = "template-requirements"  # the id of the step that looks whether all that is needed is there
 HEAD = "template"

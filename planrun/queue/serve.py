@@ -43,6 +43,20 @@ if TYPE_CHECKING:
     AnyQueue = QueueFile | QueuePlace
     AnyChange = Change | PlaceChange
 
+    from typing import Protocol
+
+    from planrun.model.queue import Queue
+
+    class Console(Protocol):
+        """Where a runner prints its progress."""
+
+        def line(self, text: str) -> None:
+            """Print a line."""
+
+        def output(self, path: str, start: int) -> None:
+            """Show what an entry printed, from a place in its file on."""
+
+
 EXECUTE_ONLY = frozenset(
     (
         *(
@@ -142,22 +156,6 @@ def sha256_of(path: str) -> str | None:
 
 
 # `_signal` and not `signal`, as in the executors.
-
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    from planrun.model.queue import Entry, Queue
-    from planrun.queue.workers import Gated
-
-    class Console(Protocol):
-        """Where a runner prints its progress."""
-
-        def line(self, text: str) -> None:
-            """Print a line."""
-
-        def output(self, path: str, start: int) -> None:
-            """Show what an entry printed, from a place in its file on."""
 
 
 _LOOK = 0.25

@@ -39,13 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from planrun.actions.prepare import Steps
     from planrun.approval.rules import Layers
-    from planrun.executors.virtual import VirtualClock
-    from planrun.model import events as ev
     from planrun.model.plan import Plan, Step
     from planrun.model.progress import StepState
-    from planrun.model.state import RunState
 
 # Fields that do not change a step's action: only when, whether and how often it runs, and its texts.
 _AROUND = frozenset(fields_for("people", "flow"))

@@ -7,8 +7,8 @@ import click
 from planrun.app.published import opened
 from planrun.app.published import publish as publish_run
 from planrun.cliutil.completion import complete_runs
+from planrun.cliutil.output import from_option
 from planrun.cliutil.printing import say
-from planrun.cliutil.published import from_option
 from planrun.runs.listing import print_runs, verify_run
 from planrun.runs.prune import print_pruned
 from planrun.runs.status import print_status

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from planrun.settings import Settings
-
 
 def explain_step(
     plan_or_run: str, step: str, *, as_json: bool, cache_store: str, report_dir: str, **under: Any

@@ -11,33 +11,161 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import SHUT_RDWR
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from planrun.approval.responses import user_name
 from planrun.cliutil import write_stderr
 from planrun.cliutil.failure import printable
 from planrun.errors import PlanrunError
 from planrun.executors.logs import elsewhere
+from planrun.executors.owners import from_step
+from planrun.executors.tree import HAS_PROC
 from planrun.records.logfiles import open_log
+from planrun.reports.escape import line
 from planrun.reports.html.page import script, style
 from planrun.serve import downloads, streams
 from planrun.serve.access import Access, Refused
-from planrun.serve.answers import words_of
-from planrun.serve.callers import refuse_steps_at
 from planrun.serve.pages import Pages, attempt_of, existing, text_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from socket import socket
     from typing import Any
 
+    from planrun.app.inspect import Inspected
+
+    Form = Mapping[str, Sequence[str]]
+    from collections.abc import Iterator
+
+
+_LOCAL = "0100007F"  # 127.0.0.1, as /proc/net/tcp has it on little-endian machines
+
+_LOCALS = (_LOCAL, "7F000001")
+
+
+def refuse_steps_at(client_port: int, own_port: int) -> None:
+    """Refuse a connection from a step of any run, and one whose process is not known; raises Refused."""
+    if not HAS_PROC:
+        return
+    inode = _inode(client_port, own_port)
+    pids = list(_holders(inode)) if inode else []
+    if not pids:
+        raise Refused(403, "the process that answers is not known: it is another user's; use planrun approve")
+    if any(from_step(pid) for pid in pids):
+        raise Refused(403, "a step of a run cannot answer gates")
+
+
+def _inode(client_port: int, own_port: int) -> str:
+    """Return the inode of the client's socket; "" where the kernel lists none."""
+    try:
+        with open("/proc/net/tcp", encoding="ascii") as file:
+            rows = [row.split() for row in file.readlines()[1:]]
+    except OSError:
+        return ""
+    for row in rows:
+        local, remote = row[1].split(":"), row[2].split(":")
+        if (
+            local[0] in _LOCALS
+            and remote[0] in _LOCALS
+            and (int(local[1], 16), int(remote[1], 16)) == (client_port, own_port)
+        ):
+            return row[9]
+    return ""
+
+
+def _holders(inode: str) -> Iterator[int]:
+    """Yield the processes that have a socket open, as far as this user may see."""
+    wanted = f"socket:[{inode}]"
+    for name in os.listdir("/proc"):
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        try:
+            opened = os.listdir(f"/proc/{name}/fd")
+            if any(_target(f"/proc/{name}/fd/{fd}") == wanted for fd in opened):
+                yield int(name)
+        except OSError:  # it ended, or is another user's
+            continue
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def words_of(what: str, inspected: Inspected, form: Form, by: str) -> tuple[str, ...]:
+    """Return the words of the verb that a form asks for; raises Refused."""
+    run = inspected.run
+    if what == "answer":
+        return _answer(run, form, by)
+    if what == "cancel":
+        return ("cancel", run)
+    if what == "resume":
+        return _again(("resume", run), inspected, form)
+    if what == "retry":
+        step = _first(form, "step")
+        if step not in inspected.state.steps or step.startswith("-"):
+            raise Refused(400, "no step has this id")
+        return _again(("retry", run, step), inspected, form)
+    raise Refused(404, "there is no such page")
+
+
+def _first(form: Form, name: str) -> str:
+    return form.get(name, [""])[0]
+
+
+def _again(words: tuple[str, ...], inspected: Inspected, form: Form) -> tuple[str, ...]:
+    """Return the words of a verb that runs steps, if the run still has the plan that the page showed."""
+    if _first(form, "digest") != str(inspected.state.named.get("digest", "")):
+        raise Refused(409, "the run has another plan than this page showed; load the page again")
+    return (*words, "--output", "quiet")
+
+
+def _answer(run: str, form: Form, by: str) -> tuple[str, ...]:
+    verb, step, digest = (_first(form, name) for name in ("verb", "step", "digest"))
+    reason = line(_first(form, "reason"))
+    end = ["--by", line(by or user_name())]
+    end += [f"--reason={reason}"] if reason else []
+    if step.startswith("-"):
+        raise Refused(400, "no step has this id")
+    if verb == "decide":
+        values = [value for value in form.get("value", []) if value]
+        if not values or not step:
+            raise Refused(400, "choose an answer")
+        return ("decide", run, f"{step}={','.join(values)}", *end)
+    if verb not in ("approve", "reject"):
+        raise Refused(400, "an answer is approve, reject or decide")
+    end += ["--digest", digest] if digest else []
+    return (verb, run, *([step] if step else []), *end)
+
+
 HOST = "127.0.0.1"
+
+
 _CONNECTIONS = 64
+
+
 _FORM = 64 * 1024  # bytes of a form
+
+
 _HTML = "text/html; charset=utf-8"
+
+
 _PATIENCE = 10.0  # seconds for a whole request
+
+
 _FIELDS = 20  # of an address
+
+
 _STATUS = {501: 405, 505: 400}  # those of the library that blame the server
+
+
 _KEPT = 200  # messages that no page has shown yet
+
+
 _NICE = 5
+
+
 """Runs come first where processors are short: they have the priority of the shell of this server."""
 
 

@@ -164,9 +164,16 @@ def merge(places: tuple[str, ...], report_dir: str, skipped: tuple[str, ...], *,
       planrun merge shards/ --report-dir planrun-out
       planrun merge shard-1/ledger.json shard-2/ledger.json
     """
-    from planrun.shards.junit import FILE, merge_junit
-    from planrun.shards.merging import exit_code, find_ledgers, merge, read_ledger
-    from planrun.shards.page import markdown, rows
+    from planrun.shards.merging import (
+        FILE,
+        exit_code,
+        find_ledgers,
+        markdown,
+        merge,
+        merge_junit,
+        read_ledger,
+        rows,
+    )
 
     found = merge([read_ledger(file) for file in find_ledgers(places)], skipped)
     beside = [os.path.join(os.path.dirname(part.file), FILE) for part in found.parts]

@@ -10,24 +10,204 @@ import errno
 import json
 import os
 from types import NoneType
+from xml.etree import ElementTree as ET
 
 from planrun.app.sharding import MOST
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.opening import read_record
-from planrun.reports.facts import epoch
+from planrun.reports.escape import code, fitting, inline, line
+from planrun.reports.facts import ICONS, epoch, seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
+    from xml.etree.ElementTree import Element
+
+
+FILE = "junit.xml"
+
+_JUNIT_MAX_BYTES = 64 << 20
+
+
+def merge_junit(files: Iterable[str]) -> bytes:
+    """Return one file with the suites of all; of a case that several have, the one that ran, and of those the failed.
+
+    Raises InvalidInput for a file that is no JUnit file.
+    """
+    suites: dict[str, dict[tuple[str, str], Element]] = {}
+    heads: dict[str, Element] = {}
+    for file in files:
+        for suite in _suites(file):
+            name = suite.get("name", "")
+            heads.setdefault(name, suite)
+            cases = suites.setdefault(name, {})
+            for case in suite.iter("testcase"):
+                key = case.get("classname", ""), case.get("name", "")
+                if key not in cases or _weight(case) > _weight(cases[key]):
+                    cases[key] = case
+    root = ET.Element("testsuites")
+    for name, cases in suites.items():
+        root.append(_suite(heads[name], list(cases.values())))
+    _count(root, root.iter("testcase"))
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _suites(file: str) -> list[Element]:
+    try:
+        data = read_record(file, _JUNIT_MAX_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise InvalidInput(f"{file} is too large for a JUnit file") from None
+        raise InvalidInput(f"cannot read {file}: {error.strerror}") from None
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:  # planrun writes none, and they can expand without bounds
+        raise InvalidInput(f"{file} is no JUnit file of planrun: it declares entities")
+    try:
+        root = ET.fromstring(data)  # noqa: S314 - without entities, which were refused
+    except ET.ParseError as error:
+        raise InvalidInput(f"{file} is no JUnit file: {error}") from None
+    return [root] if root.tag == "testsuite" else [each for each in root if each.tag == "testsuite"]
+
+
+def _weight(case: Element) -> int:
+    tags = {child.tag for child in case}
+    if tags & {"failure", "error"}:
+        return 2
+    return 0 if "skipped" in tags else 1
+
+
+def _suite(head: Element, cases: list[Element]) -> Element:
+    suite = ET.Element("testsuite", dict(head.attrib))
+    _count(suite, cases)
+    suite.text = "\n"
+    for case in cases:
+        case.tail = "\n"
+        suite.append(case)
+    suite.tail = "\n"
+    return suite
+
+
+def _count(element: Element, cases: Iterable[Element]) -> None:
+    found = list(cases)
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(sum([case.find(tag) is not None for case in found])))
+    element.set("tests", str(len(found)))
+    element.set("time", f"{sum([_time(case) for case in found]):.3f}")
+
+
+def _time(case: Element) -> float:
+    try:
+        return float(case.get("time", "0"))
+    except ValueError:
+        return 0.0
+
+
+_BYTES = 200_000  # of one table
+
+
+_SHOWN = ("failed", "blocked", "cancelled")
+
+
+def sentence(found: Merged) -> str:
+    """Return the verdict in one line."""
+    counts = found.ledger["summary"]
+    parts = [f"{counts[name]} {name}" for name in ("completed", *_SHOWN, "skipped") if counts[name]]
+    number = sum([part.shard is not None for part in found.parts])
+    shards = f"{number} shard{'' if number == 1 else 's'}"
+    text = f"{found.verdict}: {shards}, {counts['total']} steps: {', '.join(parts) or 'none'}"
+    if not found.missing:
+        return text
+    numbers = ", ".join([str(number) for number in found.missing])
+    return f"{text}; missing: shard{'s' if len(found.missing) > 1 else ''} {numbers}"
+
+
+def rows(found: Merged) -> Iterator[str]:
+    """Yield the lines of the console: the verdict, each shard, and the steps that failed."""
+    yield f"{ICONS.get(found.verdict, ICONS['waiting'])} {sentence(found)}"
+    for part in found.parts:
+        took = seconds(part.data["duration_s"]) if part.data["duration_s"] else "no end"
+        yield f"  shard {part.label}: {line(part.became)} in {took}, run {line(part.data['run_id'])}"
+    for step in _bad(found):
+        yield f"  {ICONS[step['status']]} {line(step['id'])}: {step['status']} ({line(step['reason'])})"
+    for name in found.left_out:
+        yield f"  {ICONS['failed']} {line(name)}: left out by every run; if that is meant: --skip {line(name)}"
+    for name in not_run(found):
+        yield f"  {ICONS['skipped']} {line(name)}: left for after all shards, and not run"
+
+
+def not_run(found: Merged) -> list[str]:
+    """Return the steps that no shard runs and that no run after them has."""
+    shard = found.parts[0].shard or {"after": []}
+    after = set(shard["after"])
+    skipped = [step for step in found.ledger["steps"] if step["reason"] == "not_selected"]
+    return [step["id"] for step in skipped if step["id"] in after]
+
+
+def _bad(found: Merged) -> list[dict[str, Any]]:
+    return [step for step in found.ledger["steps"] if step["status"] in _SHOWN and not step["members"]]
+
+
+def markdown(found: Merged) -> str:
+    """Return the page: the verdict, the shards, the steps that failed, and every step."""
+    name = inline(found.ledger["plan"]["name"])
+    page = f"# {ICONS.get(found.verdict, ICONS['waiting'])} {name}: {inline(sentence(found))}\n\n"
+    page += "| Shard | Verdict | Exit code | Duration | Run |\n| --- | --- | --- | --- | --- |\n"
+    for part in found.parts:
+        took = seconds(part.data["duration_s"]) if part.data["duration_s"] else ""
+        ended = part.data["exit_code"]
+        cells = (
+            part.label,
+            inline(part.became),
+            "" if ended is None else str(ended),
+            took,
+            code(part.data["run_id"]),
+        )
+        page += f"| {' | '.join(cells)} |\n"
+    if bad := _bad(found):
+        lines = [
+            f"- {ICONS[step['status']]} {code(step['id'])}: {step['status']} ({inline(step['reason'])})\n"
+            for step in bad
+        ]
+        page += f"\n## What failed\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
+    for title, left in (
+        ("Left out by every run", found.left_out),
+        ("Left for after all shards", not_run(found)),
+    ):
+        if left:
+            lines = [f"- {code(name)}\n" for name in left]
+            page += f"\n## {title}\n\n{fitting(lines, _BYTES, '- and {} more' + chr(10))}"
+    lines = [_table_row(step) for step in found.ledger["steps"]]
+    table = fitting(lines, _BYTES, "\n{} more steps are in ledger.json.\n")
+    return f"{page}\n## Steps\n\n| Step | Status | Attempts | Duration |\n| --- | --- | --- | --- |\n{table}"
+
+
+def _table_row(step: dict[str, Any]) -> str:
+    spent = sum([attempt.get("duration_s") or 0 for attempt in step["attempts"]])
+    took = seconds(spent) if step["attempts"] else ""
+    icon = ICONS.get(step["status"], "")
+    return f"| {code(step['id'])} | {icon} {inline(step['status'])} | {len(step['attempts'])} | {took} |\n"
+
 
 LEDGER = "ledger.json"
+
+
 _MAX_BYTES = 256 << 20  # of one ledger
+
+
 _DEPTH = 3  # folders below an argument in which ledgers are searched
+
+
 _SEVERITY = ("completed", "partial", "cancelled", "waiting", "failed")
+
+
 _STATUSES = ("skipped", "completed", "cancelled", "blocked", "failed")  # of a step that ran in several shards
+
+
 _COUNTED = ("completed", "failed", "skipped", "blocked", "cancelled")
+
+
 _JOINED = ("gates", "approvals", "agents", "notifications")
 
 

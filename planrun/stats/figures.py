@@ -16,17 +16,13 @@ from planrun.model.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.stats.gathering import Gathering, StepTrace, Trace, Wanted
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from planrun.stats.gathering import StepTrace, Trace
-
     Waits = Mapping[str, Sequence[str]]
+
 
 MOST_PLANS = 64  # whose edges are kept while runs are read
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TypeVar
 
-    from planrun.places.found import Found
+    from planrun.places.keys import Found
     from planrun.places.place import Place
     from planrun.store.entries import Entry
 

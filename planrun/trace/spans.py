@@ -9,8 +9,7 @@ ran, a member of a group below its group. Names and attributes are those of Open
 from __future__ import annotations
 
 from planrun.model import events as ev
-from planrun.trace.agents import AgentSpans
-from planrun.trace.results import attempt_error, outcome, run_result, step_error, step_result
+from planrun.trace.agents import AgentSpans, attempt_error, outcome, run_result, step_error, step_result
 from planrun.trace.span import Span, Trace, attempt_span, nanoseconds, session_span, step_span
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ import pytest
 
 from planrun.executors.logs import Logs, elsewhere
 from planrun.logs.attempts import Attempt
-from planrun.logs.tailing import Growing
+from planrun.logs.following import Growing
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

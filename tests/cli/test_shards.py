@@ -13,8 +13,7 @@ import pytest
 
 from planrun.app.sharding import request
 from planrun.errors import InvalidInput
-from planrun.shards.junit import merge_junit
-from planrun.shards.merging import read_ledger
+from planrun.shards.merging import merge_junit, read_ledger
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -16,8 +16,8 @@ import pytest
 
 from planrun.actions.files import patterns_of
 from planrun.watch.changes import Tracker
-from planrun.watch.habits import Habits
 from planrun.watch.subject import Subject
+from planrun.watch.supervisor import Habits
 from tests.conftest import LIMIT
 
 if TYPE_CHECKING:

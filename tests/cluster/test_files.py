@@ -15,7 +15,7 @@ from planrun.cluster.files import stored
 from planrun.cluster.files.contents import Contents
 from planrun.cluster.files.entries import named
 from planrun.cluster.files.lanes import CannotPlace, Lane, Made
-from planrun.cluster.files.products import NotPlaced, place
+from planrun.cluster.files.moving import NotPlaced, place
 from planrun.cluster.files.tree import Tree
 from planrun.places.place import open_place
 from planrun.sha256 import sha256

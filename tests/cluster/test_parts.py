@@ -17,7 +17,7 @@ import pytest
 from planrun import cluster, entry
 from planrun.cluster import folder, wire
 from planrun.cluster.addresses import is_private, scheduler_address
-from planrun.cluster.logs import RemoteLog
+from planrun.cluster.executor import RemoteLog
 from planrun.errors import RecordsLost
 from planrun.model.job import Job, Outcome, Script
 from planrun.sha256 import sha256

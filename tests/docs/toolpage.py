@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planrun.cli.tools import words_of
+from planrun.cli.agents import words_of
 from planrun.model.tools import CATALOGUE, Spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "tools.md"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from planrun.approval.prompt import Prompt
-from planrun.notify import due
 from planrun.notify.notifier import Notifier
 from planrun.notify.orders import Place
 
@@ -28,7 +27,7 @@ def test_a_fault_of_the_notifier_ends_no_run(
     def fails(*_: object) -> None:
         raise RuntimeError("no hush here")
 
-    monkeypatch.setattr(due, "ending", fails)
+    monkeypatch.setattr("planrun.notify.notifier.ending", fails)
     monkeypatch.setattr("planrun.notify.notifier.is_waiting", bool)
     place = Place(workspace="", env={})
     notifier = Notifier([], str(tmp_path), place, masks=cast("Any", Masks()))

@@ -12,9 +12,8 @@ import pytest
 
 from planrun.errors import InvalidInput, InvalidPlan
 from planrun.fmt import fmt, spans
-from planrun.fmt.fmt import comments, formatted
+from planrun.fmt.fmt import comments, formatted, is_plain
 from planrun.fmt.order import PLAN_ORDER, STEP_ORDER
-from planrun.fmt.quotes import is_plain
 from planrun.fmt.spans import read
 from planrun.plan.load import load_bytes
 from planrun.plan.tables import OBJECTS

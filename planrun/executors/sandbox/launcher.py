@@ -18,31 +18,98 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from planrun.executors.sandbox.proxying import Proxy
     from planrun.executors.sandbox.view import Site
     from planrun.model.job import Job, Outcome
     from planrun.model.plan import Sandbox
 
+
+_PROXYING_MAIN = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.proxy import main; main()"
+)
+
+
+class Proxy:
+    """A process with one listening socket for each running step; it ends when stop() is called or this process ends."""
+
+    def __init__(self, root: str) -> None:
+        ours, theirs = _socket.socketpair()
+        self._socket = ours
+        self._number = 0
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                (sys.executable, "-I", "-S", "-c", _PROXYING_MAIN, root),
+                {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
+                    *[(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)],
+                ],
+                setsid=True,
+            )
+        finally:
+            os.close(null)
+            theirs.close()
+
+    def open(self, listener: int, hosts: tuple[str, ...]) -> int:
+        """Serve a listening socket, which is closed here, for these hosts; return the number to close it with."""
+        self._number += 1
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("=i", listener))]
+        try:
+            self._send({"open": self._number, "hosts": hosts}, rights)
+        finally:
+            os.close(listener)
+        return self._number
+
+    def close(self, number: int) -> None:
+        """Serve a step no longer."""
+        self._send({"close": number}, [])
+
+    def _send(self, message: dict[str, object], rights: list[tuple[int, int, bytes]]) -> None:
+        data = marshal.dumps(message)
+        try:
+            self._socket.sendmsg([struct.pack("=I", len(data)) + data], rights)
+        except OSError:  # it was killed: the step reaches no host
+            return
+
+    def stop(self) -> None:
+        """End it."""
+        self._socket.close()
+        try:
+            os.waitpid(self._pid, 0)
+        except ChildProcessError:  # the program around us waits for any child
+            return
+
+
 _SOCKET = 3  # as in starter.py
+
 _PORT = 3128  # as in starter.py
+
 _MAIN = (
     "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.starter import main; main()"
 )
+
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
+
 # Variables that name sockets outside, which a sandboxed step does not have.
 _UNREACHABLE = (
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
     *("DOCKER_HOST", "CONTAINER_HOST"),
 )
+
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
+
 _REFUSALS = (
     "Permission denied",
     "Operation not permitted",
     "Read-only file system",
     "Network is unreachable",
 )
+
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
+
 _MOST_STARTERS = 8
+
 GUIDE = "docs/how-to/sandbox.md"
 
 
@@ -91,8 +158,6 @@ class Sandboxes:
         number = -1
         if listener >= 0:
             if self._proxy is None:
-                from planrun.executors.sandbox.proxying import Proxy  # few sandboxes have a network
-
                 self._proxy = Proxy(_ROOT)
             number = self._proxy.open(listener, sandbox.hosts)
         self._running[job.step] = _Running(view=view, names=names, proxy=number, alone=[True])

@@ -25,12 +25,10 @@ from planrun.plan.keys.outline import Link, Outline, RawStep, members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from planrun.plan.keys.formulas import Formulas
-
-if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from planrun.expressions.tree import Tree
+    from planrun.plan.keys.formulas import Formulas
 
     Question = tuple[str, str]  # reader, read
 

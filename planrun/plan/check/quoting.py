@@ -26,10 +26,14 @@ from planrun.plan.yaml.node import MAPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
 
     from planrun.expressions.tree import Template, Tree
     from planrun.plan.keys.formulas import Formula
+    from planrun.plan.keys.instances import Instances
+
+    Values = dict[str, Any]
 
 SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"))
 
@@ -366,17 +370,6 @@ _STEPS = {
     "comment": _Scan.comment,
 }
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from planrun.expressions.tree import Template, Tree
-    from planrun.plan.keys.formulas import Formula
-    from planrun.plan.keys.instances import Instances
-    from planrun.plan.keys.outline import Outline
-
-    Values = dict[str, Any]
 
 MAX_EVALUATED = 50_000  # values of all scripts of a plan: about 0.2 s; what is beyond is refused when it runs
 MAX_COMBINED = 100  # combinations of values of parameters that one interpolation reads

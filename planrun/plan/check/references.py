@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
     Finding = tuple[str, str, str]  # code, message, hint
 
+    from collections.abc import Container
+
+    from planrun.expressions.tree import Tree
+    from planrun.plan.check.edges import Availability
+    from planrun.plan.keys.formulas import Formula
+    from planrun.plan.keys.outline import Outline, RawStep
+
+    Fragments = Mapping[str, Mapping[str, Any]]
+
 ROOTS = {"matrix": "matrix", "foreach": "item"}
 """What a member of each form reads its values by."""
 INSTANCE_FIELDS = ("status", "all", "by")
@@ -200,19 +209,6 @@ def _some(names: Sequence[str]) -> str:
         shown + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "") if names else "none"
     )
 
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
-    from typing import Any
-
-    from planrun.expressions.check import Reference
-    from planrun.expressions.tree import Path, Tree, Type
-    from planrun.plan.check.edges import Availability
-    from planrun.plan.keys.formulas import Formula
-    from planrun.plan.keys.instances import Instances
-    from planrun.plan.keys.outline import Outline, RawStep
-
-    Fragments = Mapping[str, Mapping[str, Any]]
 
 FIELDS: dict[str, Type] = {
     "status": "string",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from planrun.model.plan import Plan
-    from planrun.plan.edit.extents import Entry
-    from planrun.plan.yaml.node import Node
+
+    Change = tuple[int, int, str]  # from one offset to another, and the text that is to stand there
 
 # What stands plain in a file and holds none of the marks of a list or mapping in one line.
 _BARE = re.compile(r"(?!.*(?:: |:$| #))[^\s,\[\]{}][^,\[\]{}\n\r\t]*")
@@ -143,11 +143,6 @@ def _others(before: Plan, after: Plan, gone: set[str], new: Sequence[Node]) -> s
 def _form(step: Step, *, edges: bool) -> object:
     return plain(step if edges else step.but(edges=()))
 
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Change = tuple[int, int, str]  # from one offset to another, and the text that is to stand there
 
 __all__ = ["EditError", "Page", "append_steps", "replace_step", "with_comments"]
 

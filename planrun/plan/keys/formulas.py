@@ -12,15 +12,15 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from planrun.expressions.check import Reference
     from planrun.expressions.tree import Tree
     from planrun.model.plan import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     Places = Iterator[tuple[Node, str]]
     Keys = Mapping[str, Node]
+
 
 LIST_CHECKS = ("files_exist", "writable", "commands_on_path", "env_set")
 COMPLETED = "dependencies_completed"

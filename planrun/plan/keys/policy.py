@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from planrun.model.policy import Policy
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.gates import Gate
-    from planrun.plan.keys.outline import Outline
     from planrun.plan.problems import Problem
 
 LEVELS = ("none", "read-only", "low", "medium", "high")

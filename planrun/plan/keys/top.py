@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from planrun.model.planning import Llm
     from planrun.plan.keys.checked import Checked
     from planrun.plan.keys.outline import Outline
     from planrun.plan.yaml.node import Node

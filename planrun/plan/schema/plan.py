@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from planrun.plan.schema.collaboration import Delegation, Memory, Messenger, Reflection
 from planrun.plan.schema.fields import (
     ID_PATTERN,
     NAME_PATTERN,
@@ -18,10 +17,13 @@ from planrun.plan.schema.fields import (
     Delay,
     Duration,
     Env,
+    EnvName,
+    EnvNames,
     FullText,
     Id,
     Keys,
     Line,
+    Lines,
     Params,
     Positive,
     RiskLevel,
@@ -32,9 +34,7 @@ from planrun.plan.schema.fields import (
     key,
     written,
 )
-from planrun.plan.schema.mcp import Mcp
-from planrun.plan.schema.notify import Notifications
-from planrun.plan.schema.search import Search
+from planrun.plan.schema.notify import HEADER_PATTERN, Notifications
 from planrun.plan.schema.step import (
     AgentType,
     Decide,
@@ -42,10 +42,181 @@ from planrun.plan.schema.step import (
     EnvFiles,
     Sandbox,
     SandboxLevel,
+    SandboxNetwork,
     SharedContainer,
     Slots,
     Step,
 )
+
+SERVER_PATTERN = r"^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$"
+
+"""A name of a server; `__` ends it in the name of a tool."""
+
+TOOL_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
+
+
+class ServerTools(Written):
+    """Which tools of a server agents may have."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "x-filled": True})
+
+    allow: TextList | None = key("The only tools that it offers.", ["search"])
+    deny: TextList | None = key("Tools that it does not offer.", ["delete_issue"])
+
+
+class McpServer(Written):
+    """One MCP server: a program that planrun starts, or an address; and what its tools may do."""
+
+    command: Argv | None = key(
+        "The words of the command that starts it; it speaks MCP on stdin and stdout.",
+        ["python3", "tools/issues_server.py"],
+    )
+    url: Line | None = key(
+        "Its address, where it runs already (streamable HTTP).", "https://mcp.example.com/mcp"
+    )
+    env: Env | None = key("Its environment variables; it gets no others of yours.", {"LOG_LEVEL": "info"})
+    secrets: EnvNames | None = key("Secrets of the plan that it gets as variables.", ["ISSUES_TOKEN"])
+    headers: Annotated[dict[str, Line], Keys(HEADER_PATTERN)] | None = key(
+        "Headers of requests to `url`.", {"X-Team": "release"}
+    )
+    secret_headers: Annotated[dict[str, EnvName], Keys(HEADER_PATTERN)] | None = key(
+        "Headers whose values are secrets, by the names of the secrets.", {"Authorization": "MCP_AUTH"}
+    )
+    cwd: Line | None = key("The folder that it starts in, from the workspace.", "tools")
+    tools: ServerTools | None = key("Which of its tools agents may have.", {"allow": ["search"]})
+    classes: Annotated[dict[str, RiskLevel], Keys(TOOL_PATTERN)] | None = key(
+        "The risk of its tools; a tool that is not named is high.", {"search": "read-only"}
+    )
+    pins: Annotated[dict[str, Line], Keys(TOOL_PATTERN)] | None = key(
+        "The digests of the tools that were reviewed; `planrun mcp pin` writes them.",
+        {"search": "0" * 64},
+    )
+    network: Literal["none"] | SandboxNetwork | None = key(
+        "What its process may connect to. Left out: nothing; with `url`: that host.",
+        {"allow": ["api.example.com"]},
+    )
+    timeout: Duration | None = key(
+        "How long each call may take, and its start, for which it has 30s at least. Left out: 1m.", "30s"
+    )
+
+
+class Mcp(Written):
+    """MCP servers whose tools agents may call."""
+
+    servers: Annotated[dict[str, McpServer], Keys(SERVER_PATTERN)] = key(
+        "The servers, by name. A tool is called `mcp__SERVER__TOOL`.",
+        {"issues": {"command": ["python3", "tools/issues_server.py"]}},
+        required=True,
+    )
+
+
+class Search(Written):
+    """How planrun searches a way to a goal by itself."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "x-filled": True})
+
+    goal: Lines | None = key(
+        "Facts that must hold at the end. Left out: all that the steps provide.", ["published"]
+    )
+    start: Lines | None = key("Facts that hold at the beginning.", ["checkout"])
+    algorithm: Literal["beam", "mcts", "astar"] | None = key(
+        "Beam search, Monte Carlo tree search, or A*, which finds the cheapest plan.", "beam"
+    )
+    thoroughness: Literal["quick", "normal", "thorough"] | None = key(
+        "Sets beam_width 3/5/7, mcts_iterations 50/100/200, max_tree_depth 5/10/15 and max_replans 1/3/5.",
+        "normal",
+    )
+    beam_width: Annotated[int, Field(ge=1, le=1000)] | None = key(
+        "How many nodes of each depth beam search expands.", 5
+    )
+    mcts_iterations: Annotated[int, Field(ge=1, le=100_000)] | None = key("How often MCTS iterates.", 100)
+    max_tree_depth: Annotated[int, Field(ge=1, le=1000)] | None = key("How many actions a plan may have.", 10)
+    max_tree_nodes: Positive | None = key("How many nodes the tree may have.", 1000)
+    planning_timeout: Duration | None = key(
+        "How long one search may take; then the best plan so far counts.", "1m"
+    )
+    seed: Count | None = key("The seed of MCTS: the same seed gives the same plan.", 7)
+    replan_on_failure: bool | None = key(
+        "Whether a failed step that provides facts is replaced by another way during the run.", example=True
+    )
+    candidates: Annotated[int, Field(ge=0, le=20)] | None = key(
+        "How many steps a model may offer to each search; they count as written by a model. 0: no model is asked.",
+        3,
+    )
+    parts: Annotated[list[Step], Field(min_length=1)] | None = key(
+        "Steps that run only where a search takes them; each has an `id` and `provides`.",
+        [{"id": "mirror", "run": "./mirror.sh", "provides": "published"}],
+    )
+
+
+_COLLABORATION_FILLED = ConfigDict(json_schema_extra={"minProperties": 1, "x-filled": True})
+
+
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Delegation(Written):
+    """When an agent hands its work to another one."""
+
+    model_config = _COLLABORATION_FILLED
+
+    enabled: bool | None = key("Whether agents delegate by the built-in rules.", example=True)
+    alpha: _Share | None = key("How fast the weight of a path follows its results, from 0 to 1.", 0.1)
+    max_depth: Annotated[int, Field(ge=0, le=20)] | None = key(
+        "How many agents may stand below the agent of a step.", 5
+    )
+    depth_penalty: Annotated[int, Field(ge=0, le=100)] | None = key(
+        "How many turns each level takes away.", 3
+    )
+    suppress_for: Delay | None = key(
+        "How long a rule is not used after a delegation by it failed; `0s`: not at all.", "10m"
+    )
+    max_parallel_agents: Annotated[int, Field(ge=1, le=100)] | None = key(
+        "How many agents may be at work at the same time.", 5
+    )
+    load_penalty: _Share | None = key(
+        "The share of a score that is taken away when five agents are at work.", 0.3
+    )
+
+
+class Memory(Written):
+    """The memory that the agents of a run share, and what they keep from run to run."""
+
+    model_config = _COLLABORATION_FILLED
+
+    max_entries: Annotated[int, Field(ge=1, le=10_000)] | None = key(
+        "How many entries it holds; the least recently used one gives way to a new one.", 500
+    )
+    max_bytes: Annotated[int, Field(ge=1, le=1_048_576)] | None = key(
+        "How large one value may be, in bytes of JSON.", 65536
+    )
+    store: Literal["off", "read", "write"] | None = key(
+        "Whether results of delegations and learned errors of earlier runs are used, and added to.", "read"
+    )
+    dir: Line | None = key(
+        "The folder of these results, from the workspace. Left out: in the folder for caches.", ".agents"
+    )
+
+
+class Messenger(Written):
+    """Messages between agents."""
+
+    model_config = _COLLABORATION_FILLED
+
+    timeout: Duration | None = key("How long a message waits for its reply.", "3m")
+
+
+class Reflection(Written):
+    """What agents are told about errors of their tools."""
+
+    model_config = _COLLABORATION_FILLED
+
+    enabled: bool | None = key("Whether errors are analysed by patterns and earlier runs.", example=False)
+    llm: bool | None = key("Whether a model analyses errors that no pattern knows.", example=True)
+    autofix: bool | None = key(
+        "Whether a reading tool is called again with the path that was surely meant.", example=True
+    )
+
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
@@ -93,11 +264,20 @@ class Llm(Written):
 
 
 Level = Literal["none", "read-only", "low", "medium", "high"]
+
+
 Origin = Literal["file", "searched", "expanded", "replanned", "agent"]
+
+
 FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
+
+
 Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
 
+
 _FILLED = {"minProperties": 1, "x-filled": True}
+
+
 _ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
 
 

@@ -123,7 +123,7 @@ class Served(Record):
     can_cancel: bool = False
     can_run: bool = False
     can_resume: bool = False
-    verb: Any = None  # planrun.serve.verbs.Said
+    verb: Any = None  # planrun.serve.pages.Said
     files: tuple[tuple[str, str, str], ...] = ()
 
 
