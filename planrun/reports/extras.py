@@ -5,8 +5,9 @@ from __future__ import annotations
 from planrun.model.jsontext import dumps
 from planrun.model.rollback import owed_cleanup, owes, owes_rollback, status, undoable
 from planrun.reports import facts
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
 from planrun.reports.facts import names
+from planrun.reports.sections import Section, lined, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,26 +17,14 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
 
 MAX_SHOWN = 1000  # characters of a value
-_HEAD = "\n## Outputs\n\n| Output | Value |\n| --- | --- |\n"
-
-
-def _outputs_page(state: RunState) -> Iterator[str]:
-    if outputs := _shown(state):
-        yield _HEAD + "".join([f"| {code(name)} | {code(text)} |\n" for name, text in outputs.items()])
 
 
 def output_rows(state: RunState) -> list[str]:
     """Return a heading and a line for each output of the plan; nothing when there are none."""
     outputs = _shown(state)
     return ["Outputs", *[f"  {name} = {text}" for name, text in outputs.items()]] if outputs else []
-
-
-def _outputs_text(state: RunState) -> list[str]:
-    outputs = output_rows(state)
-    return ["", *outputs] if outputs else []
 
 
 def _outputs_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
@@ -60,41 +49,13 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
-def _outputs_table(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _outputs_sections(state: RunState) -> Iterator[Section]:
     if outputs := _shown(state):
-        yield Table(
-            heading="Outputs",
-            caption="Outputs of the plan",
-            columns=columns(("Output", "code"), ("Value", "code")),
-            rows=tuple(outputs.items()),
-        )
+        yield table("Outputs", (("Output", "code"), ("Value", "code")), [*outputs.items()])
 
 
 MAX_OF_STEP = 50  # files of one step that the report lists; the ledger has more
 MADE = ("created", "changed", "unchanged", "restored")
-_PRODUCED_HEAD = (
-    "\n## Produced Files\n\n| Step | File | Bytes | SHA-256 | |\n| --- | --- | --- | --- | --- |\n"
-)
-
-
-def _produced_page(state: RunState) -> Iterator[str]:
-    """Yield the table of all files that steps made."""
-    if rows := "".join([_of_step(step) for step in facts.listed(state)]):
-        yield _PRODUCED_HEAD + rows
-
-
-def _of_step(step: StepState) -> str:
-    made = list(_made(step))
-    name = code(step.step.id)
-    rows = [
-        f"| {name} | {code(row['path'])} | {row['bytes']} | {code(row['sha256'])} | {row['op']} |\n"
-        for row in made[:MAX_OF_STEP]
-        if "path" in row
-    ]
-    left = sum([row.get("count", 1) for row in made]) - len(rows)
-    return "".join(rows) + (f"| {name} | {left} more, see ledger.json | | | |\n" if left else "")
 
 
 def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
@@ -108,9 +69,7 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def _produced_table(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _produced_sections(state: RunState) -> Iterator[Section]:
     rows, left = [], 0
     for step in facts.listed(state):
         made = list(_made(step))
@@ -119,17 +78,10 @@ def _produced_table(state: RunState) -> Iterator[Table]:
         name = step.step.id
         rows += [(name, row["path"], facts.size(row["bytes"]), row["op"], row["sha256"]) for row in shown]
     if rows or left:
-        yield Table(
-            heading="Produced files",
-            caption="Files that steps declare and made",
-            columns=columns(
-                ("Step", "step"),
-                ("File", "code"),
-                ("Size", "number"),
-                ("Change", "text"),
-                ("SHA-256", "code"),
-            ),
-            rows=tuple(rows),
+        yield table(
+            "Produced files",
+            (("Step", "step"), ("File", "code"), ("Size", "number"), ("Change", "text"), ("SHA-256", "code")),
+            rows,
             note=f"{left} more files are in ledger.json." if left else "",
         )
 
@@ -223,14 +175,9 @@ def _rollback_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
         yield "rollback_failed", f"not undone: {left}", ""
 
 
-def _rollback_page(state: RunState) -> Iterator[str]:
-    if rows := "".join([f"- {inline(row)}\n" for row in rollback_rows(state)]):
-        yield f"\n## Undone\n\n{rows}"
-
-
-def _rollback_text(state: RunState) -> list[str]:
-    undone = _rollback_closing(state)
-    return ["", "Undone", *undone] if undone else []
+def _rollback_sections(state: RunState) -> Iterator[Section]:
+    if rows := [*rollback_rows(state)]:
+        yield Section(heading="Undone", lines=lined(rows), leads=True)
 
 
 def _rollback_closing(state: RunState) -> list[str]:
@@ -241,16 +188,13 @@ SECRETS: Part = {"warnings": _secret_warnings}
 ROLLBACK: Part = {
     "failures": _rollback_failures,
     "closing": _rollback_closing,
-    "page_middle": _rollback_page,
-    "text_end": _rollback_text,
+    "sections": _rollback_sections,
     "properties": _rollback_properties,
 }
-PRODUCED: Part = {"page_end": _produced_page, "tables": _produced_table}
+PRODUCED: Part = {"sections": _produced_sections}
 OUTPUTS: Part = {
     "failures": _outputs_failures,
     "ending": output_rows,
-    "page_end": _outputs_page,
-    "tables": _outputs_table,
-    "text_rows": _outputs_text,
+    "sections": _outputs_sections,
     "properties": output_properties,
 }

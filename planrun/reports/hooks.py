@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
 from planrun.reports.facts import seconds
+from planrun.reports.sections import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
+    from planrun.reports.sections import Section
 
 _SHOWN = 20  # failures that are listed
-_ROWS = 200  # of the table in the HTML report
+_ROWS = 200  # of the table
 
 
 def rows_of(state: RunState) -> Iterator[dict[str, Any]]:
@@ -39,47 +40,19 @@ def _ending(state: RunState) -> Iterator[str]:
     yield from [f"  {row}" for row in _failures(state)]
 
 
-def _text(state: RunState) -> Iterator[str]:
-    ran = list(rows_of(state))
-    if ran:
-        yield ""
-        yield f"Hooks: {len(ran)} ran, {sum(not row['ok'] for row in ran)} failed"
-        yield from [f"  {row}" for row in _failures(state)]
-
-
-def _page(state: RunState) -> Iterator[str]:
-    ran = list(rows_of(state))
-    failed = [row for row in ran if not row["ok"]]
-    if ran:
-        yield f"\n## Hooks\n\n{len(ran)} ran, {len(failed)} failed"
-        yield f"; the first {_SHOWN} are listed.\n" if len(failed) > _SHOWN else ".\n"
-    if failed:
-        rows = "".join(
-            [
-                f"| {inline(row['step'])} | {row['when']} | {code(row['name'])} | {inline(row['message'])} |\n"
-                for row in failed[:_SHOWN]
-            ]
-        )
-        yield f"\n| Step | When | Hook | |\n| --- | --- | --- | --- |\n{rows}"
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _sections(state: RunState) -> Iterator[Section]:
     ran = sorted(rows_of(state), key=lambda row: bool(row["ok"]))  # those that failed come first
-    rows = [
-        (row["step"], row["when"], row["name"], seconds(row["duration"]), row["message"] or "ok")
-        for row in ran[:_ROWS]
-    ]
-    if rows:
-        yield Table(
-            heading="Hooks",
-            caption="Commands before and after attempts",
-            columns=columns(
-                ("Step", "step"), ("When", "text"), ("Hook", "code"), ("Time", "number"), ("Result", "text")
-            ),
-            rows=tuple(rows),
-            note=f"{len(ran) - _ROWS} more are in ledger.json." if len(ran) > _ROWS else "",
+    if ran:
+        rows = [
+            (row["step"], row["when"], row["name"], seconds(row["duration"]), row["message"] or "ok")
+            for row in ran[:_ROWS]
+        ]
+        more = f"; the first {_ROWS} are listed" if len(ran) > _ROWS else ""
+        yield table(
+            "Hooks",
+            (("Step", "step"), ("When", "text"), ("Hook", "code"), ("Time", "number"), ("Result", "text")),
+            rows,
+            note=f"{len(ran)} ran, {sum(not row['ok'] for row in ran)} failed{more}.",
         )
 
 
@@ -89,8 +62,6 @@ def _fill(state: RunState, ledger: dict[str, Any]) -> None:
 
 HOOKS: Part = {
     "ending": _ending,
-    "text_end": _text,
-    "page_end": _page,
-    "tables": _tables,
+    "sections": _sections,
     "fill_ledger": _fill,
 }

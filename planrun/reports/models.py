@@ -7,20 +7,21 @@ from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated, Pl
 from planrun.model.planning import amount
 from planrun.reports import facts
 from planrun.reports import facts as units
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
 from planrun.reports.facts import amount_of, limits_of
+from planrun.reports.sections import table
 from planrun.reports.versions import outcome_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Kind, Table
+    from planrun.reports.sections import Kind, Section
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""
@@ -169,7 +170,6 @@ def usage_properties(state: RunState) -> dict[str, str]:
 
 
 _MOST_ROWS = 100  # of calls and of steps in a report
-_HEAD = ("Call", "For", "Model", "Ended", "Tokens", "Reserved", "Cost", "Time")
 _RESOURCES = {"tokens": "tokens", "usd": "US dollars", "turns": "turns", "time": "seconds"}
 _WHOSE = {"planning": "the planning", "call": "the longest answer"}
 
@@ -288,39 +288,19 @@ def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     return line(f"the {what} of {whose} are used up: {used}{then}")
 
 
-def page_sections(state: RunState) -> Iterator[str]:
-    """Yield a section of a markdown page: every call, then what each step was estimated to need and used."""
-    planning = state.planning
-    if planning is None or not planning.calls:
-        return
-    calls = [_row(call) for call in planning.calls[:_MOST_ROWS]]
-    if len(planning.calls) > _MOST_ROWS:
-        calls.append(f"\n{len(planning.calls) - _MOST_ROWS} more calls are in ledger.json.\n")
-    rows = [
-        f"| {code(name)} | {estimated or ''} | {used or ''} |\n"
-        for name, estimated, used in estimates(state)[:_MOST_ROWS]
-    ]
-    steps = (
-        f"\n| Step | Estimated tokens | Used tokens |\n| --- | ---: | ---: |\n{''.join(rows)}" if rows else ""
-    )
-    head = f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n"
-    yield f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    """Yield every call, the budgets, and what each step was estimated to need and used."""
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _sections(state: RunState) -> Iterator[Section]:
+    """Yield every call, then what each step was estimated to need and used."""
     planning = state.planning
     if planning is None or not planning.calls:
         return
     more = len(planning.calls) - _MOST_ROWS
-    kinds: Sequence[Kind] = ("number", "text", "code", "text", "number", "number", "number", "number")
-    yield Table(
-        heading="Language model",
-        caption="Calls to models, with tokens and cost",
-        columns=columns(*zip(_HEAD, kinds, strict=True)),
-        rows=tuple([_cells(call) for call in planning.calls[:_MOST_ROWS]]),
+    yield table(
+        "Language model",
+        (
+            *(("Call", "number"), ("For", "text"), ("Model", "code"), ("Ended", "text")),
+            *(("Tokens", "number"), ("Reserved", "number"), ("Cost", "number"), ("Time", "number")),
+        ),
+        [_cells(call) for call in planning.calls[:_MOST_ROWS]],
         note=f"{totals_line(state)}." + (f" {more} more calls are in ledger.json." if more > 0 else ""),
     )
     rows = [
@@ -328,12 +308,10 @@ def _tables(state: RunState) -> Iterator[Table]:
         for name, estimated, used in estimates(state)[:_MOST_ROWS]
     ]
     if rows:
-        yield Table(
-            heading="Tokens by step",
-            caption="Tokens that were estimated and used, by step",
-            columns=columns(("Step", "step"), ("Estimated", "number"), ("Used", "number")),
-            rows=tuple(rows),
+        columns: tuple[tuple[str, Kind], ...] = (
+            *(("Step", "step"), ("Estimated tokens", "number"), ("Used tokens", "number")),
         )
+        yield table("Tokens by step", columns, rows)
 
 
 def _cells(call: Call) -> tuple[str, ...]:
@@ -350,14 +328,9 @@ def _cells(call: Call) -> tuple[str, ...]:
     return str(asked.call), asked.purpose, model, ending, used, str(reserved), price, took
 
 
-def _row(call: Call) -> str:
-    number, purpose, model, ending, *rest = _cells(call)
-    return f"| {' | '.join([number, inline(purpose), code(model), inline(ending), *rest])} |\n"
-
-
-def _summary(state: RunState) -> Iterator[tuple[str, str, str]]:
+def _summary(state: RunState) -> Iterator[tuple[str, str]]:
     if state.planning is not None:
-        yield "Language model", "Model", totals_line(state)
+        yield "Language model", totals_line(state)
 
 
 def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
@@ -369,8 +342,7 @@ def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
 MODELS: Part = {
     "event_line": event_line,
     "summary": _summary,
-    "tables": _tables,
-    "page_end": page_sections,
+    "sections": _sections,
     "properties": usage_properties,
     "fill_ledger": _fill_ledger,
     "usage_by_step": by_step,

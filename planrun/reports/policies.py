@@ -161,8 +161,8 @@ def name_of(opened: GateOpened | GateAnswered) -> str:
 
 
 def waits_for(opened: GateOpened) -> str:
-    """Return `publish waits for approval`."""
-    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'an answer')}"
+    """Return `publish needs approval`."""
+    return f"{name_of(opened)} needs {KINDS.get(opened.kind, 'an answer')}"
 
 
 def asked(opened: GateOpened) -> str:
@@ -174,10 +174,9 @@ def asked(opened: GateOpened) -> str:
 
 
 def grounds(opened: GateOpened) -> str:
-    """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
-    why = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
-    rule = line(opened.rule)
-    return f"{why} ({rule})" if why and rule else why or (f"asked by {rule}" if rule else "")
+    """Return why it is asked, in one clean line: `risk high, limit medium, plan.yml:6`; may be empty."""
+    why = line(opened.reason) or (f"risk {line(opened.risk)}" if opened.risk else "")
+    return why or (f"asked by {line(opened.rule)}" if opened.rule else "")
 
 
 def decision(step: StepState) -> dict[str, str] | None:

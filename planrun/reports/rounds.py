@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.reports.escape import inline, line
+from planrun.reports.escape import line
 from planrun.reports.facts import seconds
+from planrun.reports.sections import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from planrun.model.events import RoundStarted
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
+    from planrun.reports.sections import Section
 
 _SHOWN = 20  # steps that are named of one round
 
@@ -32,26 +33,9 @@ def event_line(event: RoundStarted, _state: RunState) -> tuple[str, str]:
     return "waiting", described(event)
 
 
-def _rows(state: RunState) -> Iterator[str]:
-    yield ""
-    yield "Rounds"
-    yield from [f"  {event.at}  {described(event)}" for event in state.rounds]
-
-
-def _page(state: RunState) -> Iterator[str]:
-    rows = "".join([f"| {event.at} | {inline(described(event))} |\n" for event in state.rounds])
-    yield f"\n## Rounds\n\n| Time | Round |\n| --- | --- |\n{rows}"
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
-    yield Table(
-        heading="Rounds",
-        caption="Rounds by which the run went on by itself",
-        columns=columns(("Time", "text"), ("Round", "text")),
-        rows=tuple([(event.at, described(event)) for event in state.rounds]),
-    )
+def _sections(state: RunState) -> Iterator[Section]:
+    rows = [(event.at, described(event)) for event in state.rounds]
+    yield table("Rounds", (("Time", "text"), ("Round", "text")), rows)
 
 
 def as_data(state: RunState) -> list[dict[str, Any]]:
@@ -79,9 +63,7 @@ def _properties(state: RunState) -> dict[str, str]:
 
 ROUNDS: Part = {
     "event_line": event_line,
-    "text_end": _rows,
-    "page_end": _page,
-    "tables": _tables,
+    "sections": _sections,
     "fill_ledger": _fill,
     "properties": _properties,
 }

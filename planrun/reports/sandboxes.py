@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from planrun.model.sandbox import described
 from planrun.reports import facts
-from planrun.reports.escape import inline, line
+from planrun.reports.escape import line
+from planrun.reports.sections import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.sections import Section
 
 
 def sandbox_of(step: StepState) -> dict[str, Any]:
@@ -27,21 +29,11 @@ def _warnings(state: RunState) -> Iterator[str]:
         yield f"steps run WITHOUT a sandbox, since `require` is false: {line(str(found.get('missing', '')))}"
 
 
-def _rows(state: RunState) -> Iterator[str]:
+def _sections(state: RunState) -> Iterator[Section]:
     confined = [step for step in facts.listed(state) if sandbox_of(step)]
     if confined:
-        yield ""
-        yield "Sandboxes"
-        yield from [f"  {line(step.step.id)}: {line(described(sandbox_of(step)))}" for step in confined]
-
-
-def _page(state: RunState) -> Iterator[str]:
-    confined = [step for step in facts.listed(state) if sandbox_of(step)]
-    if confined:
-        rows = "".join(
-            [f"| {inline(step.step.id)} | {inline(described(sandbox_of(step)))} |\n" for step in confined]
-        )
-        yield f"\n## Sandboxes\n\n| Step | Sandbox |\n| --- | --- |\n{rows}"
+        rows = [(step.step.id, described(sandbox_of(step))) for step in confined]
+        yield table("Sandboxes", (("Step", "step"), ("Sandbox", "text")), rows)
 
 
 def _fill(state: RunState, ledger: dict[str, Any]) -> None:
@@ -49,4 +41,4 @@ def _fill(state: RunState, ledger: dict[str, Any]) -> None:
     ledger["sandboxes"] = {step.step.id: sandbox_of(step) for step in confined}
 
 
-SANDBOXES: Part = {"warnings": _warnings, "text_end": _rows, "page_end": _page, "fill_ledger": _fill}
+SANDBOXES: Part = {"warnings": _warnings, "sections": _sections, "fill_ledger": _fill}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from planrun.reports import facts
-from planrun.reports.escape import inline, line
+from planrun.reports.escape import line
+from planrun.reports.sections import Section, lined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +34,9 @@ def _closing(state: RunState) -> Iterator[str]:
         yield f"  warning: {facts.name(step)}: {note}"
 
 
-def _page(state: RunState) -> Iterator[str]:
-    rows = [f"- {inline(facts.name(step))}: {inline(note)}" for step, note in _left(state)]
-    if rows:
-        yield "\n### Files that were left on workers\n\n" + "\n".join(rows) + "\n"
+def _sections(state: RunState) -> Iterator[Section]:
+    if rows := [f"{facts.name(step)}: {note}" for step, note in _left(state)]:
+        yield Section(heading="Files that were left on workers", lines=lined(rows))
 
 
 def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
@@ -47,7 +47,6 @@ def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
 SENT: Part = {
     "opening": _opening,
     "closing": _closing,
-    "page_end": _page,
-    "text_end": _closing,
+    "sections": _sections,
     "notices": _notices,
 }

@@ -40,8 +40,8 @@ def _opening(state: RunState) -> Iterator[str]:
     yield _sentence(state)
 
 
-def _summary(state: RunState) -> Iterator[tuple[str, str, str]]:
-    yield "Shard", "shard", _sentence(state).partition(" ")[2]
+def _summary(state: RunState) -> Iterator[tuple[str, str]]:
+    yield "Shard", _sentence(state).partition(" ")[2]
 
 
 def _fill(state: RunState, ledger: dict[str, Any]) -> None:

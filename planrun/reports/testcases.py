@@ -14,7 +14,8 @@ from planrun.opening import open_record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.elements import ORDER, Suite, element, escape, forgiven, quoted
-from planrun.reports.escape import inline, line, plain
+from planrun.reports.escape import line, plain
+from planrun.reports.sections import Section, lined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,10 +209,9 @@ def sentence(summary: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _step_rows(step: StepState) -> str:
-    """Return a line of the page about the test cases that a step reported; empty where it reported none."""
-    summary = reported(step)
-    return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
+def _step_rows(step: StepState) -> Iterator[str]:
+    if summary := reported(step):
+        yield f"tests: {sentence(summary)}"
 
 
 _STARTS = ("test report ", "it did not write its JUnit report")  # of the notes of planrun.actions.reported
@@ -230,10 +230,9 @@ def _closing(state: RunState) -> Iterator[str]:
         yield f"  warning: {facts.name(step)}: {note}"
 
 
-def _page(state: RunState) -> Iterator[str]:
-    rows = [f"- {inline(facts.name(step))}: {inline(note)}" for step, note in _problems(state)]
-    if rows:
-        yield "\n### Test reports that could not be read as they are\n\n" + "\n".join(rows) + "\n"
+def _sections(state: RunState) -> Iterator[Section]:
+    if rows := [f"{facts.name(step)}: {note}" for step, note in _problems(state)]:
+        yield Section(heading="Test reports that could not be read as they are", lines=lined(rows))
 
 
 def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
@@ -246,7 +245,6 @@ TEST_CASES: Part = {
     "step_rows": _step_rows,
     "suites": suites,
     "closing": _closing,
-    "page_end": _page,
-    "text_end": _closing,
+    "sections": _sections,
     "notices": _notices,
 }

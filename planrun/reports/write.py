@@ -49,7 +49,7 @@ def _markdown(run: Source, out: BinaryIO) -> None:
 
 
 def _text(run: Source, out: BinaryIO) -> None:
-    load("text").write_text(run.state, run.rundir, out)
+    load("text").write_text(run.state, run.rundir, out, head=run.head)
 
 
 def _html(run: Source, out: BinaryIO) -> None:

@@ -13,10 +13,10 @@ from planrun.reports import closing, facts, gates, rounds
 from planrun.reports import models as usage
 from planrun.reports.escape import line
 from planrun.reports.extras import pending
+from planrun.reports.facts import step_line
 from planrun.reports.models import totals_line
 from planrun.reports.policies import any_gate, asked, grounds, waits_for
 from planrun.reports.reasons import roots
-from planrun.reports.text import step_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from planrun.model.groups import waited_for
 from planrun.model.record import Record
 from planrun.reports import facts
-from planrun.reports.closing import failed_checks, place, reason
+from planrun.reports.closing import place, reason
 from planrun.reports.elements import forgiven
-from planrun.reports.errorlines import failure
-from planrun.reports.escape import excerpt, line, tail
+from planrun.reports.escape import excerpt, line
 from planrun.reports.facts import seconds
 from planrun.reports.parts import load
 from planrun.reports.policies import decision, risk_of
@@ -31,7 +30,6 @@ CASES = 2000
 """Test cases that are listed on a page; failed ones come first."""
 _CASE_CHARS = 4000
 _SCRIPT_CHARS = 4000
-_ROWS = 12  # lines of the first failure at the top of the page
 _NEEDS = 20
 _LONG = 20  # lines from which on a log is scrolled
 
@@ -78,18 +76,6 @@ class Details(Record):
     attempts: tuple[Attempt, ...]
     tests: Tests | None
     is_open: bool
-
-
-class Failure(Record):
-    """A failed step as it stands at the top of the page."""
-
-    step: str
-    title: str
-    sentence: str
-    place: str
-    checks: tuple[str, ...]
-    log: str
-    tolerated: bool
 
 
 class Pages:
@@ -269,26 +255,3 @@ def _case(case: Mapping[str, Any]) -> tuple[int, Case]:
     )
     order = ("failed", "error", "flaky", "skipped", "passed")
     return order.index(shown.status) if shown.status in order else 0, shown
-
-
-def failures(state: RunState, rundir: str) -> list[Failure]:
-    """Return the failed steps, those that count first; the first one has the end of its log."""
-    failed = [step for step in facts.listed(state) if step.status == "failed"]
-    failed.sort(key=lambda step: (forgiven(state, step), step.ended_at))
-    return [_failure(state, rundir, step, is_first=not number) for number, step in enumerate(failed)]
-
-
-def _failure(state: RunState, rundir: str, step: StepState, *, is_first: bool) -> Failure:
-    last = facts.last(step)
-    rows = (
-        tail(rundir, last.started.log).rstrip().split("\n") if is_first and last and last.started.log else []
-    )
-    return Failure(
-        step=step.step.id,
-        title=line(step.step.title),
-        sentence=failure(rundir, step),
-        place=place(state, step) if step.step.line else "",
-        checks=tuple(failed_checks(step)),
-        log="\n".join(rows[-_ROWS:]),
-        tolerated=forgiven(state, step),
-    )
