@@ -279,31 +279,30 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     source = "option" if option and written else name
     rule_id = f"{source}:{key}"
     where = _level_place(policy, place, source)
-    limit = "limit" if written else "limit for steps of a model"
     if LEVELS.index(facts.risk) <= LEVELS.index(level):
         if facts.step.secrets and facts.step.origin in ("expanded", "replanned") and name != "ceiling":
             reason = f"a model wrote it or what comes before it, and it gets {', '.join(facts.step.secrets)}"
             return Decision(answer="ask", rule=f"{name}:secrets", reason=reason)
-        reason = f"risk {facts.risk}, {limit} {level}, {where}"
+        reason = f"its risk is {facts.risk}, and {key} is {level}{where}"
         return Decision(answer="allow", rule=rule_id, reason=reason)
     because = f" ({facts.reason})" if facts.reason else ""
-    reason = f"risk {facts.risk}{because}, {limit} {level}, {where}"
+    reason = f"its risk is {facts.risk}{because}, and {key} is {level}{where}"
     answer = "ask" if written or name != "ceiling" else "deny"
     return Decision(answer=answer, rule=rule_id, reason=reason)
 
 
 def _level_place(policy: Policy, place: str, source: str) -> str:
     if source == "option":
-        return "--auto-approve"
+        return " by --auto-approve"
     if source == "default":
-        return "the plan has no policy"
-    return f"{place}{policy.line}" if policy.line else place.rstrip(":")
+        return ", since the plan has no policy"
+    return f" ({place}{policy.line})" if policy.line else f" ({place.rstrip(':')})"
 
 
 def _reason_text(rule: Rule, facts: Facts, place: str) -> str:
     what = {"deny": "denies it", "require": "requires an approval", "allow": "allows it"}[rule.verb]
     line = f"{place}{rule.line}" if rule.line else place.rstrip(":")
-    risk = f"; risk {facts.risk}" + (f" ({facts.reason})" if facts.reason else "")
+    risk = f"; its risk is {facts.risk}" + (f" ({facts.reason})" if facts.reason else "")
     called = f"rule {rule.number}" if rule.number else f"preset rule {rule.label}"
     return f"{called} ({line}) {what}{risk if rule.verb != 'allow' else ''}"
 

@@ -152,6 +152,7 @@ def any_gate(state: RunState) -> bool:
 # What a gate asks.
 
 KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
+_LIMITS = (("auto_approve", "limit"), ("llm_auto_approve", "limit for steps of a model"))
 VERDICTS = ("approved", "rejected", "skipped")  # of an approval
 
 
@@ -175,7 +176,14 @@ def asked(opened: GateOpened) -> str:
 
 def grounds(opened: GateOpened) -> str:
     """Return why it is asked, in one clean line: `risk high, limit medium, plan.yml:6`; may be empty."""
-    why = line(opened.reason) or (f"risk {line(opened.risk)}" if opened.risk else "")
+    text = opened.reason
+    for key, limit in _LIMITS:  # as `planrun.approval.rules` records it: models are asked in these words, too
+        before, found, after = text.partition(f", and {key} is ")
+        if found:
+            level, _, place = after.partition(" ")
+            place = place.strip("(").replace(")", "", 1).removeprefix("by ").removeprefix("since ")
+            text = f"{before.replace('its risk is', 'risk', 1)}, {limit} {level.rstrip(',')}, {place}"
+    why = line(text) or (f"risk {line(opened.risk)}" if opened.risk else "")
     return why or (f"asked by {line(opened.rule)}" if opened.rule else "")
 
 

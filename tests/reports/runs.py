@@ -221,7 +221,7 @@ def waiting_run(rundir: Path) -> Story:
         title="Release & ship",
     )
     story.run("test", took=2.0, log=b"2 passed\n")
-    why = "risk high (`git push`: publishes), limit medium, plans/release.yml:7"
+    why = "its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7)"
     story.ask("publish", risk="high", rule="plan:auto_approve", reason=why)
     story.ask("notes", risk="high", rule="plan:auto_approve", reason=why)
     story.answer("notes", "approved", "approval", by="Ann", approval="rel-7")
@@ -247,7 +247,7 @@ def waiting_run(rundir: Path) -> Story:
             step="wipe",
             status="failed",
             reason="denied",
-            message="rule 1 (ci/policy.yml:3) denies it; risk high",
+            message="rule 1 (ci/policy.yml:3) denies it; its risk is high",
             rule="ceiling:rules.1",
         )
     )

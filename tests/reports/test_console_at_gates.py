@@ -44,14 +44,14 @@ def test_gates_are_shown_as_they_open_and_close(tmp_path: Path) -> None:
         "✓ notes: approved by Ann (by the approval rel-7)",
         "✓ notes (0.0s)",
         "✗ wipe (failed: denied)",
-        "  plans/release.yml:26: rule 1 (ci/policy.yml:3) denies it; risk high",
+        "  plans/release.yml:26: rule 1 (ci/policy.yml:3) denies it; its risk is high",
         "◔ really needs an answer: Last look: Publish <1.2> to @all?",
         "◔ where needs a decision: Where to?",
         "◔ paused: approval required",
         "",
         "Failed:",
         "  ✗ wipe  plans/release.yml:26",
-        "    rule 1 (ci/policy.yml:3) denies it; risk high (ceiling:rules.1)",
+        "    rule 1 (ci/policy.yml:3) denies it; its risk is high (ceiling:rules.1)",
         "◔ paused in 2.0s: 8 steps: 2 successful, 1 failed, 5 to run",
     ]
 

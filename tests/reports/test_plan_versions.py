@@ -85,7 +85,7 @@ def test_refusals_and_problems_are_shown(shop: Shop) -> None:
     rundir, state = newest(shop.folder)
     text = text_of(state, rundir)
     assert "replanning 3: the model's plan is not allowed; none of it ran" in text
-    assert "step 7 denied by ceiling:llm_auto_approve: risk high" in text
+    assert "step 7 denied by ceiling:llm_auto_approve: its risk is high" in text
     wrong = draft(step("7", "true", replaces=["1"]))
     shop.run(wrong, wrong, wrong)
     rundir, state = newest(shop.folder)

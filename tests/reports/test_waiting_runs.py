@@ -10,6 +10,7 @@ from lxml import etree
 
 from planrun.model import events as ev
 from planrun.reports.elements import DIALECTS
+from planrun.reports.policies import grounds
 from planrun.reports.write import render
 from tests.reports.runs import DIGEST, RUN, Story, asking, step, waiting_run
 from tests.reports.test_junit import SCHEMAS, STRICT
@@ -101,7 +102,9 @@ def test_junit_readers_see_what_waits_as_skipped_and_what_was_denied_as_failed(
     cases = {case.attrib["name"]: case for case in ET.fromstring(data).iter("testcase")}
     (skipped,) = cases["publish"]
     assert skipped.tag == "skipped"
-    assert skipped.attrib["message"].startswith("waiting for approval: risk high")
+    assert skipped.attrib["message"].startswith(
+        "waiting for approval: risk high (`git push`: publishes), limit medium, plans/release.yml:7"
+    )
     assert cases["where"][0].attrib["message"] == "waiting for decision: Where to?"
     assert cases["after"][0].attrib["message"] == "not run: the run waits for an answer"
     (denied,) = cases["wipe"]
@@ -164,3 +167,34 @@ def test_hostile_questions_stay_texts(form: str, tmp_path: Path) -> None:
     assert "##vso" not in found
     running = "".join(found.split("```")[::2]) if form == "markdown" else found  # outside of code blocks
     assert "<b>" not in running or form == "text"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "its risk is high (`git push`: publishes), and auto_approve is low (plan.yml:6)",
+            "risk high (`git push`: publishes), limit low, plan.yml:6",
+        ),
+        (
+            "its risk is medium, and auto_approve is low by --auto-approve",
+            "risk medium, limit low, --auto-approve",
+        ),
+        (
+            "its risk is medium, and llm_auto_approve is low, since the plan has no policy",
+            "risk medium, limit for steps of a model low, the plan has no policy",
+        ),
+        (
+            "second: its risk is high, and auto_approve is low (plan.yml:4); 2 files change",
+            "second: risk high, limit low, plan.yml:4; 2 files change",
+        ),
+        ("rule 1 (plan.yml:5) requires an approval", "rule 1 (plan.yml:5) requires an approval"),
+        ("", "risk high"),
+    ],
+)
+def test_one_reason_for_an_approval_in_plain_words(reason: str, said: str) -> None:
+    """The risk, the limit and where it stands, once; any other reason as it was recorded."""
+    opened = ev.GateOpened(
+        at="", step="a", kind="approval", risk="high", rule="plan:auto_approve", reason=reason
+    )
+    assert grounds(opened) == said
