@@ -86,7 +86,13 @@ def _failures(state: RunState, rundir: str, failed: Iterable[StepState], logs: i
             text=said or ("" if _is_told(step) else facts.sentence(step)),
             is_error=bool(said),
             facts=[row for row in _circumstances(state, step) if row[1]],
-            lines=lined(closing.failed_checks(step)),
+            lines=[
+                (
+                    "completed" if each.get("ok") else "failed",
+                    f"{each.get('name', '')}: {each.get('message', '')}",
+                )
+                for each in (last.ended.checks if last and last.ended else ())
+            ],
             code=log,
         )
 

@@ -13,7 +13,7 @@ from planrun.model.progress import Gate
 from planrun.reports.escape import line
 from planrun.reports.facts import has_secret_in_plan, is_waiting
 from planrun.reports.policies import VERDICTS, asked, grounds, name_of, waits_for
-from planrun.reports.sections import Section, table
+from planrun.reports.sections import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,20 +254,15 @@ def sections(state: RunState) -> Iterator[Section]:
     if opened := open_gates(state):
         waiting = [_section(state, gate) for gate in opened]
         yield Section(heading="Waiting for", sections=waiting, leads=True)
-    found = []
-    for name, gate in gates(state):
-        answered = gate.answered
-        if answered:
+    lines: list[tuple[str, str]] = []
+    for _, gate in gates(state):
+        if answered := gate.answered:
             at = f"{answered.at[:19].replace('T', ' ')} UTC"
-            question = asked(gate.opened) if gate.opened else ""
-            why = grounds(gate.opened) if gate.opened else ""
-            found.append((name or "the plan", question, why, answer(answered), at))
-    if found:
-        columns: tuple[tuple[str, Kind], ...] = (
-            *(("Step", "step"), ("Question", "text"), ("Why", "text")),
-            *(("Answer", "text"), ("At", "text")),
-        )
-        yield table("Answers", columns, found)
+            lines.append(("", f"{name_of(answered)}: {answer(answered)}"))
+            question = f"{asked(gate.opened)} {grounds(gate.opened)}".strip() if gate.opened else ""
+            lines.append((BELOW, ", ".join(filter(None, [question, at]))))
+    if lines:
+        yield Section(heading="Answers", lines=lines)
 
 
 def _section(state: RunState, opened: GateOpened) -> Section:

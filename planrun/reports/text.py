@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planrun.model.state import RunState
     from planrun.reports.sections import Section
 
-_CELL = 60  # characters of a cell
+_WIDEST = 40  # characters to which the cells of a column are filled up
 
 
 def write_text(state: RunState, rundir: str, out: BinaryIO, *, head: str = "") -> None:
@@ -54,8 +54,8 @@ def _rows(section: Section, indent: str) -> Iterator[str]:
 
 def _table(section: Section) -> Iterator[str]:
     rows = [[name for name, _ in section.columns]]
-    rows += [[line(cell, _CELL) for cell in row] for row in section.rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows += [[line(cell) for cell in row] for row in section.rows]
+    widths = [min(max(map(len, column)), _WIDEST) for column in zip(*rows, strict=True)]
     kinds = [kind for _, kind in section.columns]
     for row in rows:
         cells = [

@@ -326,7 +326,7 @@ def test_a_plan_is_approved_before_its_first_step(tmp_path: Path, say: Say) -> N
     """`show` lists its steps with their commands."""
     write(tmp_path, PLAN_GATE)
     with begin(tmp_path) as person:
-        assert "why: second: its risk is " in person.sees("Run this plan? [y/n/show/later/?] ")
+        assert "why: second: risk " in person.sees("Run this plan? [y/n/show/later/?] ")
         assert not (tmp_path / "first").exists()
         person.types("show\n")
         assert "    | touch first\n" in person.sees("Run this plan? ")

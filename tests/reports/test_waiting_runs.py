@@ -70,8 +70,10 @@ def test_the_text_report_shows_questions_and_answer_commands(tmp_path: Path) -> 
         f"  $ planrun resume {RUN}  # once everything is answered",
     ]
     (answers,) = found.split("\nAnswers\n")[1:]
-    assert "notes" in answers.splitlines()[1]
-    assert "approved by Ann (by the approval rel-7)" in answers.splitlines()[1]
+    assert answers.splitlines()[:2] == [
+        "  notes: approved by Ann (by the approval rel-7)",
+        "    May it run? risk high (`git push`: publishes), limit medium, plans/release.yml:7, 2026-01-31 09:00:02 UTC",
+    ]
     assert "    Denied by: ceiling:rules.1\n" in found
 
 
@@ -85,7 +87,7 @@ def test_the_markdown_report_tells_the_same(tmp_path: Path) -> None:
     waits = found.split("\n## Waiting for\n")[1].split("\n## Steps\n")[0]
     assert "### ◔ really needs an answer\n\nLast look: Publish &lt;1.2&gt; to @&#8203;all?\n" in waits
     assert f"```sh\nplanrun approve {RUN} publish\nplanrun reject {RUN} publish\n" in waits
-    assert "| approved by Ann (by the approval rel-7) |" in found
+    assert "- notes: approved by Ann (by the approval rel-7)\n" in found
     assert "- **Denied by:** `ceiling:rules.1`\n" in found
     assert "| `publish` | waiting: approval | 0 |  | test | high |\n" in found
 
@@ -120,7 +122,7 @@ def test_a_run_that_was_answered_and_not_resumed_only_has_to_go_on(tmp_path: Pat
     found = text(story)
     assert "Waiting for" not in found
     assert f"  $ planrun resume {RUN}\n" in found
-    assert "approved by Ann" in found.split("\nAnswers\n")[1]
+    assert "\nAnswers\n  a: approved by Ann\n" in found
 
 
 def test_a_whole_plan_is_approved_or_rejected(tmp_path: Path) -> None:
