@@ -230,14 +230,10 @@ def closing(state: RunState) -> Iterator[str]:
             yield line(f"  patch of {agent.started.step}: .planrun/runs/{run}/{patch['path']}")
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["agents"] = as_data(state)
-
-
 AGENTS: Part = {
     "event_line": event_line,
     "sections": _sections,
     "closing": closing,
-    "fill_ledger": _fill_ledger,
+    "ledger": {"agents": as_data},
 }
 """What agents did in a run."""

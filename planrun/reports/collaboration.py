@@ -102,14 +102,9 @@ def _sections(state: RunState) -> Iterator[Section]:
         )
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    if state.noted is not None:
-        ledger["collaboration"] = state.noted.as_data(last_moment(state))
-
-
 COLLABORATION: Part = {
     "event_line": event_line,
     "summary": _counts,
     "sections": _sections,
-    "fill_ledger": _fill_ledger,
+    "ledger": {"collaboration": lambda state: state.noted and state.noted.as_data(last_moment(state))},
 }

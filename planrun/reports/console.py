@@ -261,7 +261,7 @@ class Console:
         elif isinstance(event, ev.AgentNoted):
             place = "collaboration:COLLABORATION"
         elif isinstance(event, ev.RoundStarted):
-            place = "rounds:ROUNDS"
+            place = "extras:ROUNDS"
         icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")

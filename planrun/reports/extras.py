@@ -1,12 +1,13 @@
-"""Parts of the reports that only some runs have: plan outputs, produced files, secrets, rollback."""
+"""Small parts of the reports that only some runs have: outputs, produced files, secrets, rollback, hooks and others."""
 
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps
 from planrun.model.rollback import owed_cleanup, owes, owes_rollback, status, undoable
+from planrun.model.sandbox import described
 from planrun.reports import facts
 from planrun.reports.escape import line
-from planrun.reports.facts import names
+from planrun.reports.facts import names, seconds
 from planrun.reports.sections import Section, lined, table
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from planrun.model.events import RoundStarted
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
@@ -180,14 +182,10 @@ def _rollback_sections(state: RunState) -> Iterator[Section]:
         yield Section(heading="Undone", lines=lined(rows), leads=True)
 
 
-def _rollback_closing(state: RunState) -> list[str]:
-    return [f"  {row}" for row in rollback_rows(state)]
-
-
 SECRETS: Part = {"warnings": _secret_warnings}
 ROLLBACK: Part = {
     "failures": _rollback_failures,
-    "closing": _rollback_closing,
+    "closing": lambda state: [f"  {row}" for row in rollback_rows(state)],
     "sections": _rollback_sections,
     "properties": _rollback_properties,
 }
@@ -197,4 +195,167 @@ OUTPUTS: Part = {
     "ending": output_rows,
     "sections": _outputs_sections,
     "properties": output_properties,
+}
+
+_NAMED = 20  # steps of one round, and failed hooks on a console
+_HOOKS = 200  # rows of the table
+
+
+def round_line(event: RoundStarted) -> str:
+    """Return one round as a line: `round 1 of 2 in 1m 0s: test failed for passing reasons`."""
+    more = f" and {len(event.steps) - _NAMED} more" if len(event.steps) > _NAMED else ""
+    reason = "a passing reason" if len(event.steps) == 1 else "passing reasons"
+    when = f" in {seconds(event.delay)}" if event.delay else ""
+    return line(
+        f"round {event.n} of {event.most}{when}: {', '.join(event.steps[:_NAMED])}{more} failed for {reason}"
+    )
+
+
+def rounds_data(state: RunState) -> list[dict[str, Any]]:
+    """Return the rounds by which a run went on by itself as JSON data."""
+    return [
+        {
+            "n": event.n,
+            "most": event.most,
+            "at": event.at,
+            "delay_s": event.delay,
+            "failed": list(event.steps),
+            "rerun": list(event.rerun),
+        }
+        for event in state.rounds
+    ]
+
+
+ROUNDS: Part = {
+    "event_line": lambda event, _state: ("waiting", round_line(event)),
+    "sections": lambda state: [
+        table(
+            "Rounds",
+            (("Time", "text"), ("Round", "text")),
+            [(event.at, round_line(event)) for event in state.rounds],
+        )
+    ],
+    "ledger": {"rounds": rounds_data},
+    "properties": lambda state: {"planrun.rounds": str(len(state.rounds))},
+}
+
+
+def hooks_data(state: RunState) -> list[dict[str, Any]]:
+    """Return each hook that ran: step, attempt, and what its attempt recorded of it."""
+    return [
+        {"step": name, "attempt": attempt.n, **row}
+        for name, found in state.steps.items()
+        for attempt in found.attempts
+        for row in (attempt.ended.hooks if attempt.ended else ())
+    ]
+
+
+def _hooks_ending(state: RunState) -> Iterator[str]:
+    failed = [row for row in hooks_data(state) if not row["ok"]]
+    for row in failed[:_NAMED]:
+        yield "  " + line(
+            f"the hook {row['when']}_step of {row['step']} failed: {row['name']}: {row['message']}"
+        )
+    if len(failed) > _NAMED:
+        yield f"  and {len(failed) - _NAMED} more hooks failed"
+
+
+def _hooks_sections(state: RunState) -> Iterator[Section]:
+    ran = sorted(hooks_data(state), key=lambda row: bool(row["ok"]))  # those that failed come first
+    rows = [
+        (row["step"], row["when"], row["name"], seconds(row["duration"]), row["message"] or "ok")
+        for row in ran[:_HOOKS]
+    ]
+    if rows:
+        more = f"; the first {_HOOKS} are listed" if len(ran) > _HOOKS else ""
+        yield table(
+            "Hooks",
+            (("Step", "step"), ("When", "text"), ("Hook", "code"), ("Time", "number"), ("Result", "text")),
+            rows,
+            note=f"{len(ran)} ran, {sum(not row['ok'] for row in ran)} failed{more}.",
+        )
+
+
+HOOKS: Part = {"ending": _hooks_ending, "sections": _hooks_sections, "ledger": {"hooks": hooks_data}}
+
+
+def shard_data(state: RunState) -> dict[str, Any]:
+    """Return what `planrun merge` compares: the number of the shard, of how many, and what runs where."""
+    found = facts.shard_of(state)
+    number, _, of = found["shard"][0].partition("/")
+    lists = {name: list(found[name]) for name in ("steps", "each", "after")}
+    return {"number": int(number), "of": int(of), "split": found["shard"][1], **lists}
+
+
+def _shard_sentence(state: RunState) -> str:
+    data = shard_data(state)
+    own = len(data["steps"])
+    text = f"shard {data['number']} of {data['of']}: {own} step{'' if own == 1 else 's'} of its own"
+    if data["each"]:
+        text += f", {len(data['each'])} that run in each shard that needs them"
+    return text + (f"; {len(data['after'])} are left for after all shards" if data["after"] else "")
+
+
+SHARD: Part = {
+    "opening": lambda state: [_shard_sentence(state)],
+    "summary": lambda state: [("Shard", _shard_sentence(state).partition(" ")[2])],
+    "ledger": {"shard": shard_data},
+}
+
+
+def _sandbox_of(step: StepState) -> dict[str, Any]:
+    return step.attempts[-1].started.sandbox if step.attempts else {}
+
+
+def _sandbox_warnings(state: RunState) -> Iterator[str]:
+    found = facts.option(state, "sandbox")
+    if isinstance(found, dict) and found.get("backend") == "none":
+        yield f"steps run WITHOUT a sandbox, since `require` is false: {line(str(found.get('missing', '')))}"
+
+
+def _sandbox_sections(state: RunState) -> Iterator[Section]:
+    confined = [(step.step.id, found) for step in facts.listed(state) if (found := _sandbox_of(step))]
+    if confined:
+        rows = [(name, described(found)) for name, found in confined]
+        yield table("Sandboxes", (("Step", "step"), ("Sandbox", "text")), rows)
+
+
+SANDBOXES: Part = {
+    "warnings": _sandbox_warnings,
+    "sections": _sandbox_sections,
+    "ledger": {
+        "sandboxes": lambda state: {
+            name: found for name, step in state.steps.items() if (found := _sandbox_of(step))
+        }
+    },
+}
+
+
+def of_notes(heading: str, title: str, *starts: str) -> Part:
+    """Return the part that shows notes of last attempts that begin so, everywhere; `title`: behind a step's name."""
+
+    def found(state: RunState) -> Iterator[tuple[StepState, str]]:
+        for step in state.steps.values():
+            last = facts.last(step)
+            if last is not None and last.ended is not None:
+                yield from [(step, line(note)) for note in last.ended.notes if note.startswith(starts)]
+
+    def sections(state: RunState) -> Iterator[Section]:
+        if rows := [f"{facts.name(step)}: {note}" for step, note in found(state)]:
+            yield Section(heading=heading, lines=lined(rows))
+
+    return {
+        "closing": lambda state: [f"  warning: {facts.name(step)}: {note}" for step, note in found(state)],
+        "sections": sections,
+        "notices": lambda state: [
+            (step.step.line, f"{facts.name(step)} {title}", note) for step, note in found(state)
+        ],
+    }
+
+
+SENT: Part = {
+    "opening": lambda _state: [
+        "files: sent to workers; what steps declare in `produces` and `writes` comes back"
+    ],
+    **of_notes("Files that were left on workers", "leaves files on a worker", "not declared in "),
 }

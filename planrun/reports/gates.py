@@ -217,11 +217,6 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
     }
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["gates"] = [as_data(state, name, gate) for name, gate in gates(state)]
-    ledger["approvals"] = approvals(state)
-
-
 def approvals(state: RunState) -> list[dict[str, Any]]:
     """Return the approval files that were used: id, who approved, which steps (None: the whole plan), and when."""
     used: dict[str, dict[str, Any]] = {}
@@ -350,5 +345,8 @@ GATES: Part = {
     "event_line": event_line,
     "closing": _closing,
     "notices": notices,
-    "fill_ledger": _fill_ledger,
+    "ledger": {
+        "gates": lambda state: [as_data(state, name, gate) for name, gate in gates(state)],
+        "approvals": approvals,
+    },
 }

@@ -333,17 +333,14 @@ def _summary(state: RunState) -> Iterator[tuple[str, str]]:
         yield "Language model", totals_line(state)
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["usage"] = spent(state)
-    if state.planning is not None:
-        ledger["llm"] = as_data(state, state.planning)
-
-
 MODELS: Part = {
     "event_line": event_line,
     "summary": _summary,
     "sections": _sections,
     "properties": usage_properties,
-    "fill_ledger": _fill_ledger,
+    "ledger": {
+        "usage": spent,
+        "llm": lambda state: as_data(state, state.planning) if state.planning is not None else None,
+    },
     "usage_by_step": by_step,
 }

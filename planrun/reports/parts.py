@@ -13,7 +13,7 @@ from planrun.reports.policies import any_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Literal, TypedDict
 
     from planrun.model.progress import StepState
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         properties: Callable[[RunState], dict[str, str]]
         suites: Callable[[RunState, str, Dialect], list[Suite]]  # state, run directory, dialect
         # ledger.json.
-        fill_ledger: Callable[[RunState, dict[str, Any]], None]  # sets keys that are empty in other runs
+        ledger: Mapping[str, Callable[[RunState], Any]]  # values of keys that are empty in other runs
         usage_by_step: Callable[[RunState], dict[str, dict[str, float]]]
 
 
@@ -61,7 +61,7 @@ def _is_generated(state: RunState) -> bool:
 # Which runs have a part, and where it is. Every form shows its parts in this order.
 _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: facts.option(state, "secrets"), "extras:SECRETS"),
-    (facts.shard_of, "shards:SHARD"),
+    (facts.shard_of, "extras:SHARD"),
     (lambda state: state.undoing or state.cut_short, "extras:ROLLBACK"),
     (lambda state: any([step.step.edges for step in state.steps.values()]), "drawing:GRAPH"),  # noqa: C419 - half the time
     # Where GitHub shows the page; elsewhere it would be a block of numbers.
@@ -75,11 +75,11 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
         "models:MODELS",
     ),
     (lambda state: state.agents, "agents:AGENTS"),
-    (lambda state: state.rounds, "rounds:ROUNDS"),
-    (lambda state: any([step.step.hooks for step in state.steps.values()]), "hooks:HOOKS"),  # noqa: C419 - as above
+    (lambda state: state.rounds, "extras:ROUNDS"),
+    (lambda state: any([step.step.hooks for step in state.steps.values()]), "extras:HOOKS"),  # noqa: C419 - as above
     (any_gate, "gates:GATES"),
-    (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "sandboxes:SANDBOXES"),
-    (lambda state: state.options.get("executor", {}).get("files"), "sent:SENT"),
+    (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "extras:SANDBOXES"),
+    (lambda state: state.options.get("executor", {}).get("files"), "extras:SENT"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )
 

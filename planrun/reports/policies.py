@@ -183,8 +183,10 @@ def grounds(opened: GateOpened) -> str:
             level, _, place = after.partition(" ")
             place = place.strip("(").replace(")", "", 1).removeprefix("by ").removeprefix("since ")
             text = f"{before.replace('its risk is', 'risk', 1)}, {limit} {level.rstrip(',')}, {place}"
-    why = line(text) or (f"risk {line(opened.risk)}" if opened.risk else "")
-    return why or (f"asked by {line(opened.rule)}" if opened.rule else "")
+    why, rule = line(text) or (f"risk {line(opened.risk)}" if opened.risk else ""), line(opened.rule)
+    if why and rule and not rule.endswith(":auto_approve") and text == opened.reason:
+        return f"{why} ({rule})"
+    return why or (f"asked by {rule}" if rule else "")
 
 
 def decision(step: StepState) -> dict[str, str] | None:

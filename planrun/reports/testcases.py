@@ -15,7 +15,7 @@ from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.elements import ORDER, Suite, element, escape, forgiven, quoted
 from planrun.reports.escape import line, plain
-from planrun.reports.sections import Section, lined
+from planrun.reports.extras import of_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,37 +214,15 @@ def _step_rows(step: StepState) -> Iterator[str]:
         yield f"tests: {sentence(summary)}"
 
 
-_STARTS = ("test report ", "it did not write its JUnit report")  # of the notes of planrun.actions.reported
-
-
-def _problems(state: RunState) -> Iterator[tuple[StepState, str]]:
-    """Yield the steps of whose last attempt a report could not be read as it is, with what was done."""
-    for step in state.steps.values():
-        last = facts.last(step) if step.step.reports else None
-        if last is not None and last.ended is not None:
-            yield from [(step, line(note)) for note in last.ended.notes if note.startswith(_STARTS)]
-
-
-def _closing(state: RunState) -> Iterator[str]:
-    for step, note in _problems(state):
-        yield f"  warning: {facts.name(step)}: {note}"
-
-
-def _sections(state: RunState) -> Iterator[Section]:
-    if rows := [f"{facts.name(step)}: {note}" for step, note in _problems(state)]:
-        yield Section(heading="Test reports that could not be read as they are", lines=lined(rows))
-
-
-def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
-    for step, note in _problems(state):
-        yield step.step.line, f"{facts.name(step)} has a test report that could not be read as it is", note
-
-
 TEST_CASES: Part = {
     "places": places,
     "step_rows": _step_rows,
     "suites": suites,
-    "closing": _closing,
-    "sections": _sections,
-    "notices": _notices,
+    # As `planrun.actions.reported` notes it.
+    **of_notes(
+        "Test reports that could not be read as they are",
+        "has a test report that could not be read as it is",
+        "test report ",
+        "it did not write its JUnit report",
+    ),
 }

@@ -235,12 +235,8 @@ def _refusals(ended: PlanningEnded) -> Iterator[str]:
     yield from ended.problems[:_MOST]
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["plan"]["versions"] = versions(state)
-
-
 VERSIONS: Part = {
     "sections": _sections,
     "properties": version_properties,
-    "fill_ledger": _fill_ledger,
+    "ledger": {"versions": versions},
 }

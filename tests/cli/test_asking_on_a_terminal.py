@@ -76,7 +76,7 @@ def test_yes_approves_a_step_and_the_run_goes_on(tmp_path: Path, say: Say) -> No
         person.types("y\n")
         assert person.ends() == 0
     assert "publish needs an approval: Publish the package\n" in shown
-    assert "and auto_approve is low (plan.yml:3) (plan:auto_approve)\n" in shown
+    assert ", limit low, plan.yml:3\n" in shown
     assert "  | touch published\n" in shown
     assert (tmp_path / "published").exists()
     assert given(tmp_path) == [("publish", "approved", "terminal", ME)]

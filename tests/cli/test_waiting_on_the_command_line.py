@@ -119,7 +119,7 @@ def test_answers_are_shown_until_the_run_is_resumed(say: Say, waiting: str) -> N
     assert say("decide", waiting, "where=prod", "really=yes").code == 0
     said = say("status")
     assert "[Paused]" in said.out
-    assert f"\nto continue: planrun resume {waiting}\n" in said.out
+    assert f"\nto continue: planrun resume {waiting} (denied steps stay denied" in said.out
     assert document(say("runs", "--json"))["runs"][0]["status"] == "paused"
     output = say("explain", "last", "publish").out
     assert "\nGate: approval answered\n" in output

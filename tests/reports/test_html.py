@@ -213,7 +213,7 @@ def test_policy_and_approvals_are_named_with_their_rules(tmp_path: Path) -> None
         "Answers notes: approved by Ann (by the approval rel-7) May it"
     )
     waits = shown(section(page, "Waiting for"))
-    assert "◔ publish needs approval May it run? Why risk high (`git push`: publishes), limit medium" in waits
+    assert "◔ publish needs approval May it run? Whyrisk high (`git push`: publishes), limit medium" in waits
     assert "It would run true" in waits
     assert "planrun approve 20260131-093000-1f2e3d publish" in shown(section(page, "Waiting for"))
 
