@@ -190,6 +190,9 @@ def _details(state: RunState) -> Section:
 
 def _policies(state: RunState) -> Iterator[Section]:
     """Yield which rule allowed, asked for or denied how many steps; nothing where no policy says anything."""
+    steps = state.steps.values()
+    if not any([step.gate or step.rule or (step.tries and step.tries[-1].started.rule) for step in steps]):  # noqa: C419 - half the time
+        return
     groups: dict[tuple[str, str], list[str]] = {}
     for step in facts.listed(state):
         if decided := decision(step):
@@ -214,7 +217,7 @@ def provenance(state: RunState, head: str) -> Section:
         ("Plan", f"{plan.file}, version {plan.version}, digest {plan.digest[:12]}", "text"),
         ("Started", f"{started.at[:19].replace('T', ' ')} UTC" if started else "", "text"),
         ("Policy", in_force(state), "text"),
-        ("Risk", totals_line(risk_totals(state)), "text"),
+        ("Risk", totals_line(risk_totals(state)).replace(", 0 destructive", ""), "text"),
     ]
     for part in parts_of(state):
         if "summary" in part:

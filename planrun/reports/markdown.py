@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planrun.model.state import RunState
-    from planrun.reports.sections import Section
+    from planrun.reports.sections import Kind, Section
 
 SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
 _CLOSING_BYTES = 200  # kept for the end of a folded section, and for the line that counts what was left out
@@ -43,12 +43,13 @@ def write_markdown(
     title = f"# {ICONS.get(status, ICONS['running'])} {inline(heading[:at], 1100)}{heading[at:]}"
     page.add([f"{title}\n\n**{inline(facts.summary(state), 1000)}**\n"])
     logs = LOG_BYTES if page.left is None else page.left // 2
-    last = provenance(state, head)
-    # The head of the ledger is there to be compared, however long the rest is.
-    kept = page.keep(sum([len(piece.encode("utf-8", "replace")) for piece in _folded(last)]))
+    kept = 0
+    if page.left is not None:  # the head of the ledger is there to be compared, however long the rest is
+        pieces = _folded(provenance(state, head))
+        kept = page.keep(sum([len(piece.encode("utf-8", "replace")) for piece in pieces]))
     for section in document(state, rundir, "markdown", head=head, logs=logs):
         steps = section.lines if section.heading == "Steps" else ()
-        if section.heading == last.heading:
+        if section.heading == "Run":
             page.keep(-kept)
         if section.leads or section.heading in _OPEN or 0 < len(steps) <= _OPEN_STEPS:
             page.add([f"\n## {inline(section.heading)}\n"])
@@ -119,9 +120,10 @@ def _pieces(section: Section, level: int) -> list[str]:
         names, kinds = [name for name, _ in section.columns], [kind for _, kind in section.columns]
         marks = ["---:" if kind == "number" else "---" for kind in kinds]
         pieces.append(f"\n| {' | '.join(names)} |\n| {' | '.join(marks)} |\n")
-        for row in section.rows:
-            cells = [_cell(text, kind) if text else "" for text, kind in zip(row, kinds, strict=True)]
-            pieces.append(f"| {' | '.join(cells)} |\n")
+        columns = [
+            _column(texts, kind) for texts, kind in zip(zip(*section.rows, strict=True), kinds, strict=True)
+        ]
+        pieces += [f"| {' | '.join(cells)} |\n" for cells in zip(*columns, strict=True)]
     for found in section.sections:
         mark = f"{ICONS[found.mark]} " if found.mark else ""
         heading = f"\n{'#' * level} {mark}{inline(found.heading, _CELL)}\n"
@@ -136,7 +138,15 @@ def _line(status: str, text: str) -> str:
     return f"{lead} {inline(text, _CELL)}\n"
 
 
-def _cell(text: str, kind: str) -> str:
+def _column(texts: Sequence[str], kind: Kind) -> Sequence[str]:
+    """Return cells; each text is escaped once, since large runs have few texts in most columns."""
+    if kind == "number":
+        return texts
+    cells = {text: _cell(text, kind) if text else "" for text in dict.fromkeys(texts)}
+    return [cells[text] for text in texts]
+
+
+def _cell(text: str, kind: Kind) -> str:
     if kind == "number":
         return text
     return code(text, _CELL) if kind in ("code", "step") else inline(text, _CELL)

@@ -49,7 +49,7 @@ def table(
     forms: tuple[Form, ...] = (),
 ) -> Section:
     """Return a section with a table, without the columns that say nothing: all their cells are empty or 0."""
-    kept = [at for at in range(len(columns)) if any([row[at] not in ("", "0") for row in rows])]  # noqa: C419 - half the time
+    kept = [at for at in range(len(columns)) if any(row[at] not in ("", "0") for row in rows)]
     if len(kept) < len(columns):
         columns = [columns[at] for at in kept]
         rows = [tuple([row[at] for at in kept]) for row in rows]
