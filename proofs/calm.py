@@ -296,7 +296,7 @@ def _heard_by_buildkite(text: str, failures: int) -> Iterator[str]:
     if len(opened) > failures + 1:
         yield f"{len(opened)} open headings, and {failures} steps failed"
     for row in heads:
-        if not row.startswith(("+++ ", *(f"--- {icon} " for icon in ICONS.values()))):
+        if not row.startswith(("+++ ", *(f"--- {icon} " for icon in (*ICONS.values(), "▶")))):
             yield f"a heading that is not planrun's: {row[:40]!r}"
 
 
