@@ -163,13 +163,16 @@ def _steps(state: RunState) -> Section:
     return Section(heading="Steps", lines=rows)
 
 
+def needs_of(state: RunState) -> Mapping[str, Sequence[str]]:
+    """Return what each step waits for: a member of a group what the group waits for."""
+    if not any([step.step.group for step in state.steps.values()]):  # noqa: C419 - half the time
+        return {name: [edge.on for edge in step.step.edges] for name, step in state.steps.items()}
+    pairs = waited_for([step.step for step in state.steps.values()])
+    return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
+
+
 def _details(state: RunState) -> Section:
-    waits: Mapping[str, Sequence[str]]
-    if any([step.step.group for step in state.steps.values()]):  # noqa: C419 - half the time
-        pairs = waited_for([step.step for step in state.steps.values()])
-        waits = {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
-    else:
-        waits = {name: [edge.on for edge in step.step.edges] for name, step in state.steps.items()}
+    waits = needs_of(state)
     rows = []
     for step in facts.listed(state):
         name, why, tries = step.step.id, facts.cause(step), len(step.tries)

@@ -198,7 +198,14 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
         "kind": opened.kind if opened else own.kind if own and own.action.asks else "approval",
         "question": opened.question if opened else "",
         "header": opened.header if opened else "",
-        "options": [_option(option) for option in options],
+        "options": [
+            {
+                "label": option.get("label", ""),
+                "value": option.get("value"),
+                "description": option.get("description", ""),
+            }
+            for option in options
+        ],
         "multi_select": opened.multi if opened else False,
         "schema": opened.schema if opened else None,
         "default": _default(opened) if opened else None,
@@ -229,14 +236,6 @@ def approvals(state: RunState) -> list[dict[str, Any]]:
             )
             entry["steps"].append(name or None)
     return list(used.values())
-
-
-def _option(option: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "label": option.get("label", ""),
-        "value": option.get("value"),
-        "description": option.get("description", ""),
-    }
 
 
 def _word(text: str) -> str:

@@ -184,7 +184,11 @@ def totals_line(state: RunState) -> str:
     turns = f" of {limits['turns']:g}" if "turns" in limits else ""
     amounts = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
     amounts.append(_of(units.tokens(tokens_in(usage)), units.tokens(int(limits.get("tokens", 0)))))
-    price = dollars(usage["usd"]) if _is_priced(planning) else "at no known price"
+    price = (
+        dollars(usage["usd"])
+        if any("usd" in call.asked.reserved for call in planning.calls)
+        else "at no known price"
+    )
     amounts.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
     unsure = sum(call.answered is None or call.answered.is_estimate for call in planning.calls)
     if unsure:
@@ -199,10 +203,6 @@ def _of(used: str, limit: str) -> str:
     value, _, unit = used.partition(" ")
     most, _, _ = limit.partition(" ")
     return f"{value} of {most} {unit}" if unit else f"{used} of {limit}"
-
-
-def _is_priced(planning: Planning) -> bool:
-    return any("usd" in call.asked.reserved for call in planning.calls)
 
 
 def dollars(value: float) -> str:
@@ -270,16 +270,12 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{used} in {took}{repeats}")
 
 
-def _in_tenths(seconds: float) -> str:
-    return amount_of(round(seconds, 1))
-
-
 def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     """Return `80% of the tokens of the run are used: 5700 of 7000`, clean; `whole`: whose the largest budget is."""
     whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, whole)
     what = _RESOURCES.get(event.resource, event.resource)
-    shown = _in_tenths if event.resource == "time" else amount_of
-    used = f"{shown(event.used)} of {shown(event.limit)}"
+    digits = 1 if event.resource == "time" else 9
+    used = f"{amount_of(round(event.used, digits))} of {amount_of(round(event.limit, digits))}"
     if event.level < 100:
         return line(f"{event.level}% of the {what} of {whose} are used: {used}")
     then = "; nothing more is asked" if event.scope in ("plan", "step") else ""
@@ -328,14 +324,9 @@ def _cells(call: Call) -> tuple[str, ...]:
     return str(asked.call), asked.purpose, model, ending, used, str(reserved), price, took
 
 
-def _summary(state: RunState) -> Iterator[tuple[str, str]]:
-    if state.planning is not None:
-        yield "Language model", totals_line(state)
-
-
 MODELS: Part = {
     "event_line": event_line,
-    "summary": _summary,
+    "summary": lambda state: [("Language model", totals_line(state))] if state.planning is not None else [],
     "sections": _sections,
     "properties": usage_properties,
     "ledger": {

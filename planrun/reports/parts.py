@@ -54,10 +54,6 @@ if TYPE_CHECKING:
         usage_by_step: Callable[[RunState], dict[str, dict[str, float]]]
 
 
-def _is_generated(state: RunState) -> bool:
-    return state.started is not None and "generation" in state.started.options
-
-
 # Which runs have a part, and where it is. Every form shows its parts in this order.
 _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: facts.option(state, "secrets"), "extras:SECRETS"),
@@ -71,7 +67,10 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (facts.is_revised, "versions:VERSIONS"),
     (lambda state: state.noted, "collaboration:COLLABORATION"),
     (
-        lambda state: state.planning is not None or _is_generated(state),
+        lambda state: (
+            state.planning is not None
+            or (state.started is not None and "generation" in state.started.options)
+        ),
         "models:MODELS",
     ),
     (lambda state: state.agents, "agents:AGENTS"),

@@ -241,8 +241,8 @@ def test_forms_answer_as_the_verbs_do(going: Going) -> None:
     with Serving(going.folder, "--allow-answers", "--by", "release team") as served:
         page = served.get(f"/runs/{run}").text
         csrf = served.csrf(run)
-        form = html.document_fromstring(page).get_element_by_id("waiting").getparent().find("article")
-        shown = " ".join(form.text_content().split())
+        form = next(iter(html.document_fromstring(page).iterfind(".//article[@class='gate']")))
+        shown = " ".join("".join([str(text) for text in form.itertext()]).split())
         for fact in ("publish needs approval", "Why", "Risk", "Digest", "It would run"):
             assert shown.index(fact) < shown.index("Approve publish"), fact
         buttons = form.findall(".//button")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planrun.model.groups import waited_for
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.closing import place, reason
+from planrun.reports.document import needs_of
 from planrun.reports.elements import forgiven
 from planrun.reports.escape import excerpt, line
 from planrun.reports.facts import seconds
@@ -14,7 +14,7 @@ from planrun.reports.policies import decision, risk_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.progress import AttemptState, StepState
@@ -84,7 +84,7 @@ class Pages:
     def __init__(self, state: RunState, rundir: str, *, scripts: bool, is_large: bool) -> None:
         self.state, self.rundir, self.scripts, self.is_large = state, rundir, scripts, is_large
         self.logs, self.cases = ALL_LOGS, CASES
-        self.needs = _needs(state)
+        self.needs = needs_of(state)
         steps = [*facts.listed(state), *state.undoing.values()]
         bad = [step for step in steps if step.status not in ("completed", "skipped")]
         names = dict.fromkeys([step.step.id for step in (*bad, *steps)])
@@ -194,11 +194,6 @@ def shown_patch(rundir: str, patch: Mapping[str, Any] | None) -> str:
     """Return the patch of an agent, of a long one its beginning and end; it holds no secret, or it is not kept."""
     path = str(patch["path"]) if patch else ""
     return excerpt(rundir, path, PATCH_BYTES, whole=path).rstrip() if path else ""
-
-
-def _needs(state: RunState) -> Mapping[str, Sequence[str]]:
-    pairs = waited_for([step.step for step in state.steps.values()])
-    return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
 
 
 def _is_shown(step: StepState, *, is_large: bool) -> bool:
