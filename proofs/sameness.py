@@ -107,7 +107,10 @@ def _junit(node: ET.Element, touched: frozenset[str], lost: frozenset[str]) -> A
 
 
 def _markdown(text: str, touched: frozenset[str], lost: frozenset[str]) -> list[str]:
-    rows = [_RUN.sub("RUN", _DURATION.sub("T", row)) for row in text.splitlines() if "Ledger head" not in row]
+    other = ("- **Ledger head:**", "- **Started:**")  # of each run its own
+    rows = [
+        _RUN.sub("RUN", _DURATION.sub("T", row)) for row in text.splitlines() if not row.startswith(other)
+    ]
     if lost:  # counts, graph and the section of its failure have it, too
         rows = [row for row in rows if re.match(r"- \S+ Step |\| `", row) and not _names(row, lost)]
     return [_numberless(row) if _names(row, touched) else row for row in rows]

@@ -13,8 +13,8 @@ from planrun.model import events as ev
 from planrun.records.reading import REFUSED
 from planrun.reports import facts
 from planrun.reports.escape import line
+from planrun.reports.facts import step_line
 from planrun.reports.gates import event_line
-from planrun.reports.text import step_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

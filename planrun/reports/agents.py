@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from planrun.model import events as ev
 from planrun.reports import facts
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
+from planrun.reports.sections import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from planrun.model.agents import AgentState, ToolState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
 
 STATS = (
     "prompt_tokens",
@@ -24,8 +24,8 @@ STATS = (
     "tool_failures",
     "duration_seconds",
 )
-_MOST = 200  # calls of one agent on a page
-_CALLS = 500  # of all agents in the HTML report
+_MOST = 200  # lines of a plan that an agent proposes
+_CALLS = 500  # of all agents
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "usd")
 
 
@@ -152,44 +152,59 @@ def event_line(event: Any, state: RunState) -> tuple[str, str]:
     return "", ""
 
 
-def page_sections(state: RunState) -> Iterator[str]:
-    """Yield a section of a markdown page: each agent, and its calls."""
-    rows = []
+def _sections(state: RunState) -> Iterator[Section]:
+    """Yield the agents and how they ended, then their calls of tools."""
+    agents, calls, plans = [], [], []
     for agent in state.agents.values():
-        started, stats = agent.started, agent.stats()
-        patch = patch_of(started, state)
-        cells = (
-            code(started.agent),
-            inline(started.agent_type + (f", {started.mode}" if started.mode else "")),
-            inline(agent.status(state)),
-            str(agent.turns),
-            f"{int(stats.get('tool_calls', 0))} ({int(stats.get('tool_failures', 0))} failed)",
-            str(int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0))),
-            inline(_patch_text(patch)) if patch else "",
+        started, stats, patch = agent.started, agent.stats(), patch_of(agent.started, state)
+        proposed = proposed_of(started, state)
+        used = int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0))
+        failed = int(stats.get("tool_failures", 0))
+        agents.append(
+            (
+                started.agent,
+                started.agent_type + (f", {started.mode}" if started.mode else ""),
+                agent.status(state),
+                str(agent.turns),
+                f"{int(stats.get('tool_calls', 0))}{f' ({failed} failed)' if failed else ''}",
+                str(used),
+                _patch_text(patch) if patch else f"plan {proposed['sha256'][:12]}" if proposed else "",
+                agent.ended.summary if agent.ended else "",
+            )
         )
-        rows.append(f"| {' | '.join(cells)} |\n")
-    head = "| Agent | Type | Status | Turns | Calls | Tokens | Patch |\n"
-    head += "| --- | --- | --- | ---: | ---: | ---: | --- |\n"
-    yield f"\n## Agents\n\n{head}{''.join(rows)}"
-    for agent in state.agents.values():
-        yield _page_of(agent, proposed_of(agent.started, state))
-
-
-def _page_of(agent: AgentState, proposed: dict[str, Any] | None) -> str:
-    calls = [
-        f"| {code(tool.called.name)} | {code(_brief(tool), 100)} | {inline(tool.status)} | "
-        f"{inline(tool.called.rule)} | {inline(tool.returned.message if tool.returned else '', 200)} |\n"
-        for tool in agent.tools[:_MOST]
-    ]
-    more = (
-        f"\n{len(agent.tools) - _MOST} more calls are in ledger.json.\n" if len(agent.tools) > _MOST else ""
+        if proposed:
+            heading = f"Plan of {started.agent}, sha256 {proposed['sha256'][:12]}"
+            plans.append(Section(heading=heading, code="\n".join(proposed["text"].splitlines()[:_MOST])))
+        for tool in agent.tools:
+            said = tool.returned.message if tool.returned else ""
+            about = (_brief(tool), tool.status, tool.called.rule, said)
+            calls.append((started.agent, tool.called.name, *about))
+    found = table(
+        "Agents",
+        (
+            *(
+                ("Agent", "code"),
+                ("Type", "text"),
+                ("Status", "text"),
+                ("Turns", "number"),
+                ("Calls", "text"),
+            ),
+            *(("Tokens", "number"), ("Result", "text"), ("Summary", "text")),
+        ),
+        agents,
     )
-    summary = f"\n{inline(agent.ended.summary, 1000)}\n" if agent.ended and agent.ended.summary else ""
-    if proposed:
-        summary += f"\nPlan, sha256 {proposed['sha256'][:12]}:\n\n"
-        summary += "".join([f"> {inline(text, 400)}\n" for text in proposed["text"].splitlines()[:_MOST]])
-    table = f"\n| Tool | Argument | Status | Rule | Message |\n| --- | --- | --- | --- | --- |\n{''.join(calls)}{more}"
-    return f"\n### {inline(agent.started.agent)}\n{summary}{table if calls else ''}"
+    yield found.but(sections=plans)
+    if calls:
+        more = len(calls) - _CALLS
+        yield table(
+            "Calls of tools",
+            (
+                *(("Agent", "code"), ("Tool", "code"), ("Argument", "code")),
+                *(("Status", "text"), ("Rule", "code"), ("Message", "text")),
+            ),
+            calls[:_CALLS],
+            note=f"{more} more calls are in ledger.json." if more > 0 else "",
+        )
 
 
 def _brief(tool: ToolState) -> str:
@@ -206,73 +221,6 @@ def _patch_text(patch: dict[str, Any]) -> str:
     return f"{files}, {'applied' if patch['applied'] else 'not applied'}"
 
 
-def text_rows(state: RunState) -> Iterator[str]:
-    """Yield a line for each agent."""
-    for agent in state.agents.values():
-        stats = agent.stats()
-        patch = patch_of(agent.started, state)
-        proposed = proposed_of(agent.started, state)
-        shown = f", patch {_patch_text(patch)}" if patch else ""
-        shown += f", plan {proposed['sha256'][:12]}" if proposed else ""
-        yield line(
-            f"Agent {agent.started.agent} ({agent.started.agent_type}): {agent.status(state)}, {agent.turns} turns, "
-            f"{int(stats.get('tool_calls', 0))} calls{shown}"
-        )
-
-
-def tables(state: RunState) -> Iterator[Table]:
-    """Yield the agents, and their calls of tools, as tables of the HTML report."""
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
-    agents, calls = [], []
-    for agent in state.agents.values():
-        started, stats, patch = agent.started, agent.stats(), patch_of(agent.started, state)
-        proposed = proposed_of(started, state)
-        used = int(stats.get("prompt_tokens", 0) + stats.get("completion_tokens", 0))
-        agents.append(
-            (
-                line(started.agent),
-                line(started.agent_type + (f", {started.mode}" if started.mode else "")),
-                line(agent.status(state)),
-                str(agent.turns),
-                str(used),
-                line(_patch_text(patch)) if patch else f"plan {proposed['sha256'][:12]}" if proposed else "",
-                line(agent.ended.summary, 1000) if agent.ended else "",
-            )
-        )
-        for tool in agent.tools:
-            said = line(tool.returned.message, 200) if tool.returned else ""
-            about = (line(_brief(tool), 300), line(tool.status), line(tool.called.rule), said)
-            calls.append((line(started.agent), line(tool.called.name), *about))
-    yield Table(
-        heading="Agents",
-        caption="Agents, how they ended, and what they say",
-        columns=columns(
-            *(
-                ("Agent", "code"),
-                ("Type", "text"),
-                ("Status", "text"),
-                ("Turns", "number"),
-                ("Tokens", "number"),
-            ),
-            *(("Result", "text"), ("Summary", "text")),
-        ),
-        rows=tuple(agents),
-    )
-    if calls:
-        more = len(calls) - _CALLS
-        yield Table(
-            heading="Calls of tools",
-            caption="What agents did, in their order",
-            columns=columns(
-                *(("Agent", "code"), ("Tool", "code"), ("Argument", "code"), ("Status", "text")),
-                *(("Rule", "code"), ("Message", "text")),
-            ),
-            rows=tuple(calls[:_CALLS]),
-            note=f"{more} more are in ledger.json." if more > 0 else "",
-        )
-
-
 def closing(state: RunState) -> Iterator[str]:
     """Yield where patches are that are not in the workspace."""
     run = state.started.run if state.started else ""
@@ -282,16 +230,10 @@ def closing(state: RunState) -> Iterator[str]:
             yield line(f"  patch of {agent.started.step}: .planrun/runs/{run}/{patch['path']}")
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["agents"] = as_data(state)
-
-
 AGENTS: Part = {
     "event_line": event_line,
-    "page_middle": page_sections,
-    "text_rows": text_rows,
-    "tables": tables,
+    "sections": _sections,
     "closing": closing,
-    "fill_ledger": _fill_ledger,
+    "ledger": {"agents": as_data},
 }
 """What agents did in a run."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from planrun.model.collaboration import live
 from planrun.reports import facts
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
+from planrun.reports.sections import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from planrun.model.events import AgentNoted
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
+    from planrun.reports.sections import Section
 
 _MOST_ROWS = 100  # of delegations in a report
-_HEAD = ("Step", "From", "To", "Rule", "Score", "Result", "Time")
 
 
 def last_moment(state: RunState) -> str:
@@ -55,7 +56,7 @@ def _delegated(change: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def _counts(state: RunState) -> Iterator[tuple[str, str, str]]:
+def _counts(state: RunState) -> Iterator[tuple[str, str]]:
     noted = state.noted
     if noted is None:
         return
@@ -67,7 +68,7 @@ def _counts(state: RunState) -> Iterator[tuple[str, str, str]]:
     )
     parts = [f"{number} {_plural(word, number)}" for number, word in amounts if number]
     if parts:
-        yield "Agents together", "Together", ", ".join(parts)
+        yield "Agents together", ", ".join(parts)
 
 
 def _plural(word: str, number: int) -> str:
@@ -76,38 +77,34 @@ def _plural(word: str, number: int) -> str:
     return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
 
 
-def _page(state: RunState) -> Iterator[str]:
-    """Yield a section of a markdown page: every delegation with its rule, score and result."""
-    rows = state.noted.delegations.rows() if state.noted else []
-    if not rows:
-        return
-    lines = [_row(row) for row in rows[:_MOST_ROWS]]
-    if len(rows) > _MOST_ROWS:
-        lines.append(f"\n{len(rows) - _MOST_ROWS} more delegations are in ledger.json.\n")
-    yield f"\n## Delegations\n\n| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n{''.join(lines)}"
-
-
-def _row(row: Mapping[str, Any]) -> str:
-    cells = (
-        code(row["step"]),
-        inline(row["from"]),
-        inline(row["to"]),
-        code(row["rule"]),
-        facts.amount_of(row["score"]),
-        inline(row["result"]),
-        facts.seconds(row["seconds"]) if "seconds" in row else "",
-    )
-    return f"| {' | '.join(cells)} |\n"
-
-
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    if state.noted is not None:
-        ledger["collaboration"] = state.noted.as_data(last_moment(state))
+def _sections(state: RunState) -> Iterator[Section]:
+    """Yield every delegation with its rule, score and result."""
+    found = state.noted.delegations.rows() if state.noted else []
+    rows = [
+        (
+            *(str(row[name]) for name in ("step", "from", "to", "rule")),
+            facts.amount_of(row["score"]),
+            str(row["result"]),
+            facts.seconds(row["seconds"]) if "seconds" in row else "",
+        )
+        for row in found[:_MOST_ROWS]
+    ]
+    if rows:
+        more = len(found) - len(rows)
+        yield table(
+            "Delegations",
+            (
+                *(("Step", "step"), ("From", "text"), ("To", "text"), ("Rule", "code")),
+                *(("Score", "number"), ("Result", "text"), ("Time", "number")),
+            ),
+            rows,
+            note=f"{more} more delegations are in ledger.json." if more else "",
+        )
 
 
 COLLABORATION: Part = {
     "event_line": event_line,
     "summary": _counts,
-    "page_end": _page,
-    "fill_ledger": _fill_ledger,
+    "sections": _sections,
+    "ledger": {"collaboration": lambda state: state.noted and state.noted.as_data(last_moment(state))},
 }

@@ -261,7 +261,7 @@ class Console:
         elif isinstance(event, ev.AgentNoted):
             place = "collaboration:COLLABORATION"
         elif isinstance(event, ev.RoundStarted):
-            place = "rounds:ROUNDS"
+            place = "extras:ROUNDS"
         icon, text = part(place)["event_line"](event, state)
         if text and (icon == "partial" or not self.look.quiet):
             self._say(f"{self._icon(icon)} {text}\n")
@@ -565,7 +565,10 @@ class Console:
 
         columns, height = self._screen.size
         summary = area.summary(tally, now, self._began, failed=self._failures, columns=columns)
-        rows = [self._row(name, began, now) for name, began in sorted(tally.running.items(), key=_second)]
+        rows = [
+            self._row(name, began, now)
+            for name, began in sorted(tally.running.items(), key=lambda item: item[1])
+        ]
         size = columns, height - len(self._screen.ask_lines)
         return area.lines(rows, summary, size, unicode=self.look.unicode)
 
@@ -581,10 +584,6 @@ class Console:
         note = note or called.removeprefix(name).strip()
         colour = self._output.colour(name) if self._output and self.look.colour else ""
         return Row(label=facts.name(step), seconds=now - began, note=line(note), colour=colour)
-
-
-def _second(item: tuple[str, float]) -> float:
-    return item[1]
 
 
 def _prints(step: StepState) -> bool:

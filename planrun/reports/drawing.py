@@ -6,6 +6,7 @@ from planrun.model import graph
 from planrun.model.groups import drawn
 from planrun.reports.escape import line
 from planrun.reports.facts import ICONS
+from planrun.reports.sections import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,14 +149,16 @@ def label(text: str) -> str:
     return "".join([char if char.isalnum() or char in _SAFE else f"#{ord(char)};" for char in shown])
 
 
-def _page_sections(state: RunState) -> Iterator[str]:
+def _sections(state: RunState) -> Iterator[Section]:
     if chart := flowchart(state):
-        yield f"\n## Graph\n\n```mermaid\n{chart}```\n"
+        yield Section(heading="Graph", code=chart, language="mermaid", forms=("markdown",))
     elif edges := len(drawn(state.plan.steps)):
-        yield (
-            f"\n## Graph\n\n{len(state.steps)} steps and {edges} edges are more than a diagram can show. The table "
-            f"below has what each step depends on, `planrun show --graph text` the tree.\n"
+        yield Section(
+            heading="Graph",
+            text=f"{len(state.steps)} steps and {edges} edges are more than a diagram can show. The table of details "
+            "has what each step depends on, `planrun show --graph text` the tree.",
+            forms=("markdown",),
         )
 
 
-GRAPH: Part = {"page_middle": _page_sections}
+GRAPH: Part = {"sections": _sections}

@@ -99,6 +99,16 @@ def hint(cause: str) -> str:
     return f"each step has its own environment: set `{found[1]}` under `env` of this step, or `${{{found[1]}:-}}`"
 
 
+def said(rundir: str, step: StepState) -> str:
+    """Return the line by which the program of a failed step named its error; "" where no line is known as one."""
+    attempt = facts.last(step)
+    if not attempt or not _says_it_itself(attempt) or not attempt.started.log or not attempt.ended:
+        return ""
+    begin, end = attempt.ended.stderr or (-1, -1)
+    found, is_known = _line_in(rundir, attempt.started.log, begin, end, attempt.ended.log_bytes)
+    return found if is_known else ""
+
+
 def failure(rundir: str, step: StepState) -> str:
     """Return why a step failed in one clean line: the line of its output that says it, else what planrun knows."""
     last = facts.last(step)
@@ -122,27 +132,33 @@ def error_line(rundir: str, attempt: AttemptState) -> str:
     if not attempt.started.log or ended is None or not ended.log_bytes:
         return ""
     begin, end = ended.stderr or (-1, -1)
-    return _line_in(rundir, attempt.started.log, begin, end, ended.log_bytes)
+    return _line_in(rundir, attempt.started.log, begin, end, ended.log_bytes)[0]
 
 
 @lru_cache(maxsize=1000)  # annotations, console, page and JUnit ask for the same lines
-def _line_in(rundir: str, log: str, begin: int, end: int, _size: int) -> str:
+def _line_in(rundir: str, log: str, begin: int, end: int, _size: int) -> tuple[str, bool]:
     errors = span(rundir, log, begin, end, _BYTES) if begin >= 0 else ""
-    return choose(tail(rundir, log, _BYTES), errors)
+    return chosen(tail(rundir, log, _BYTES), errors)
 
 
 def choose(output: str, errors: str = "") -> str:
     """Return the line of clean text that says best why a program failed; `errors`: the end of its stderr alone."""
+    return chosen(output, errors)[0]
+
+
+def chosen(output: str, errors: str = "") -> tuple[str, bool]:
+    """Return the same line, and whether it is known as one that names an error: else it is only the last one."""
     whole, alone = _rows(output), _rows(errors)
     for rows, kinds in ((whole, _KINDS), (alone, _WEAK), (whole, _WEAK)):
         text = "\n".join(rows)
         for needs, pattern, which in kinds:
             if needs in text and (found := _matching(rows, pattern)):
-                return _shown(rows, found[which])
-        said = [] if kinds is _KINDS else [n for n, row in enumerate(rows) if not _NOISE.match(row)]
-        if said:
-            return _shown(rows, said[-1])
-    return _shown(whole, -1) if whole else ""
+                # A word and a colon may begin any line.
+                return _shown(rows, found[which]), kinds is _KINDS or needs != ": "
+        told = [] if kinds is _KINDS else [n for n, row in enumerate(rows) if not _NOISE.match(row)]
+        if told:
+            return _shown(rows, told[-1]), False
+    return (_shown(whole, -1) if whole else ""), False
 
 
 def _rows(text: str) -> list[str]:

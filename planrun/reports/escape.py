@@ -95,8 +95,10 @@ def inline(text: str, limit: int = 300) -> str:
     if "_" in text:
         text = _with_underscores(text)
     lowered = text.lower()
-    linked = ":" in text or "www." in lowered or "gh-" in lowered
-    return _without_links(text) if linked else text
+    for start in _LINKS:
+        if start in lowered:
+            return _without_links(text)
+    return text
 
 
 def _without_links(text: str) -> str:

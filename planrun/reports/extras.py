@@ -1,41 +1,32 @@
-"""Parts of the reports that only some runs have: plan outputs, produced files, secrets, rollback."""
+"""Small parts of the reports that only some runs have: outputs, produced files, secrets, rollback, hooks and others."""
 
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps
 from planrun.model.rollback import owed_cleanup, owes, owes_rollback, status, undoable
+from planrun.model.sandbox import described
 from planrun.reports import facts
-from planrun.reports.escape import code, inline, line
-from planrun.reports.facts import names
+from planrun.reports.escape import line
+from planrun.reports.facts import names, seconds
+from planrun.reports.sections import Section, lined, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from planrun.model.events import RoundStarted
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
 
 MAX_SHOWN = 1000  # characters of a value
-_HEAD = "\n## Outputs\n\n| Output | Value |\n| --- | --- |\n"
-
-
-def _outputs_page(state: RunState) -> Iterator[str]:
-    if outputs := _shown(state):
-        yield _HEAD + "".join([f"| {code(name)} | {code(text)} |\n" for name, text in outputs.items()])
 
 
 def output_rows(state: RunState) -> list[str]:
     """Return a heading and a line for each output of the plan; nothing when there are none."""
     outputs = _shown(state)
     return ["Outputs", *[f"  {name} = {text}" for name, text in outputs.items()]] if outputs else []
-
-
-def _outputs_text(state: RunState) -> list[str]:
-    outputs = output_rows(state)
-    return ["", *outputs] if outputs else []
 
 
 def _outputs_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
@@ -60,41 +51,13 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
-def _outputs_table(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _outputs_sections(state: RunState) -> Iterator[Section]:
     if outputs := _shown(state):
-        yield Table(
-            heading="Outputs",
-            caption="Outputs of the plan",
-            columns=columns(("Output", "code"), ("Value", "code")),
-            rows=tuple(outputs.items()),
-        )
+        yield table("Outputs", (("Output", "code"), ("Value", "code")), [*outputs.items()])
 
 
 MAX_OF_STEP = 50  # files of one step that the report lists; the ledger has more
 MADE = ("created", "changed", "unchanged", "restored")
-_PRODUCED_HEAD = (
-    "\n## Produced Files\n\n| Step | File | Bytes | SHA-256 | |\n| --- | --- | --- | --- | --- |\n"
-)
-
-
-def _produced_page(state: RunState) -> Iterator[str]:
-    """Yield the table of all files that steps made."""
-    if rows := "".join([_of_step(step) for step in facts.listed(state)]):
-        yield _PRODUCED_HEAD + rows
-
-
-def _of_step(step: StepState) -> str:
-    made = list(_made(step))
-    name = code(step.step.id)
-    rows = [
-        f"| {name} | {code(row['path'])} | {row['bytes']} | {code(row['sha256'])} | {row['op']} |\n"
-        for row in made[:MAX_OF_STEP]
-        if "path" in row
-    ]
-    left = sum([row.get("count", 1) for row in made]) - len(rows)
-    return "".join(rows) + (f"| {name} | {left} more, see ledger.json | | | |\n" if left else "")
 
 
 def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
@@ -108,9 +71,7 @@ def _made(step: StepState) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def _produced_table(state: RunState) -> Iterator[Table]:
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _produced_sections(state: RunState) -> Iterator[Section]:
     rows, left = [], 0
     for step in facts.listed(state):
         made = list(_made(step))
@@ -119,17 +80,10 @@ def _produced_table(state: RunState) -> Iterator[Table]:
         name = step.step.id
         rows += [(name, row["path"], facts.size(row["bytes"]), row["op"], row["sha256"]) for row in shown]
     if rows or left:
-        yield Table(
-            heading="Produced files",
-            caption="Files that steps declare and made",
-            columns=columns(
-                ("Step", "step"),
-                ("File", "code"),
-                ("Size", "number"),
-                ("Change", "text"),
-                ("SHA-256", "code"),
-            ),
-            rows=tuple(rows),
+        yield table(
+            "Produced files",
+            (("Step", "step"), ("File", "code"), ("Size", "number"), ("Change", "text"), ("SHA-256", "code")),
+            rows,
             note=f"{left} more files are in ledger.json." if left else "",
         )
 
@@ -223,34 +177,185 @@ def _rollback_failures(state: RunState) -> Iterator[tuple[str, str, str]]:
         yield "rollback_failed", f"not undone: {left}", ""
 
 
-def _rollback_page(state: RunState) -> Iterator[str]:
-    if rows := "".join([f"- {inline(row)}\n" for row in rollback_rows(state)]):
-        yield f"\n## Undone\n\n{rows}"
-
-
-def _rollback_text(state: RunState) -> list[str]:
-    undone = _rollback_closing(state)
-    return ["", "Undone", *undone] if undone else []
-
-
-def _rollback_closing(state: RunState) -> list[str]:
-    return [f"  {row}" for row in rollback_rows(state)]
+def _rollback_sections(state: RunState) -> Iterator[Section]:
+    if rows := [*rollback_rows(state)]:
+        yield Section(heading="Undone", lines=lined(rows), leads=True)
 
 
 SECRETS: Part = {"warnings": _secret_warnings}
 ROLLBACK: Part = {
     "failures": _rollback_failures,
-    "closing": _rollback_closing,
-    "page_middle": _rollback_page,
-    "text_end": _rollback_text,
+    "closing": lambda state: [f"  {row}" for row in rollback_rows(state)],
+    "sections": _rollback_sections,
     "properties": _rollback_properties,
 }
-PRODUCED: Part = {"page_end": _produced_page, "tables": _produced_table}
+PRODUCED: Part = {"sections": _produced_sections}
 OUTPUTS: Part = {
     "failures": _outputs_failures,
     "ending": output_rows,
-    "page_end": _outputs_page,
-    "tables": _outputs_table,
-    "text_rows": _outputs_text,
+    "sections": _outputs_sections,
     "properties": output_properties,
+}
+
+_NAMED = 20  # steps of one round, and failed hooks on a console
+_HOOKS = 200  # rows of the table
+
+
+def round_line(event: RoundStarted) -> str:
+    """Return one round as a line: `round 1 of 2 in 1m 0s: test failed for passing reasons`."""
+    more = f" and {len(event.steps) - _NAMED} more" if len(event.steps) > _NAMED else ""
+    reason = "a passing reason" if len(event.steps) == 1 else "passing reasons"
+    when = f" in {seconds(event.delay)}" if event.delay else ""
+    return line(
+        f"round {event.n} of {event.most}{when}: {', '.join(event.steps[:_NAMED])}{more} failed for {reason}"
+    )
+
+
+def rounds_data(state: RunState) -> list[dict[str, Any]]:
+    """Return the rounds by which a run went on by itself as JSON data."""
+    return [
+        {
+            "n": event.n,
+            "most": event.most,
+            "at": event.at,
+            "delay_s": event.delay,
+            "failed": list(event.steps),
+            "rerun": list(event.rerun),
+        }
+        for event in state.rounds
+    ]
+
+
+ROUNDS: Part = {
+    "event_line": lambda event, _state: ("waiting", round_line(event)),
+    "sections": lambda state: [
+        table(
+            "Rounds",
+            (("Time", "text"), ("Round", "text")),
+            [(event.at, round_line(event)) for event in state.rounds],
+        )
+    ],
+    "ledger": {"rounds": rounds_data},
+    "properties": lambda state: {"planrun.rounds": str(len(state.rounds))},
+}
+
+
+def hooks_data(state: RunState) -> list[dict[str, Any]]:
+    """Return each hook that ran: step, attempt, and what its attempt recorded of it."""
+    return [
+        {"step": name, "attempt": attempt.n, **row}
+        for name, found in state.steps.items()
+        for attempt in found.attempts
+        for row in (attempt.ended.hooks if attempt.ended else ())
+    ]
+
+
+def _hooks_ending(state: RunState) -> Iterator[str]:
+    failed = [row for row in hooks_data(state) if not row["ok"]]
+    for row in failed[:_NAMED]:
+        yield "  " + line(
+            f"the hook {row['when']}_step of {row['step']} failed: {row['name']}: {row['message']}"
+        )
+    if len(failed) > _NAMED:
+        yield f"  and {len(failed) - _NAMED} more hooks failed"
+
+
+def _hooks_sections(state: RunState) -> Iterator[Section]:
+    ran = sorted(hooks_data(state), key=lambda row: bool(row["ok"]))  # those that failed come first
+    rows = [
+        (row["step"], row["when"], row["name"], seconds(row["duration"]), row["message"] or "ok")
+        for row in ran[:_HOOKS]
+    ]
+    if rows:
+        more = f"; the first {_HOOKS} are listed" if len(ran) > _HOOKS else ""
+        yield table(
+            "Hooks",
+            (("Step", "step"), ("When", "text"), ("Hook", "code"), ("Time", "number"), ("Result", "text")),
+            rows,
+            note=f"{len(ran)} ran, {sum(not row['ok'] for row in ran)} failed{more}.",
+        )
+
+
+HOOKS: Part = {"ending": _hooks_ending, "sections": _hooks_sections, "ledger": {"hooks": hooks_data}}
+
+
+def shard_data(state: RunState) -> dict[str, Any]:
+    """Return what `planrun merge` compares: the number of the shard, of how many, and what runs where."""
+    found = facts.shard_of(state)
+    number, _, of = found["shard"][0].partition("/")
+    lists = {name: list(found[name]) for name in ("steps", "each", "after")}
+    return {"number": int(number), "of": int(of), "split": found["shard"][1], **lists}
+
+
+def _shard_sentence(state: RunState) -> str:
+    data = shard_data(state)
+    own = len(data["steps"])
+    text = f"shard {data['number']} of {data['of']}: {own} step{'' if own == 1 else 's'} of its own"
+    if data["each"]:
+        text += f", {len(data['each'])} that run in each shard that needs them"
+    return text + (f"; {len(data['after'])} are left for after all shards" if data["after"] else "")
+
+
+SHARD: Part = {
+    "opening": lambda state: [_shard_sentence(state)],
+    "summary": lambda state: [("Shard", _shard_sentence(state).partition(" ")[2])],
+    "ledger": {"shard": shard_data},
+}
+
+
+def _sandbox_of(step: StepState) -> dict[str, Any]:
+    return step.attempts[-1].started.sandbox if step.attempts else {}
+
+
+def _sandbox_warnings(state: RunState) -> Iterator[str]:
+    found = facts.option(state, "sandbox")
+    if isinstance(found, dict) and found.get("backend") == "none":
+        yield f"steps run WITHOUT a sandbox, since `require` is false: {line(str(found.get('missing', '')))}"
+
+
+def _sandbox_sections(state: RunState) -> Iterator[Section]:
+    confined = [(step.step.id, found) for step in facts.listed(state) if (found := _sandbox_of(step))]
+    if confined:
+        rows = [(name, described(found)) for name, found in confined]
+        yield table("Sandboxes", (("Step", "step"), ("Sandbox", "text")), rows)
+
+
+SANDBOXES: Part = {
+    "warnings": _sandbox_warnings,
+    "sections": _sandbox_sections,
+    "ledger": {
+        "sandboxes": lambda state: {
+            name: found for name, step in state.steps.items() if (found := _sandbox_of(step))
+        }
+    },
+}
+
+
+def of_notes(heading: str, title: str, *starts: str) -> Part:
+    """Return the part that shows notes of last attempts that begin so, everywhere; `title`: behind a step's name."""
+
+    def found(state: RunState) -> Iterator[tuple[StepState, str]]:
+        for step in state.steps.values():
+            last = facts.last(step)
+            if last is not None and last.ended is not None:
+                yield from [(step, line(note)) for note in last.ended.notes if note.startswith(starts)]
+
+    def sections(state: RunState) -> Iterator[Section]:
+        if rows := [f"{facts.name(step)}: {note}" for step, note in found(state)]:
+            yield Section(heading=heading, lines=lined(rows))
+
+    return {
+        "closing": lambda state: [f"  warning: {facts.name(step)}: {note}" for step, note in found(state)],
+        "sections": sections,
+        "notices": lambda state: [
+            (step.step.line, f"{facts.name(step)} {title}", note) for step, note in found(state)
+        ],
+    }
+
+
+SENT: Part = {
+    "opening": lambda _state: [
+        "files: sent to workers; what steps declare in `produces` and `writes` comes back"
+    ],
+    **of_notes("Files that were left on workers", "leaves files on a worker", "not declared in "),
 }

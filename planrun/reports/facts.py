@@ -296,15 +296,8 @@ def unended(state: RunState) -> str:
     if is_waiting(state):
         return f"exit code {state.exit_status}; it waits for an answer"
     if state.status in ("paused", "awaiting_approval") and state.exit_status is not None:
-        run = line(state.started.run) if state.started else "RUN"
-        return _larger_budget(state) or f"to continue: planrun resume {run}"
+        return to_continue(state)
     return "the records have no end" if state.started else ""
-
-
-def _but_denied(state: RunState) -> str:
-    """What no `resume` changes, for texts that recommend one."""
-    denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
-    return " (denied steps stay denied, unless --plan FILE changes them)" if denied else ""
 
 
 def again(state: RunState) -> str:
@@ -316,8 +309,23 @@ def to_continue(state: RunState, run: str = "") -> str:
     """How to continue a run that failed, was cancelled or is paused; `run`: what to call it, not by its id."""
     if state.ended and state.ending and state.ending.is_final:
         return again(state)
+    command, note = continuation(state, run)
+    return f"to continue: {command}{f' ({note})' if note else ''}"
+
+
+def continuation(state: RunState, run: str = "") -> tuple[str, str]:
+    """Return the command that goes on after a run failed, was cancelled or paused, and what to know about it."""
+    if state.ended and state.ending and state.ending.is_final:
+        return again(state).partition(": ")[2], ""
     run = run or (line(state.started.run) if state.started else "RUN")
-    return _larger_budget(state) or f"to continue: planrun resume {run}{_but_denied(state)}"
+    if limit := _used_up(state):
+        name, amount = limit
+        return f"planrun resume {run} --max-{name} N", f"N must allow another call; {amount} did not"
+    denied = any(step.status == "failed" and step.reason == "denied" for step in state.steps.values())
+    return (
+        f"planrun resume {run}",
+        "denied steps stay denied, unless --plan FILE changes them" if denied else "",
+    )
 
 
 def limits_of(state: RunState) -> Mapping[str, float]:
@@ -336,20 +344,19 @@ def amount_of(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".") if value != int(value) else str(int(value))
 
 
-def _larger_budget(state: RunState) -> str:
-    """Return how to continue a run that is paused because models used up their budget; empty for every other run."""
-    if state.status != "paused" or state.planning is None or not _is_used_up(state):
-        return ""
-    run = line(state.started.run) if state.started else "RUN"
-    refused = [event for event in state.planning.crossed if event.level == 100 and event.scope == "plan"]
+def _used_up(state: RunState) -> tuple[str, str] | None:
+    """Return which budget for models was used up by a run that is paused for it, and its limit; else None."""
+    planning = state.planning
+    if (
+        state.status != "paused"
+        or planning is None
+        or not planning.ended
+        or planning.ended[-1].outcome != "budget"
+    ):
+        return None
+    refused = [event for event in planning.crossed if event.level == 100 and event.scope == "plan"]
     name = refused[-1].resource if refused else "tokens"
-    limit = amount_of(limits_of(state).get(name, 0))
-    return f"to continue: planrun resume {run} --max-{name} N (N must allow another call; {limit} did not)"
-
-
-def _is_used_up(state: RunState) -> bool:
-    ended = state.planning.ended if state.planning else []
-    return bool(ended) and ended[-1].outcome == "budget"
+    return name, amount_of(limits_of(state).get(name, 0))
 
 
 def names(many: Sequence[str]) -> str:
@@ -388,6 +395,20 @@ def named(step: StepState, labels: Mapping[str, str]) -> tuple[str, str]:
     """Return what a step is called, and what that adds to its details: `3'`, `replan as 7, `."""
     label = labels.get(step.step.id) if labels else None
     return (line(label), f"replan as {name(step)}, ") if label else (name(step), "")
+
+
+def step_text(step: StepState, labels: Mapping[str, str]) -> str:
+    """Return `Step 1: title (12.3s, 1.2K tokens)`, clean; a step without a title shows its id only."""
+    about = f": {line(step.step.title)}" if step.step.title else ""
+    called, added = named(step, labels)
+    return f"Step {called}{about} ({added}{details(step)})"
+
+
+def step_line(
+    step: StepState, icons: dict[str, str] = ICONS, *, labels: Mapping[str, str] | None = None
+) -> str:
+    """Return the text of a step behind its icon; `labels`: what steps are called that take the place of others."""
+    return f"{icons[step.status]} {step_text(step, labels or {})}"
 
 
 def title(step: StepState, labels: Mapping[str, str]) -> str:
@@ -560,3 +581,13 @@ def verdict(state: RunState) -> str:
     status = status_of(state)
     status = "paused" if status == "waiting" else status
     return f"{status} in {seconds(elapsed(state))}: {census(state)}"
+
+
+def summary(state: RunState) -> str:
+    """The result in one line: `failed (exit code 1), 52.1s, 9 steps: 3 successful, 6 failed`."""
+    end = ""
+    if state.exit_status is not None:
+        end = f"exit code {state.exit_status}"
+    elif state.started:
+        end = "the records have no end"
+    return f"{outcome(state)}{f' ({end})' if end else ''}, {seconds(elapsed(state))}, {census(state)}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from planrun.reports.escape import code, line
+from planrun.reports.escape import line
 from planrun.reports.facts import epoch, seconds
+from planrun.reports.sections import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,25 +54,25 @@ def chart(rows: list[Bar]) -> str:
     return text if len(text) <= MAX_CHARS else ""
 
 
-def _page(state: RunState) -> Iterator[str]:
-    rows = bars(state)
-    if len(rows) < 2:
+def _sections(state: RunState) -> Iterator[Section]:
+    found = bars(state)
+    if len(found) < 2:
         return
-    if drawn := chart(rows):
-        yield f"\n## Timeline\n\n```mermaid\n{drawn}```\n"
+    if drawn := chart(found):
+        yield Section(heading="Timeline", code=drawn, language="mermaid", forms=("markdown",))
         return
-    start = rows[0][2]
-    longest = sorted(rows, key=lambda bar: bar[2] - bar[3])[:_LONGEST]
-    table = "".join(
-        [
-            f"| {code(name)} | {status} | {seconds(begin - start)} | {seconds(end - begin)} |\n"
-            for name, status, begin, end in longest
-        ]
-    )
-    yield (
-        f"\n## Timeline\n\n{len(rows)} attempts are more than a chart can show. The {len(longest)} longest:\n\n"
-        f"| Step | Status | Began after | Duration |\n| --- | --- | ---: | ---: |\n{table}"
+    start = found[0][2]
+    longest = sorted(found, key=lambda bar: bar[2] - bar[3])[:_LONGEST]
+    rows = [
+        (name, status, seconds(begin - start), seconds(end - begin)) for name, status, begin, end in longest
+    ]
+    yield table(
+        "Timeline",
+        (("Step", "step"), ("Status", "text"), ("Began after", "number"), ("Duration", "number")),
+        rows,
+        note=f"{len(found)} attempts are more than a chart can show; these are the {len(longest)} longest.",
+        forms=("markdown",),
     )
 
 
-TIMELINE: Part = {"page_middle": _page}
+TIMELINE: Part = {"sections": _sections}

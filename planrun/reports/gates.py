@@ -10,9 +10,10 @@ from shlex import quote
 from planrun.model.events import GateAnswered, GateOpened
 from planrun.model.jsontext import dumps
 from planrun.model.progress import Gate
-from planrun.reports.escape import code, fence, inline, line
-from planrun.reports.facts import ICONS, is_waiting
+from planrun.reports.escape import line
+from planrun.reports.facts import has_secret_in_plan, is_waiting
 from planrun.reports.policies import VERDICTS, asked, grounds, name_of, waits_for
+from planrun.reports.sections import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from planrun.model.events import Event
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
+    from planrun.reports.sections import Kind
 
+_MOST_STEPS = 50  # of a plan, whose commands are shown with its gate
 APPROVAL_FILE = "approval.json"
 _CHOICES = ("decide", "failure")  # kinds of gates that have options
 # Where an answer came from, by `via`.
@@ -196,7 +198,14 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
         "kind": opened.kind if opened else own.kind if own and own.action.asks else "approval",
         "question": opened.question if opened else "",
         "header": opened.header if opened else "",
-        "options": [_option(option) for option in options],
+        "options": [
+            {
+                "label": option.get("label", ""),
+                "value": option.get("value"),
+                "description": option.get("description", ""),
+            }
+            for option in options
+        ],
         "multi_select": opened.multi if opened else False,
         "schema": opened.schema if opened else None,
         "default": _default(opened) if opened else None,
@@ -215,11 +224,6 @@ def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:
     }
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["gates"] = [as_data(state, name, gate) for name, gate in gates(state)]
-    ledger["approvals"] = approvals(state)
-
-
 def approvals(state: RunState) -> list[dict[str, Any]]:
     """Return the approval files that were used: id, who approved, which steps (None: the whole plan), and when."""
     used: dict[str, dict[str, Any]] = {}
@@ -234,34 +238,60 @@ def approvals(state: RunState) -> list[dict[str, Any]]:
     return list(used.values())
 
 
-def _option(option: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "label": option.get("label", ""),
-        "value": option.get("value"),
-        "description": option.get("description", ""),
-    }
-
-
 def _word(text: str) -> str:
     """Return text as one clean word of a shell."""
     return line(quote(line(text)))
 
 
-def rows(state: RunState) -> Iterator[str]:
-    """Yield lines of plain text, clean: every open gate and how to answer it, then the answers."""
-    opened = open_gates(state)
-    if opened:
-        yield "\nWaiting for"
-    for gate in opened:
-        yield f"  {waits_for(gate)}: {asked(gate)}"
-        yield from [f"    {row}" for row in _about(gate)]
-        yield from [f"    $ {command}" for command in commands(state, gate)]
-    if opened and is_waiting(state):
-        yield f"  {to_continue(state)}"
-    given = answers(state)
-    if given:
-        yield "\nAnswers"
-    yield from [f"  {name_of(answered)}: {answer(answered)}" for answered in given]
+def sections(state: RunState) -> Iterator[Section]:
+    """Yield every open gate, what would run and how to answer it; then what was asked, and who answered."""
+    if opened := open_gates(state):
+        waiting = [_section(state, gate) for gate in opened]
+        yield Section(heading="Waiting for", sections=waiting, leads=True)
+    lines: list[tuple[str, str]] = []
+    for _, gate in gates(state):
+        if answered := gate.answered:
+            at = f"{answered.at[:19].replace('T', ' ')} UTC"
+            lines.append(("", f"{name_of(answered)}: {answer(answered)}"))
+            question = f"{asked(gate.opened)} {grounds(gate.opened)}".strip() if gate.opened else ""
+            lines.append((BELOW, ", ".join(filter(None, [question, at]))))
+    if lines:
+        yield Section(heading="Answers", lines=lines)
+
+
+def _section(state: RunState, opened: GateOpened) -> Section:
+    """Return one gate: what is asked and why, what would run, what can be answered, and the commands that answer."""
+    below = []
+    if text := would_run(state, opened):
+        below.append(Section(heading="It would run", code=text))
+    below.append(Section(heading="To answer", code="\n".join(commands(state, opened)), language="sh"))
+    rows: list[tuple[str, str, Kind]] = [
+        ("Why", grounds(opened), "text"),
+        ("Risk", opened.risk, "text"),
+        ("Digest", str(state.named.get("digest", "")) if opened.kind == "approval" else "", "code"),
+        *[("Answer", choice, "text") for choice in choices(opened)],
+        ("Time", until(opened), "text"),
+    ]
+    return Section(
+        heading=waits_for(opened),
+        mark="waiting",
+        step=opened.step,
+        text=asked(opened),
+        facts=[row for row in rows if row[1]],
+        sections=below,
+    )
+
+
+def would_run(state: RunState, opened: GateOpened) -> str:
+    """Return what an approval lets run, as the plan has it; "" for other questions, and where a plan holds a secret."""
+    if opened.kind != "approval" or has_secret_in_plan(state):
+        return ""
+    if opened.step:
+        return state.steps[opened.step].step.action.written().strip("\n")
+    texts = {step.step.id: step.step.action.written().strip("\n") for step in state.counted()}
+    rows = [f"# {name}\n{text}" for name, text in [*texts.items()][:_MOST_STEPS] if text]
+    more = len(texts) - _MOST_STEPS
+    return "\n".join([*rows, *([f"# and {more} more steps"] if more > 0 else [])])
 
 
 def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
@@ -270,43 +300,6 @@ def notices(state: RunState) -> Iterator[tuple[int, str, str]]:
         at = state.steps[opened.step].step.line if opened.step else 0
         text = f"{asked(opened)} {grounds(opened)}".rstrip()
         yield at, waits_for(opened), f"{text}\n{commands(state, opened)[0]}"
-
-
-def _about(opened: GateOpened) -> list[str]:
-    """Why it is asked, what can be answered, and until when."""
-    reasons = [f"why: {why}" for why in (grounds(opened),) if why]
-    reasons += [f"answer: {choice}" for choice in choices(opened)]
-    return reasons + [limit for limit in (until(opened),) if limit]
-
-
-def page_sections(state: RunState) -> Iterator[str]:
-    """Yield parts of a markdown page: a section for each open gate, then the list of answers."""
-    opened = open_gates(state)
-    heading = "\n## Waiting for\n"
-    for gate in opened:
-        yield heading + _section(state, gate)
-        heading = ""
-    if opened and is_waiting(state):
-        yield f"\n{inline(to_continue(state))}.\n"
-    given = answers(state)
-    if given:
-        rows = [
-            f"- {code(answered.step) if answered.step else 'the plan'}: {inline(answer(answered), 1000)}\n"
-            for answered in given
-        ]
-        yield "\n## Answers\n\n" + "".join(rows)
-
-
-def _section(state: RunState, opened: GateOpened) -> str:
-    rows = [f"\n### {ICONS['waiting']} {inline(waits_for(opened))}\n\n{inline(asked(opened), 1000)}\n\n"]
-    if why := grounds(opened):
-        rows.append(f"- **Why:** {inline(why, 1000)}\n")
-    if opened.risk:
-        rows.append(f"- **Risk:** {inline(opened.risk)}\n")
-    rows += [f"- **Answer:** {inline(choice, 500)}\n" for choice in choices(opened)]
-    if limit := until(opened):
-        rows.append(f"- **Time:** {inline(limit)}\n")
-    return "".join(rows) + "\n" + fence("\n".join(commands(state, opened)))
 
 
 def event_line(event: Event, _state: RunState) -> tuple[str, str]:
@@ -328,50 +321,31 @@ def _opening(state: RunState) -> Iterator[str]:
 
 
 def _closing(state: RunState) -> Iterator[str]:
-    return rows(state) if is_waiting(state) else iter(())
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    """Yield who was asked what, why, and who answered."""
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
-    found = []
-    for name, gate in gates(state):
-        opened, answered = gate.opened, gate.answered
-        who = [line(answered.by, 200) if answered else "", line(answered.approval) if answered else ""]
-        found.append(
-            (
-                name or "the plan",
-                asked(opened) if opened else "",
-                grounds(opened) if opened else "",
-                answer(answered) if answered else status_of(state, name, gate),
-                ", ".join(filter(None, who)),
-                f"{answered.at[:19].replace('T', ' ')} UTC" if answered else "",
-            )
-        )
-    if found:
-        yield Table(
-            heading="Approvals and answers",
-            caption="What was asked, and who answered",
-            columns=columns(
-                ("Step", "step"),
-                ("Question", "text"),
-                ("Why", "text"),
-                ("Answer", "text"),
-                ("By", "text"),
-                ("At", "text"),
-            ),
-            rows=tuple(found),
-        )
+    """Yield every open gate and how to answer it, where the run stopped for that."""
+    if not is_waiting(state):
+        return
+    opened = open_gates(state)
+    yield "\nWaiting for"
+    for gate in opened:
+        yield f"  {waits_for(gate)}: {asked(gate)}"
+        yield from [f"    why: {why}" for why in (grounds(gate),) if why]
+        yield from [f"    answer: {choice}" for choice in choices(gate)]
+        yield from [f"    {limit}" for limit in (until(gate),) if limit]
+        yield from [f"    $ {command}" for command in commands(state, gate)]
+    yield f"  {to_continue(state)}"
+    if given := answers(state):
+        yield "\nAnswers"
+        yield from [f"  {name_of(answered)}: {answer(answered)}" for answered in given]
 
 
 GATES: Part = {
-    "tables": _tables,
+    "sections": sections,
     "opening": _opening,
     "event_line": event_line,
     "closing": _closing,
     "notices": notices,
-    "page_start": page_sections,
-    "text_rows": rows,
-    "fill_ledger": _fill_ledger,
+    "ledger": {
+        "gates": lambda state: [as_data(state, name, gate) for name, gate in gates(state)],
+        "approvals": approvals,
+    },
 }

@@ -204,16 +204,18 @@ class _Writer:
 
     def _results(self, step: StepState) -> str:
         last = facts.last(step)
+        quoted_log = False  # the log stands in an element that says why the step did not pass
         if step.status != "completed":
             elements = self._judgement(step)
+            quoted_log = elements[0][0] != "skipped" or self._verdict(step)[1] == "Tolerated"
         elif self.dialect.reruns and len(step.attempts) > 1:
             elements = [self._repeated("flaky", attempt) for attempt in flaky_attempts(step)]
         elif last and last.ended and not last.ended.log_bytes:
             return ""  # most steps
         else:
             elements = []
-        if self.dialect.case_out and last:
-            out = self._log(last, failed=step.status == "failed", head=True)
+        if self.dialect.case_out and last and not quoted_log:
+            out = self._log(last, failed=False, head=True)
             if out:
                 elements.append(("system-out", element("system-out", "", out)))
         elements.sort(key=lambda result: ORDER.index(result[0]))
@@ -232,7 +234,9 @@ class _Writer:
         text = message(self.state, step) + "\n" + (self._evidence(first) if first else "")
         elements = [(tag, element(tag, f' type="{kind}" message={quoted(reason)}', text))]
         if self.dialect.reruns:
-            elements += [self._repeated("rerun", attempt) for attempt in failed[1:]]
+            elements += [
+                self._repeated("rerun", attempt, is_last=attempt is failed[-1]) for attempt in failed[1:]
+            ]
         return elements
 
     def _message(self, step: StepState) -> str:
@@ -258,19 +262,23 @@ class _Writer:
     def _verdict(self, step: StepState) -> tuple[str, str]:
         return ("skipped", "Tolerated") if forgiven(self.state, step) else verdict(step)
 
-    def _trace(self, attempt: AttemptState) -> str:
-        return f"{facts.attempt_sentence(attempt.ended)}\n{self._evidence(attempt, TRACE_BYTES)}"
+    def _trace(self, attempt: AttemptState, limit: int = TRACE_BYTES) -> str:
+        return f"{facts.attempt_sentence(attempt.ended)}\n{self._evidence(attempt, limit)}"
 
     def _evidence(self, attempt: AttemptState, limit: int = 0) -> str:
-        return _findings(attempt) + self._log(attempt, limit, failed=True)
+        return _findings(attempt) + self._log(attempt, limit, failed=True, head=not limit)
 
-    def _repeated(self, prefix: str, attempt: AttemptState) -> tuple[str, str]:
-        """A flakyFailure, flakyError, rerunFailure or rerunError with the end of the attempt's log."""
+    def _repeated(self, prefix: str, attempt: AttemptState, *, is_last: bool = False) -> tuple[str, str]:
+        """A flakyFailure, flakyError, rerunFailure or rerunError with the end of the attempt's log.
+
+        Of the last attempt it has as much as every case: the case has no other output.
+        """
+        trace = escape(self._trace(attempt, 0 if is_last else TRACE_BYTES))
         reason = load("errorlines").attempt_failure(self.rundir, attempt)
         family, kind = TYPES.get(attempt.ended.reason if attempt.ended else "lost", ("error", "StepError"))
         tag = prefix + family.capitalize()
         attributes = f'message={quoted(reason)} type="{kind}"'
-        return tag, f"<{tag} {attributes}><stackTrace>{escape(self._trace(attempt))}</stackTrace></{tag}>\n"
+        return tag, f"<{tag} {attributes}><stackTrace>{trace}</stackTrace></{tag}>\n"
 
     def _log(self, attempt: AttemptState, limit: int = 0, *, failed: bool, head: bool = False) -> str:
         """The end of a log, or of both its ends (`head`), in the bytes that are left; failures own half of it.

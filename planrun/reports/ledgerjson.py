@@ -49,8 +49,8 @@ def write_ledger(state: RunState, out: BinaryIO, notifications: Sequence[Any] = 
     ledger = {**_run(state), "notifications": notifications}
     plannings: dict[str, dict[str, float]] = {}
     for part in parts_of(state):
-        if "fill_ledger" in part:
-            part["fill_ledger"](state, ledger)
+        for key, make in part.get("ledger", {}).items():
+            (ledger["plan"] if key == "versions" else ledger)[key] = make(state)
         if "usage_by_step" in part:
             plannings |= part["usage_by_step"](state)
     head = _whole(dumps(ledger))

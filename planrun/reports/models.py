@@ -7,20 +7,21 @@ from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated, Pl
 from planrun.model.planning import amount
 from planrun.reports import facts
 from planrun.reports import facts as units
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
 from planrun.reports.facts import amount_of, limits_of
+from planrun.reports.sections import table
 from planrun.reports.versions import outcome_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Kind, Table
+    from planrun.reports.sections import Kind, Section
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""
@@ -169,7 +170,6 @@ def usage_properties(state: RunState) -> dict[str, str]:
 
 
 _MOST_ROWS = 100  # of calls and of steps in a report
-_HEAD = ("Call", "For", "Model", "Ended", "Tokens", "Reserved", "Cost", "Time")
 _RESOURCES = {"tokens": "tokens", "usd": "US dollars", "turns": "turns", "time": "seconds"}
 _WHOSE = {"planning": "the planning", "call": "the longest answer"}
 
@@ -184,7 +184,11 @@ def totals_line(state: RunState) -> str:
     turns = f" of {limits['turns']:g}" if "turns" in limits else ""
     amounts = [f"{calls}{turns} call{'' if calls == 1 and not turns else 's'}"]
     amounts.append(_of(units.tokens(tokens_in(usage)), units.tokens(int(limits.get("tokens", 0)))))
-    price = dollars(usage["usd"]) if _is_priced(planning) else "at no known price"
+    price = (
+        dollars(usage["usd"])
+        if any("usd" in call.asked.reserved for call in planning.calls)
+        else "at no known price"
+    )
     amounts.append(_of(price, dollars(limits["usd"]) if "usd" in limits else ""))
     unsure = sum(call.answered is None or call.answered.is_estimate for call in planning.calls)
     if unsure:
@@ -199,10 +203,6 @@ def _of(used: str, limit: str) -> str:
     value, _, unit = used.partition(" ")
     most, _, _ = limit.partition(" ")
     return f"{value} of {most} {unit}" if unit else f"{used} of {limit}"
-
-
-def _is_priced(planning: Planning) -> bool:
-    return any("usd" in call.asked.reserved for call in planning.calls)
 
 
 def dollars(value: float) -> str:
@@ -270,16 +270,12 @@ def answer_line(state: RunState, answered: ModelAnswered) -> str:
     return line(f"asked {model} ({purpose}call {answered.call}{source}): {ending}{used} in {took}{repeats}")
 
 
-def _in_tenths(seconds: float) -> str:
-    return amount_of(round(seconds, 1))
-
-
 def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     """Return `80% of the tokens of the run are used: 5700 of 7000`, clean; `whole`: whose the largest budget is."""
     whose = f"the step {event.step}" if event.step else _WHOSE.get(event.scope, whole)
     what = _RESOURCES.get(event.resource, event.resource)
-    shown = _in_tenths if event.resource == "time" else amount_of
-    used = f"{shown(event.used)} of {shown(event.limit)}"
+    digits = 1 if event.resource == "time" else 9
+    used = f"{amount_of(round(event.used, digits))} of {amount_of(round(event.limit, digits))}"
     if event.level < 100:
         return line(f"{event.level}% of the {what} of {whose} are used: {used}")
     then = "; nothing more is asked" if event.scope in ("plan", "step") else ""
@@ -288,39 +284,19 @@ def crossing_line(event: BudgetCrossed, whole: str = "the run") -> str:
     return line(f"the {what} of {whose} are used up: {used}{then}")
 
 
-def page_sections(state: RunState) -> Iterator[str]:
-    """Yield a section of a markdown page: every call, then what each step was estimated to need and used."""
-    planning = state.planning
-    if planning is None or not planning.calls:
-        return
-    calls = [_row(call) for call in planning.calls[:_MOST_ROWS]]
-    if len(planning.calls) > _MOST_ROWS:
-        calls.append(f"\n{len(planning.calls) - _MOST_ROWS} more calls are in ledger.json.\n")
-    rows = [
-        f"| {code(name)} | {estimated or ''} | {used or ''} |\n"
-        for name, estimated, used in estimates(state)[:_MOST_ROWS]
-    ]
-    steps = (
-        f"\n| Step | Estimated tokens | Used tokens |\n| --- | ---: | ---: |\n{''.join(rows)}" if rows else ""
-    )
-    head = f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}\n"
-    yield f"\n## Language model\n\n{head}{''.join(calls)}{steps}"
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    """Yield every call, the budgets, and what each step was estimated to need and used."""
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
+def _sections(state: RunState) -> Iterator[Section]:
+    """Yield every call, then what each step was estimated to need and used."""
     planning = state.planning
     if planning is None or not planning.calls:
         return
     more = len(planning.calls) - _MOST_ROWS
-    kinds: Sequence[Kind] = ("number", "text", "code", "text", "number", "number", "number", "number")
-    yield Table(
-        heading="Language model",
-        caption="Calls to models, with tokens and cost",
-        columns=columns(*zip(_HEAD, kinds, strict=True)),
-        rows=tuple([_cells(call) for call in planning.calls[:_MOST_ROWS]]),
+    yield table(
+        "Language model",
+        (
+            *(("Call", "number"), ("For", "text"), ("Model", "code"), ("Ended", "text")),
+            *(("Tokens", "number"), ("Reserved", "number"), ("Cost", "number"), ("Time", "number")),
+        ),
+        [_cells(call) for call in planning.calls[:_MOST_ROWS]],
         note=f"{totals_line(state)}." + (f" {more} more calls are in ledger.json." if more > 0 else ""),
     )
     rows = [
@@ -328,12 +304,10 @@ def _tables(state: RunState) -> Iterator[Table]:
         for name, estimated, used in estimates(state)[:_MOST_ROWS]
     ]
     if rows:
-        yield Table(
-            heading="Tokens by step",
-            caption="Tokens that were estimated and used, by step",
-            columns=columns(("Step", "step"), ("Estimated", "number"), ("Used", "number")),
-            rows=tuple(rows),
+        columns: tuple[tuple[str, Kind], ...] = (
+            *(("Step", "step"), ("Estimated tokens", "number"), ("Used tokens", "number")),
         )
+        yield table("Tokens by step", columns, rows)
 
 
 def _cells(call: Call) -> tuple[str, ...]:
@@ -350,28 +324,14 @@ def _cells(call: Call) -> tuple[str, ...]:
     return str(asked.call), asked.purpose, model, ending, used, str(reserved), price, took
 
 
-def _row(call: Call) -> str:
-    number, purpose, model, ending, *rest = _cells(call)
-    return f"| {' | '.join([number, inline(purpose), code(model), inline(ending), *rest])} |\n"
-
-
-def _summary(state: RunState) -> Iterator[tuple[str, str, str]]:
-    if state.planning is not None:
-        yield "Language model", "Model", totals_line(state)
-
-
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["usage"] = spent(state)
-    if state.planning is not None:
-        ledger["llm"] = as_data(state, state.planning)
-
-
 MODELS: Part = {
     "event_line": event_line,
-    "summary": _summary,
-    "tables": _tables,
-    "page_end": page_sections,
+    "summary": lambda state: [("Language model", totals_line(state))] if state.planning is not None else [],
+    "sections": _sections,
     "properties": usage_properties,
-    "fill_ledger": _fill_ledger,
+    "ledger": {
+        "usage": spent,
+        "llm": lambda state: as_data(state, state.planning) if state.planning is not None else None,
+    },
     "usage_by_step": by_step,
 }

@@ -1,7 +1,7 @@
 """The parts of reports that only some runs have, in modules that only those runs load.
 
-A part says in one `Part` what it adds to each form of report; a form asks `parts_of` for the parts of a run. A new
-part is a module with a `Part` and a row in `_TABLE`.
+A part says in one `Part` what it adds; reports ask `parts_of` for the parts of a run. A new part is a module with a
+`Part` and a row in `_TABLE`.
 """
 
 from __future__ import annotations
@@ -13,32 +13,26 @@ from planrun.reports.policies import any_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Literal, TypedDict
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.elements import Dialect, Suite
-    from planrun.reports.tables import Table
+    from planrun.reports.sections import Section
 
     Rows = Callable[[RunState], Iterable[str]]
-    RowsKey = Literal[
-        "warnings",
-        "opening",
-        "ending",
-        "closing",
-        "page_start",
-        "page_middle",
-        "page_end",
-        "text_rows",
-        "text_end",
-    ]
+    RowsKey = Literal["warnings", "opening", "ending", "closing"]
 
     class Part(TypedDict, total=False):
-        """What a part adds to the forms of a report: clean lines for console and text, escaped sections for a page."""
+        """What a part adds to the reports: clean lines for the console, sections of texts as they are elsewhere."""
 
+        # Text, markdown and HTML.
+        sections: Callable[[RunState], Iterable[Section]]
+        summary: Callable[[RunState], Iterable[tuple[str, str]]]  # name and value among the facts of the run
+        step_rows: Callable[[StepState], Iterable[str]]  # below the line of a step
+        warnings: Rows  # the console shows them when a run starts, with --quiet, too
         # The console.
-        warnings: Rows  # when a run starts; shown with --quiet, too
         opening: Rows  # when a run starts
         event_line: Callable[[Any, RunState], tuple[str, str]]  # a status, whose icon is shown, and a line
         failures: Callable[
@@ -52,34 +46,18 @@ if TYPE_CHECKING:
         places: Callable[
             [StepState], Iterable[tuple[str, int, str, str]]
         ]  # annotations of a failed step, with a file
-        # Markdown and text.
-        summary: Callable[
-            [RunState], Iterable[tuple[str, str, str]]
-        ]  # name on the page, name in the text, value
-        page_start: Rows  # before the failures
-        page_middle: Rows  # between failures and steps
-        page_end: Rows
-        step_rows: Callable[[StepState], str]  # below the line of a step on the page
-        text_rows: Rows  # below the summary
-        text_end: Rows
-        # The HTML report; of a part without tables it shows `text_rows` and `text_end`.
-        tables: Callable[[RunState], Iterable[Table]]
         # JUnit.
         properties: Callable[[RunState], dict[str, str]]
         suites: Callable[[RunState, str, Dialect], list[Suite]]  # state, run directory, dialect
         # ledger.json.
-        fill_ledger: Callable[[RunState, dict[str, Any]], None]  # sets keys that are empty in other runs
+        ledger: Mapping[str, Callable[[RunState], Any]]  # values of keys that are empty in other runs
         usage_by_step: Callable[[RunState], dict[str, dict[str, float]]]
-
-
-def _is_generated(state: RunState) -> bool:
-    return state.started is not None and "generation" in state.started.options
 
 
 # Which runs have a part, and where it is. Every form shows its parts in this order.
 _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (lambda state: facts.option(state, "secrets"), "extras:SECRETS"),
-    (facts.shard_of, "shards:SHARD"),
+    (facts.shard_of, "extras:SHARD"),
     (lambda state: state.undoing or state.cut_short, "extras:ROLLBACK"),
     (lambda state: any([step.step.edges for step in state.steps.values()]), "drawing:GRAPH"),  # noqa: C419 - half the time
     # Where GitHub shows the page; elsewhere it would be a block of numbers.
@@ -89,15 +67,18 @@ _TABLE: tuple[tuple[Callable[[RunState], object], str], ...] = (
     (facts.is_revised, "versions:VERSIONS"),
     (lambda state: state.noted, "collaboration:COLLABORATION"),
     (
-        lambda state: state.planning is not None or _is_generated(state),
+        lambda state: (
+            state.planning is not None
+            or (state.started is not None and "generation" in state.started.options)
+        ),
         "models:MODELS",
     ),
     (lambda state: state.agents, "agents:AGENTS"),
-    (lambda state: state.rounds, "rounds:ROUNDS"),
-    (lambda state: any([step.step.hooks for step in state.steps.values()]), "hooks:HOOKS"),  # noqa: C419 - as above
+    (lambda state: state.rounds, "extras:ROUNDS"),
+    (lambda state: any([step.step.hooks for step in state.steps.values()]), "extras:HOOKS"),  # noqa: C419 - as above
     (any_gate, "gates:GATES"),
-    (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "sandboxes:SANDBOXES"),
-    (lambda state: state.options.get("executor", {}).get("files"), "sent:SENT"),
+    (lambda state: facts.option(state, "sandbox") or facts.is_revised(state), "extras:SANDBOXES"),
+    (lambda state: state.options.get("executor", {}).get("files"), "extras:SENT"),
     (lambda state: any([step.step.reports for step in state.steps.values()]), "testcases:TEST_CASES"),  # noqa: C419 - as above
 )
 

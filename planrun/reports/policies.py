@@ -152,6 +152,7 @@ def any_gate(state: RunState) -> bool:
 # What a gate asks.
 
 KINDS = {"approval": "approval", "ask": "an answer", "decide": "a decision", "failure": "a decision"}
+_LIMITS = (("auto_approve", "limit"), ("llm_auto_approve", "limit for steps of a model"))
 VERDICTS = ("approved", "rejected", "skipped")  # of an approval
 
 
@@ -161,8 +162,8 @@ def name_of(opened: GateOpened | GateAnswered) -> str:
 
 
 def waits_for(opened: GateOpened) -> str:
-    """Return `publish waits for approval`."""
-    return f"{name_of(opened)} waits for {KINDS.get(opened.kind, 'an answer')}"
+    """Return `publish needs approval`."""
+    return f"{name_of(opened)} needs {KINDS.get(opened.kind, 'an answer')}"
 
 
 def asked(opened: GateOpened) -> str:
@@ -174,10 +175,18 @@ def asked(opened: GateOpened) -> str:
 
 
 def grounds(opened: GateOpened) -> str:
-    """Return why it is asked, in one clean line: `its risk is high (plan:auto_approve)`; may be empty."""
-    why = line(opened.reason) or (f"its risk is {line(opened.risk)}" if opened.risk else "")
-    rule = line(opened.rule)
-    return f"{why} ({rule})" if why and rule else why or (f"asked by {rule}" if rule else "")
+    """Return why it is asked, in one clean line: `risk high, limit medium, plan.yml:6`; may be empty."""
+    text = opened.reason
+    for key, limit in _LIMITS:  # as `planrun.approval.rules` records it: models are asked in these words, too
+        before, found, after = text.partition(f", and {key} is ")
+        if found:
+            level, _, place = after.partition(" ")
+            place = place.strip("(").replace(")", "", 1).removeprefix("by ").removeprefix("since ")
+            text = f"{before.replace('its risk is', 'risk', 1)}, {limit} {level.rstrip(',')}, {place}"
+    why, rule = line(text) or (f"risk {line(opened.risk)}" if opened.risk else ""), line(opened.rule)
+    if why and rule and not rule.endswith(":auto_approve") and text == opened.reason:
+        return f"{why} ({rule})"
+    return why or (f"asked by {rule}" if rule else "")
 
 
 def decision(step: StepState) -> dict[str, str] | None:

@@ -14,7 +14,8 @@ from planrun.opening import open_record
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
 from planrun.reports.elements import ORDER, Suite, element, escape, forgiven, quoted
-from planrun.reports.escape import inline, line, plain
+from planrun.reports.escape import line, plain
+from planrun.reports.extras import of_notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,45 +209,20 @@ def sentence(summary: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _step_rows(step: StepState) -> str:
-    """Return a line of the page about the test cases that a step reported; empty where it reported none."""
-    summary = reported(step)
-    return f"  - tests: {inline(sentence(summary), 1000)}\n" if summary else ""
-
-
-_STARTS = ("test report ", "it did not write its JUnit report")  # of the notes of planrun.actions.reported
-
-
-def _problems(state: RunState) -> Iterator[tuple[StepState, str]]:
-    """Yield the steps of whose last attempt a report could not be read as it is, with what was done."""
-    for step in state.steps.values():
-        last = facts.last(step) if step.step.reports else None
-        if last is not None and last.ended is not None:
-            yield from [(step, line(note)) for note in last.ended.notes if note.startswith(_STARTS)]
-
-
-def _closing(state: RunState) -> Iterator[str]:
-    for step, note in _problems(state):
-        yield f"  warning: {facts.name(step)}: {note}"
-
-
-def _page(state: RunState) -> Iterator[str]:
-    rows = [f"- {inline(facts.name(step))}: {inline(note)}" for step, note in _problems(state)]
-    if rows:
-        yield "\n### Test reports that could not be read as they are\n\n" + "\n".join(rows) + "\n"
-
-
-def _notices(state: RunState) -> Iterator[tuple[int, str, str]]:
-    for step, note in _problems(state):
-        yield step.step.line, f"{facts.name(step)} has a test report that could not be read as it is", note
+def _step_rows(step: StepState) -> Iterator[str]:
+    if summary := reported(step):
+        yield f"tests: {sentence(summary)}"
 
 
 TEST_CASES: Part = {
     "places": places,
     "step_rows": _step_rows,
     "suites": suites,
-    "closing": _closing,
-    "page_end": _page,
-    "text_end": _closing,
-    "notices": _notices,
+    # As `planrun.actions.reported` notes it.
+    **of_notes(
+        "Test reports that could not be read as they are",
+        "has a test report that could not be read as it is",
+        "test report ",
+        "it did not write its JUnit report",
+    ),
 }

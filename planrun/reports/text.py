@@ -1,85 +1,65 @@
-"""The run as plain text, for terminals and mails: the lines of the markdown report without the markup."""
+"""The document of a run as plain text, for terminals and mails."""
 
 from __future__ import annotations
 
 from planrun.reports import facts
-from planrun.reports.escape import line, tail
-from planrun.reports.facts import ICONS, seconds
-from planrun.reports.parts import load, parts_of, rows_of
-from planrun.reports.policies import in_force, risk_totals, totals_line
+from planrun.reports.document import document
+from planrun.reports.escape import line, plain
+from planrun.reports.facts import ICONS
+from planrun.reports.sections import BELOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-    from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.sections import Section
+
+_WIDEST = 40  # characters to which the cells of a column are filled up
 
 
-def write_text(state: RunState, rundir: str, out: BinaryIO) -> None:
+def write_text(state: RunState, rundir: str, out: BinaryIO, *, head: str = "") -> None:
     """Write the run to a binary file; raises OSError when `out` cannot be written."""
-    out.write(f"{facts.heading(state)}\n\n".encode())
-    labels, parts = facts.labels(state), parts_of(state)
-    out.writelines(f"{step_line(step, labels=labels)}\n".encode() for step in facts.listed(state))
-    out.write(_summary(state, parts).encode())
-    _write_rows(out, rows_of(parts, "text_rows", state))
-    for step in facts.listed(state):
-        if step.status == "failed":
-            out.write(_failure(state, rundir, step).encode())
-    if state.settled:
-        causes = [f"  {row}" for row in load("causes").rows(state)]
-        _write_rows(out, ["", "Not completed", *causes] if causes else ())
-    _write_rows(out, rows_of(parts, "text_end", state))
+    out.write(f"{facts.heading(state)}\n{facts.summary(state)}\n".encode())
+    for section in document(state, rundir, "text", head=head):
+        text = "".join([f"{row}\n" for row in _rows(section, "")])
+        out.write(text.encode("utf-8", "replace"))
 
 
-def _write_rows(out: BinaryIO, rows: Iterable[str]) -> None:
-    out.write("".join([f"{row}\n" for row in rows]).encode())
+def _rows(section: Section, indent: str) -> Iterator[str]:
+    """Yield the lines of a section, clean."""
+    mark = f"{ICONS[section.mark]} " if section.mark else ""
+    if not indent or section.mark:
+        yield ""
+    yield f"{indent}{mark}{line(section.heading)}"
+    indent += "  "
+    if section.text:
+        yield indent + line(section.text)
+    width = max([len(name) for name, _, _ in section.facts], default=0) + 1
+    yield from [f"{indent}{name + ':':<{width}} {line(value)}" for name, value, _ in section.facts]
+    for status, text in section.lines:
+        lead = "  " if status == BELOW else f"{ICONS[status]} " if status else ""
+        yield f"{indent}{lead}{line(text)}"
+    if section.code:
+        prompt = "$" if section.language == "sh" else "|"
+        yield from [f"{indent}{prompt} {row}" for row in plain(section.code).rstrip("\n").split("\n") if row]
+    if section.rows:
+        yield from [indent + row for row in _table(section)]
+    for found in section.sections:
+        yield from _rows(found, indent)
+    if section.note:
+        yield indent + line(section.note)
 
 
-def step_line(
-    step: StepState, icons: dict[str, str] = ICONS, *, labels: Mapping[str, str] | None = None
-) -> str:
-    """Return `✓ Step 1: title (12.3s, 1.2K tokens)`; a step without a title shows its id only.
-
-    `labels`: what steps are called that take the place of others.
-    """
-    title = f": {line(step.step.title)}" if step.step.title else ""
-    called, added = facts.named(step, labels or {})
-    return f"{icons[step.status]} Step {called}{title} ({added}{facts.details(step)})"
-
-
-def _summary(state: RunState, parts: list[Part]) -> str:
-    counts = ", ".join([f"{name.lower()} {count}" for name, count in facts.counts(state)])
-    lines = [
-        "\nExecution Summary",
-        f"  Status:   {facts.outcome(state)} ({_end(state)})",
-        f"  Duration: {seconds(facts.elapsed(state))}",
-        f"  Steps:    {counts}",
-        f"  Run:      {line(state.started.run) if state.started else ''}",
-        f"  Plan:     {line(state.plan.file)}, digest {state.plan.digest[:12]}",
-        f"  Policy:   {in_force(state)}",
-        f"  Risk:     {totals_line(risk_totals(state))}",
-    ]
-    for part in parts:
-        if "summary" in part:
-            lines += [f"  {name + ':':<9} {value}" for _, name, value in part["summary"](state)]
-    return "\n".join(lines) + "\n"
-
-
-def _end(state: RunState) -> str:
-    return f"exit code {state.ended.exit_code}" if state.ended else facts.unended(state)
-
-
-def _failure(state: RunState, rundir: str, step: StepState) -> str:
-    """A failure with its place in the plan, its reason and the end of its log."""
-    tolerated = " (tolerated)" if state.tolerance(step.step.id) else ""
-    rows = [f"\n{step_line(step, labels=facts.labels(state))}{tolerated}"]
-    closing = load("closing")
-    rows.append(f"  {closing.place(state, step)}: {closing.reason(step)}")
-    rows += [f"  {check}" for check in closing.failed_checks(step)]
-    last = facts.last(step)
-    if last and last.started.log:
-        rows += ["  | " + row for row in tail(rundir, last.started.log).rstrip("\n").split("\n") if row]
-    return "\n".join(rows) + "\n"
+def _table(section: Section) -> Iterator[str]:
+    rows = [[name for name, _ in section.columns]]
+    rows += [[line(cell) for cell in row] for row in section.rows]
+    widths = [min(max(map(len, column)), _WIDEST) for column in zip(*rows, strict=True)]
+    kinds = [kind for _, kind in section.columns]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if kind == "number" else cell.ljust(width)
+            for cell, width, kind in zip(row, widths, kinds, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from planrun.model.planning import lineage
 from planrun.reports import facts
-from planrun.reports.escape import code, inline, line
+from planrun.reports.escape import line
+from planrun.reports.sections import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
     from planrun.reports.parts import Part
-    from planrun.reports.tables import Table
 
     Cause = RunStarted | RunResumed | PlanningEnded
 
@@ -126,69 +126,32 @@ def version_properties(state: RunState) -> dict[str, str]:
 # For people.
 
 
-def rows(state: RunState) -> Iterator[str]:
-    """Yield lines of text: each version with what it changed, each planning without a new version."""
-    yield from ("", "Plan versions")
+def _sections(state: RunState) -> Iterator[Section]:
+    """Yield each version with what it changed, and each planning without a new version.
+
+    On the HTML page the steps of each version stand beside those of the version before it, too.
+    """
+    lines: list[tuple[str, str]] = []
     for version in versions(state):
-        yield f"  v{version['version']}: {_origin(version)}, digest {version['digest'][:12]}"
-        if version["message"]:
-            yield f"      {line(version['message'])}"
-        for row in _changes(state, version):
-            yield f"      {line(row)}"
+        lines.append(("", f"v{version['version']}: {_origin(version)}, digest {version['digest'][:12]}"))
+        rows = [*([version["message"]] if version["message"] else []), *_changes(state, version)]
+        lines += [(BELOW, row) for row in rows]
     for ended in _fruitless(state):
-        yield f"  {line(_planning_row(state, ended))}"
-        for row in _refusals(ended):
-            yield f"      {line(row)}"
-
-
-def page_sections(state: RunState) -> Iterator[str]:
-    """Return a section of a markdown page with the same."""
-    rows = ["\n## Plan versions\n\n"]
-    for version in versions(state):
-        rows.append(
-            f"- **v{version['version']}:** {inline(_origin(version), 1000)}, digest {code(version['digest'][:12])}\n"
-        )
-        if version["message"]:
-            rows.append(f"  - {inline(version['message'], 1000)}\n")
-        rows += [f"  - {inline(row, 500)}\n" for row in _changes(state, version)]
-    for ended in _fruitless(state):
-        rows.append(f"- {inline(_planning_row(state, ended), 1500)}\n")
-        rows += [f"  - {inline(row, 1000)}\n" for row in _refusals(ended)]
-    yield "".join(rows)
-
-
-def _tables(state: RunState) -> Iterator[Table]:
-    """Yield the steps of each version beside those of the version before it, then plannings without a version."""
+        lines.append(("", _planning_row(state, ended)))
+        lines += [(BELOW, row) for row in _refusals(ended)]
+    yield Section(heading="Plan versions", lines=lines)
     from itertools import pairwise
 
-    from planrun.reports.tables import Table, columns  # only the HTML report needs it
-
-    known = versions(state)
     hidden = facts.has_secret_in_plan(state)
-    for before, after in pairwise(known):
+    for before, after in pairwise(versions(state)):
         old, new = state.versions.get(before["version"]), state.versions.get(after["version"])
-        rows, same = _beside(old, new, hidden=hidden) if old and new else ([], 0)
-        notes = [f"{_origin(after)}, digest {after['digest'][:12]}", line(after["message"]).rstrip(".")]
-        notes += [f"{same} step{' is' if same == 1 else 's are'} the same in both"] if same else []
-        yield Table(
+        beside, same = _beside(old, new, hidden=hidden) if old and new else ([], 0)
+        yield Section(
             heading=f"Plan versions {before['version']} and {after['version']}",
-            caption="Steps that were replaced and added, side by side",
-            columns=columns(
-                (f"Version {before['version']}", "code"), (f"Version {after['version']}", "code")
-            ),
-            rows=tuple(rows),
-            note=". ".join(filter(None, notes)) + ".",
-        )
-    fruitless = [
-        (line(_planning_row(state, ended)), "\n".join(map(line, _refusals(ended))))
-        for ended in _fruitless(state)
-    ]
-    if fruitless:
-        yield Table(
-            heading="Plannings without a new version",
-            caption="What models were asked, and why their answer was not used",
-            columns=columns(("Planning", "text"), ("Refusals and problems", "code")),
-            rows=tuple(fruitless),
+            columns=((f"Version {before['version']}", "code"), (f"Version {after['version']}", "code")),
+            rows=beside,
+            note=f"{same} step{' is' if same == 1 else 's are'} the same in both." if same else "",
+            forms=("html",),
         )
 
 
@@ -272,14 +235,8 @@ def _refusals(ended: PlanningEnded) -> Iterator[str]:
     yield from ended.problems[:_MOST]
 
 
-def _fill_ledger(state: RunState, ledger: dict[str, Any]) -> None:
-    ledger["plan"]["versions"] = versions(state)
-
-
 VERSIONS: Part = {
-    "page_end": page_sections,
-    "tables": _tables,
-    "text_rows": rows,
+    "sections": _sections,
     "properties": version_properties,
-    "fill_ledger": _fill_ledger,
+    "ledger": {"versions": versions},
 }

@@ -40,18 +40,6 @@ class Source(Record):
     baseline: Baseline | None = None  # for the HTML report: what is known of earlier runs; None: nothing
 
 
-def _junit(run: Source, out: BinaryIO) -> None:
-    write_junit(run.state, run.rundir, out, run.dialect, head=run.head)
-
-
-def _markdown(run: Source, out: BinaryIO) -> None:
-    write_markdown(run.state, run.rundir, out, head=run.head)
-
-
-def _text(run: Source, out: BinaryIO) -> None:
-    load("text").write_text(run.state, run.rundir, out)
-
-
 def _html(run: Source, out: BinaryIO) -> None:
     load("html.page").write_html(run.state, run.rundir, out, head=run.head, baseline=run.baseline)
 
@@ -64,9 +52,12 @@ def _json(run: Source, out: BinaryIO) -> None:
 
 # For each format what writes it, and the file that every run leaves; "": only `planrun report` writes it.
 _FORMATS: dict[str, tuple[Callable[[Source, BinaryIO], None], str]] = {
-    "junit": (_junit, "junit.xml"),
-    "markdown": (_markdown, "report.md"),
-    "text": (_text, ""),
+    "junit": (
+        lambda run, out: write_junit(run.state, run.rundir, out, run.dialect, head=run.head),
+        "junit.xml",
+    ),
+    "markdown": (lambda run, out: write_markdown(run.state, run.rundir, out, head=run.head), "report.md"),
+    "text": (lambda run, out: load("text").write_text(run.state, run.rundir, out, head=run.head), ""),
     "json": (_json, "ledger.json"),
     "html": (_html, ""),
 }

@@ -9,14 +9,14 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes
 from planrun.records.reading import BROKEN
-from planrun.reports import closing, facts, gates, rounds
+from planrun.reports import closing, facts, gates
 from planrun.reports import models as usage
 from planrun.reports.escape import line
-from planrun.reports.extras import pending
+from planrun.reports.extras import pending, round_line, rounds_data
+from planrun.reports.facts import step_line
 from planrun.reports.models import totals_line
 from planrun.reports.policies import any_gate, asked, grounds, waits_for
 from planrun.reports.reasons import roots
-from planrun.reports.text import step_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _panel(inspected: Inspected) -> Iterator[str]:
     if state.planning is not None:
         yield f"language model: {totals_line(state)}"
     if state.rounds:
-        yield rounds.described(state.rounds[-1])
+        yield round_line(state.rounds[-1])
     yield ""
     icons = facts.ICONS if speaks_unicode() else facts.ASCII_ICONS
     labels = facts.labels(state)
@@ -178,7 +178,7 @@ def as_data(inspected: Inspected) -> dict[str, Any]:
         },
         "summary": summary,
         "llm": models(state),
-        "rounds": rounds.as_data(state),
+        "rounds": rounds_data(state),
         "next": next_steps(state),
         "waiting": waiting(inspected),
         "steps": [

@@ -298,13 +298,17 @@ class Pages:
         """Return the page with the list of runs."""
         out = io.BytesIO()
         rows = self.rows()
+        plans: dict[str, list[dict[str, str]]] = {}
+        for row in rows:
+            plans.setdefault(line(row.plan) or "unknown plan", []).append(_cells(row, time.time()))
         answers = "Answers are allowed." if self._csrf else "Read-only: --allow-answers allows answers."
         context = {
             "folder": line(os.path.basename(os.getcwd()) or "/"),
-            "caption": "The newest runs first" + (f", {MOST_RUNS} of them" if len(rows) == MOST_RUNS else ""),
+            "caption": "By plan, the newest runs first"
+            + (f", {MOST_RUNS} of them" if len(rows) == MOST_RUNS else ""),
             "answers": answers,
             "refresh": 5,
-            "rows": [_cells(row) for row in rows],
+            "plans": [*plans.items()],
         }
         html.write_other("runs", context, out)
         return out.getvalue()
@@ -340,20 +344,28 @@ def _growing(inspected: Inspected, log: str) -> str:
         tail.close()
 
 
-def _cells(row: Row) -> dict[str, str]:
+def _cells(row: Row, now: float) -> dict[str, str]:
     failed = facts.names(row.failed) if row.failed else ""
     waits = facts.names([f"{step or 'the plan'} ({kind})" for step, kind in row.waiting])
     status = {"unfinished": "killed"}.get(row.status, row.status)
     return {
         "run": line(row.run),
         "link": "" if row.status == "unreadable" else f"/runs/{row.run}",
-        "plan": line(row.plan),
         "status": status,
         "icon": facts.ICONS.get(status, "?"),
-        "started": line(row.started_at[:19].replace("T", " ")),
+        "started": line(row.started_at),
+        "age": f"{_age(now - began)} ago" if (began := facts.epoch(row.started_at)) else "unknown",
         "took": "" if row.duration is None else seconds(row.duration),
         "details": "; ".join(filter(None, [failed, f"waits for {waits}" if row.waiting else "", row.detail])),
     }
+
+
+def _age(seconds: float) -> str:
+    """Return how old a run is, in one unit: `40s`, `3m`, `5h`, `12d`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
 
 
 def attempt_of(inspected: Inspected, step: str, number: str) -> tuple[StepState, AttemptState]:

@@ -22,6 +22,7 @@ TURN = 0.5
 """Seconds between two looks at a run that is going on."""
 _REST = 2.0  # at one that is not
 _ALIVE = 15.0  # seconds after which something is sent, so that a connection that is gone is noticed
+_AGED = 60.0  # seconds after which the ages in the list are made anew
 _LINES = 5000
 
 
@@ -33,13 +34,14 @@ def message(name: str, data: object) -> bytes:
 def of_list(pages: Pages, sleep: Sleep) -> Iterator[bytes]:
     """Yield an event whenever the list of runs changes."""
     known = pages.rows()
-    sent = time.monotonic()
+    loaded = sent = time.monotonic()
     yield b": the list\n\n"
     while True:
         sleep(TURN * 2)
         rows = pages.rows()
-        if rows != known:
-            known, sent = rows, time.monotonic()
+        if rows != known or time.monotonic() - loaded > _AGED:
+            known, loaded = rows, time.monotonic()
+            sent = loaded
             yield message("page", None)
         elif time.monotonic() - sent > _ALIVE:
             sent = time.monotonic()

@@ -142,7 +142,7 @@ def test_a_failing_test_is_mended_reviewed_and_replayed_offline(planrun: Command
     assert sorted(map(str, shape(folder))) == sorted(map(str, before))
     assert planrun("replay", "last").returncode == 0
     report = (folder / "planrun-out" / "report.md").read_text()
-    assert "## Agents" in report
+    assert "<summary>Agents</summary>" in report
     assert "| `edit` | `calc.py` | done |" in report
 
 

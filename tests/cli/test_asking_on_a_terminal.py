@@ -76,7 +76,7 @@ def test_yes_approves_a_step_and_the_run_goes_on(tmp_path: Path, say: Say) -> No
         person.types("y\n")
         assert person.ends() == 0
     assert "publish needs an approval: Publish the package\n" in shown
-    assert "and auto_approve is low (plan.yml:3) (plan:auto_approve)\n" in shown
+    assert ", limit low, plan.yml:3\n" in shown
     assert "  | touch published\n" in shown
     assert (tmp_path / "published").exists()
     assert given(tmp_path) == [("publish", "approved", "terminal", ME)]
@@ -326,7 +326,7 @@ def test_a_plan_is_approved_before_its_first_step(tmp_path: Path, say: Say) -> N
     """`show` lists its steps with their commands."""
     write(tmp_path, PLAN_GATE)
     with begin(tmp_path) as person:
-        assert "why: second: its risk is " in person.sees("Run this plan? [y/n/show/later/?] ")
+        assert "why: second: risk " in person.sees("Run this plan? [y/n/show/later/?] ")
         assert not (tmp_path / "first").exists()
         person.types("show\n")
         assert "    | touch first\n" in person.sees("Run this plan? ")

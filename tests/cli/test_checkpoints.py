@@ -38,7 +38,7 @@ def _waiting(folder: Path, policy: str, steps: list[dict[str, Any]]) -> dict[str
     assert done.returncode in (0, 1, 5), done.stderr
     found = {}
     for line in done.stderr.splitlines():
-        if line.startswith("◔ ") and " waits for approval: " in line:
+        if line.startswith("◔ ") and " needs approval: " in line:
             found[line.split()[1]] = line.rpartition("(")[2].rstrip(")")
     return found
 

@@ -56,7 +56,7 @@ def test_a_run_writes_the_page_when_it_is_asked(say: Callable[..., Said], tmp_pa
     assert "reports in planrun-out: junit.xml, report.md, ledger.json, report.html" in said.err
     assert events(tmp_path, "run_started")[0]["options"]["html"] is True  # type: ignore[index]
     page = report(tmp_path)
-    assert shown(section(page, "1 failed step").find(".//h3")) == "test"
+    assert shown(section(page, "1 failed step").find(".//h3")) == "✗ test failed: exit 3"
     assert "Error: no good" in shown(section(page, "1 failed step"))
     assert list(calm.in_html((tmp_path / "planrun-out" / "report.html").read_bytes(), 3, 1)) == []
 
@@ -144,9 +144,10 @@ def test_versions_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert first[0].startswith("3: Generate depends on: 2 echo 3 >> ran")
     assert first[1] == "7: Generate by hand depends on: 2 echo 7 >> ran"
     assert second == ["4: Check depends on: 3 echo 4 >> ran", "8: Check by hand depends on: 7 echo 8 >> ran"]
-    note = shown(section(page, "Plan versions 1 and 2"))
-    assert "replanned by model-a" in note
-    assert "Nobody may write there. 4 steps are the same in both." in note
+    assert "4 steps are the same in both." in shown(section(page, "Plan versions 1 and 2"))
+    told = shown(section(page, "Plan versions"))
+    assert "v2: replanned by model-a, digest " in told
+    assert "Nobody may write there." in told
     assert rows(page, "Language model")[0][:5] == ["1", "replan", "model-a", "answered", "1000"]
     assert ["allow", "default:llm_auto_approve", "3", "5, 7, 8"] in rows(page, "Policy decisions")
 

@@ -154,7 +154,7 @@ def test_every_report_has_what_agents_shared(say: Say, together: Path) -> None:
     assert found["reflections"][0]["category"] == "compilation_error"
     assert found["snapshots"][0]["discoveries"] == ["x is missing"]
     page = say("report", "--format", "markdown").out
-    assert "\n## Delegations\n" in page
+    assert "<summary>Delegations</summary>" in page
     assert "| `fix` | bash | explore | `compilation-error` | 0.5 | completed | 3.0s |" in page
     counts = "1 delegation, 1 message, 1 reflection, 3 memory entries"
     assert counts in page

@@ -209,7 +209,7 @@ def test_a_policy_is_a_ceiling(planrun: Command, work: Path, home: Path) -> None
     assert found["wide"]["write"] == [str(work / "out/sub")]
     ledger = json.loads((work / "planrun-out/ledger.json").read_text())
     assert ledger["sandboxes"]["tight"]["level"] == "read-only"
-    assert "## Sandboxes" in (work / "planrun-out/report.md").read_text()
+    assert "<summary>Sandboxes</summary>" in (work / "planrun-out/report.md").read_text()
     told = planrun("explain", "last", "tight", cwd=work).stdout
     assert "Sandbox: read-only, no network" in told
     assert (

@@ -57,7 +57,7 @@ def test_execute_ends_with_open_gates_and_answer_commands(say: Say, tmp_path: Pa
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
     assert said.code == 3
     assert "  policy: auto-approve medium, model-written low, 1 rule (plan.yml:4)\n" in said.err
-    assert "◔ really waits for an answer: Publish it?\n" in said.err
+    assert "◔ really needs an answer: Publish it?\n" in said.err
     assert "✗ wipe (failed: denied)\n  plan.yml:10: rule 1 (plan.yml:6) denies it" in said.err
     assert f"    $ planrun approve {run} publish\n    $ planrun reject {run} publish\n" in said.err
     assert f"    $ planrun decide {run} where=staging\n    $ planrun decide {run} where=prod\n" in said.err
@@ -119,7 +119,7 @@ def test_answers_are_shown_until_the_run_is_resumed(say: Say, waiting: str) -> N
     assert say("decide", waiting, "where=prod", "really=yes").code == 0
     said = say("status")
     assert "[Paused]" in said.out
-    assert f"\nto continue: planrun resume {waiting}\n" in said.out
+    assert f"\nto continue: planrun resume {waiting} (denied steps stay denied" in said.out
     assert document(say("runs", "--json"))["runs"][0]["status"] == "paused"
     output = say("explain", "last", "publish").out
     assert "\nGate: approval answered\n" in output
@@ -148,11 +148,11 @@ def test_a_plan_without_approval_starts_nothing(say: Say, tmp_path: Path) -> Non
     )
     said = say("execute", "plan.yml")
     assert said.code == 5
-    assert "◔ the plan waits for approval: a: its risk is " in said.err
+    assert "◔ the plan needs approval: a: risk " in said.err
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
     assert f"    $ planrun approve {run}\n    $ planrun reject {run}\n" in said.err
     assert not (tmp_path / "a").exists()
-    assert "  the plan waits for approval: May this plan be executed?\n" in say("report").out
+    assert "  ◔ the plan needs approval\n    May this plan be executed?\n" in say("report").out
     assert document(say("runs", "--json"))["runs"][0]["waiting"] == [{"step": None, "kind": "approval"}]
     found = document(say("status", "--json"))
     assert (found["status"], found["exit_code"]) == ("waiting", 5)
@@ -171,7 +171,7 @@ def test_a_failure_that_is_asked_about_waits_like_any_gate(say: Say, tmp_path: P
     assert said.code == 5
     run = next((tmp_path / ".planrun" / "runs").iterdir()).name
     assert "◔ bad: attempt 1 failed: exit code 3\n" in said.err
-    assert "◔ bad waits for a decision: bad failed (exit code 3). What should planrun do?\n" in said.err
+    assert "◔ bad needs a decision: bad failed (exit code 3). What should planrun do?\n" in said.err
     assert "    answer: retry - try once more\n" in said.err
     assert f"    $ planrun decide {run} bad=retry\n    $ planrun decide {run} bad=skip\n" in said.err
     assert "[Waiting]" in say("status").out

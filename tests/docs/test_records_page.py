@@ -6,7 +6,7 @@ import json
 import re
 
 from planrun.model.events import EVENTS
-from planrun.reports import escape, grouped, junit, markdown
+from planrun.reports import document, escape, grouped, junit, markdown
 from planrun.reports.elements import DIALECTS
 from planrun.reports.html import steps
 from planrun.runs.listing import VERIFIED
@@ -45,7 +45,7 @@ def test_sizes_are_those_of_the_code() -> None:
         escape.TAIL_BYTES,
         junit.TRACE_BYTES,
         junit.TOTAL_BYTES,
-        markdown.REPORT_LOG_BYTES,
+        document.LOG_BYTES,
         steps.PASSED_BYTES,
         steps.LOG_BYTES,
         steps.ALL_LOGS,

@@ -66,14 +66,14 @@ def test_a_fatal_failure_is_planned_anew_and_ends_green(parts: dict[str, str]) -
     report = parts["report"]
     for line in (
         'Plan v2: "give-the-handbook-a-contents-page" [Partial]',
-        "✗ Step 3: Check the links (failed: exit 127)",
-        "⊘ Step 4: List the links (skipped: replaced by replan)",
+        "  ✗ Step 3: Check the links (failed: exit 127)",
+        "  ⊘ Step 4: List the links (skipped: replaced by replan)",
         "  v1: plan.yml, digest ",
         "  v2: replanned by claude-sonnet-5-5, digest ",
-        "      - step 3 (failed: exit 127), replaced by 6",
+        "    - step 3 (failed: exit 127), replaced by 6",
     ):
         assert f"\n{line}" in f"\n{report}", line
-    assert re.search(r"^✓ Step 3': Check the links without doclinks \(replan as 6, ", report, re.MULTILINE)
+    assert re.search(r"^  ✓ Step 3': Check the links without doclinks \(replan as 6, ", report, re.MULTILINE)
     assert ": intact, " in report
 
 

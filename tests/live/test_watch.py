@@ -46,13 +46,13 @@ def test_a_run_is_followed_and_answered_from_another_shell(going: Going) -> None
         watched.sees("first line")
         assert "running" in watched.rows[0]
         assert watched.chosen.startswith("> ◐ build")
-        watched.sees("where waits for a decision: Which region?")
+        watched.sees("where needs a decision: Which region?")
         watched.types("d")
         watched.sees("where (eu: Europe | us: US)")
         watched.types("eu", "enter")
         watched.sees('where is answered with "eu"')
         (going.folder / "go").touch()
-        watched.sees("publish waits for approval")
+        watched.sees("publish needs approval")
         watched.sees("  echo published")  # what would run
         watched.types("a")
         watched.sees("Approve publish (risk high)? y or n:")
@@ -105,7 +105,7 @@ def test_q_and_ctrl_c_leave_the_run_alone(going: Going) -> None:
     """The run goes on, whatever ends the watcher; a rejection is recorded with its reason."""
     process = going.starts(RELEASE.replace("depends_on: [build], risk", "risk"))
     with Watched(going.folder) as watched:
-        watched.sees("publish waits for approval")
+        watched.sees("publish needs approval")
         watched.types("/publ", "enter")
         watched.sees(lambda seen: seen.chosen.startswith("> ◔ publish"))
         watched.types("r")

@@ -43,7 +43,7 @@ def test_a_cancelled_job_has_summary_and_outputs(tmp_path: Path, signum: signal.
         said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 128 + signum
     assert f"⊗ cancelled by {signum.name}\n" in said
-    assert f"- **Status:** cancelled by {signum.name} (exit code {128 + signum})" in (
+    assert f"**cancelled by {signum.name} (exit code {128 + signum}), " in (
         tmp_path / "summary.md"
     ).read_text("utf-8")
     assert "result=cancelled\n" in (tmp_path / "outputs").read_text()

@@ -36,17 +36,17 @@ def test_gates_are_shown_as_they_open_and_close(tmp_path: Path) -> None:
     assert rows[1].startswith(
         "  policy: auto-approve medium, model-written low, 2 rules (plans/release.yml:7); at most"
     )
-    why = "its risk is high (`git push`: publishes), and auto_approve is medium (plans/release.yml:7)"
+    why = "risk high (`git push`: publishes), limit medium, plans/release.yml:7"
     assert rows[2:] == [
         "✓ test (2.0s)",
-        f"◔ publish waits for approval: {why} (plan:auto_approve)",
-        f"◔ notes waits for approval: {why} (plan:auto_approve)",
+        f"◔ publish needs approval: {why}",
+        f"◔ notes needs approval: {why}",
         "✓ notes: approved by Ann (by the approval rel-7)",
         "✓ notes (0.0s)",
         "✗ wipe (failed: denied)",
         "  plans/release.yml:26: rule 1 (ci/policy.yml:3) denies it; its risk is high",
-        "◔ really waits for an answer: Last look: Publish <1.2> to @all?",
-        "◔ where waits for a decision: Where to?",
+        "◔ really needs an answer: Last look: Publish <1.2> to @all?",
+        "◔ where needs a decision: Where to?",
         "◔ paused: approval required",
         "",
         "Failed:",
@@ -71,10 +71,10 @@ def test_a_run_that_waits_ends_with_the_ways_to_answer(quiet: bool, tmp_path: Pa
 def test_a_plan_that_waits_is_introduced(tmp_path: Path) -> None:
     """Nothing started, so the first lines are the run id and the policy in force."""
     story = Story(tmp_path, step("a"), begun=False)
-    story.ask("", rule="plan:auto_approve", reason="a: its risk is high")
+    story.ask("", rule="plan:auto_approve", reason="a: risk high")
     rows = shown(story, Look()).splitlines()
     assert rows[0] == f"release: 1 step, 2 at a time, run {RUN}"
-    assert rows[2] == "◔ the plan waits for approval: a: its risk is high (plan:auto_approve)"
+    assert rows[2] == "◔ the plan needs approval: a: risk high"
     assert f"    $ planrun approve {RUN}\n" in left(story, Look())
 
 
@@ -93,14 +93,14 @@ def test_quiet_shows_no_gates_during_the_run(tmp_path: Path) -> None:
     [
         (
             GitHub(),
-            "::notice file=plans/release.yml,line=18,title=publish waits for approval::May it run? its risk",
+            "::notice file=plans/release.yml,line=18,title=publish needs approval::May it run? risk",
         ),
         (GitLab(), ""),
         (
             Azure(),
-            "##vso[task.logissue type=warning;sourcepath=plans/release.yml;linenumber=18]publish waits for",
+            "##vso[task.logissue type=warning;sourcepath=plans/release.yml;linenumber=18]publish needs",
         ),
-        (Buildkite(), "+++ publish waits for approval\n  plans/release.yml:18: May it run? its risk is high"),
+        (Buildkite(), "+++ publish needs approval\n  plans/release.yml:18: May it run? risk high"),
     ],
 )
 def test_open_gates_are_annotations(sections: Sections, said: str, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_waiting_run_prints_a_heartbeat(tmp_path: Path) -> None:
     watching.tick()
     now[0] += HEARTBEAT
     assert watching.tick() == HEARTBEAT
-    assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a waits for approval; 0 of 2 done"]
+    assert out.getvalue().splitlines() == [rows[-1], "… still waiting: a needs approval; 0 of 2 done"]
     story.answer("a", "approved")
     watching.on_event(story.events[-1], story.state)
     assert watching.tick() is None

@@ -210,7 +210,7 @@ def test_groups_go_to_stdout_unless_it_holds_json(
         assert f"to continue: planrun resume {RUN}" in text
         assert "junit.xml; ledger head abababababab" in text
         assert (said.out if json else said.err) == ""
-    assert summary.read_text("utf-8").count("## Execution Summary") == 2
+    assert summary.read_text("utf-8").count("# ✗ Plan v1: ") == 2
     assert "result=failed\n" in results.read_text()
     assert sys.stdout is not None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planrun.reports.drawing import GRAPH
 from planrun.reports.gantt import MAX_BARS, TIMELINE, bars, chart
 from planrun.reports.github import append_summary
-from planrun.reports.markdown import SUMMARY_BYTES
+from planrun.reports.markdown import SUMMARY_BYTES, _pieces
 from tests.reports.runs import Story, step
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ BAR = re.compile(r"  · [^:;#,%{}<>`\"\\]+ :((done|crit|active), )?b\d+, \d+, \d
 
 def page(state: RunState) -> str:
     """Return what the timeline adds to the page of a run."""
-    return "".join(TIMELINE["page_middle"](state))
+    return "".join(["".join(_pieces(section, 3)) for section in TIMELINE["sections"](state)])
 
 
 def ran(folder: Path, count: int) -> RunState:
@@ -53,15 +53,15 @@ def test_too_many_bars_become_a_table(tmp_path: Path) -> None:
     assert page(ran(tmp_path, MAX_BARS)).count("\n  · ") == MAX_BARS
     text = page(ran(tmp_path, MAX_BARS + 1))
     assert "```" not in text
-    assert "101 attempts are more than a chart can show. The 20 longest:" in text
+    assert "101 attempts are more than a chart can show; these are the 20 longest." in text
     assert text.count("\n| `s") == 20
 
 
 def test_a_graph_that_is_too_large_is_a_sentence(tmp_path: Path) -> None:
     """The page says why there is no diagram, and where the same data stand."""
     steps = [step("s0"), *[step(f"s{number}", f"s{number - 1}") for number in range(1, 120)]]
-    text = "".join(GRAPH["page_middle"](Story(tmp_path, *steps).state))
-    assert "120 steps and 119 edges are more than a diagram can show." in text
+    (graph,) = GRAPH["sections"](Story(tmp_path, *steps).state)
+    assert "120 steps and 119 edges are more than a diagram can show." in graph.text
 
 
 def test_a_summary_that_others_filled_is_cut_at_a_paragraph(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_summary_is_appended_within_its_budget(tmp_path: Path) -> None:
     assert f"- **Ledger head:** `{'ab' * 32}`\n" in text
     assert len(text.encode()) <= SUMMARY_BYTES
     assert text.startswith("# before\n")
-    assert "## Execution Summary" in text
+    assert "\n**failed (exit code 1), " in text
 
 
 def test_a_full_summary_is_left_alone(tmp_path: Path) -> None:

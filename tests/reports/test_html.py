@@ -18,7 +18,7 @@ from planrun.reports.html.comparison import Baseline
 from planrun.reports.html.page import LARGE
 from planrun.reports.write import Source, render, rendered
 from proofs import calm
-from tests.reports.runs import HEAD, Story, mixed_run, mixed_story, step, waiting_run
+from tests.reports.runs import HEAD, RUN, Story, mixed_run, mixed_story, step, waiting_run
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -82,23 +82,32 @@ def test_names_titles_and_logs_are_text(tmp_path: Path) -> None:
     assert list(calm.in_html(data, 1, 1)) == []
     page = parsed(data)
     assert shown(page.find(".//h1")) == "<b>&amp;"
-    assert shown(page.find(".//h3")) == f"{evil}: </title><script>x</script>"
+    assert shown(page.find(".//h3")) == f"✗ {evil}: </title><script>x</script> failed: exit 1"
     assert page.findtext(".//article/pre") == "</pre><script>alert(1)</script>\n'\"&lt;red"
 
 
 def test_the_first_screen_says_what_failed(tmp_path: Path) -> None:
-    """Verdict, counts, and the failure that came first and counts, with the end of its log; then the others."""
+    """Verdict, counts, and all failures with the ends of their logs, those that count first; then the next command."""
     page = page_of(mixed_story(tmp_path))
     assert shown(page.find(".//header")).startswith(
         "Release & ship ✗ failed in 52.1s, exit code 1 9 total 3 successful 3 failed 2 skipped 1 blocked"
     )
     failures = section(page, "3 failed steps")
-    assert shown(failures.find(".//h3")) == "fetch"
-    assert shown(failures.find(".//pre")) == "50%"
-    assert [shown(each).partition(":")[0] for each in failures.iter("li")] == [
-        "integration",
-        "lint (tolerated)",
+    boxes = failures.findall("article")
+    assert [shown(box.find("h3")) for box in boxes] == [
+        "✗ fetch failed: timeout",
+        "✗ integration: Tests | with <tricks> & @all #1 failed: exit 3",
+        "⚠ lint failed: exit 1",
     ]
+    assert [shown(box.find("pre")) for box in boxes] == [
+        "50%",
+        "second ```` try \ufffd",
+        "E501 line too long",
+    ]
+    headings = [shown(each) for each in page.iter("h2")]
+    assert headings[:4] == ["3 failed steps", "Next", "Notes", "Steps and timeline"]
+    assert headings[-1] == "Run"
+    assert shown(section(page, "Next").find("pre")) == f"planrun resume {RUN}"
     assert [each.tag for each in page.find(".//main")][:2] == ["section", "section"]
 
 
@@ -200,13 +209,12 @@ def test_policy_and_approvals_are_named_with_their_rules(tmp_path: Path) -> None
     page = page_of(story)
     assert ["allow", "approval:rel-7", "1", "notes"] in rows(page, "Policy decisions")
     assert ["deny", "ceiling:rules.1", "1", "wipe"] in rows(page, "Policy decisions")
-    asked = {row[0]: row for row in rows(page, "Approvals and answers")}
-    assert asked["notes"][3:] == [
-        "approved by Ann (by the approval rel-7)",
-        "Ann, rel-7",
-        "2026-01-31 09:00:02 UTC",
-    ]
-    assert asked["publish"][3:] == ["open", "", ""]
+    assert shown(section(page, "Answers")).startswith(
+        "Answers notes: approved by Ann (by the approval rel-7) May it"
+    )
+    waits = shown(section(page, "Waiting for"))
+    assert "◔ publish needs approval May it run? Whyrisk high (`git push`: publishes), limit medium" in waits
+    assert "It would run true" in waits
     assert "planrun approve 20260131-093000-1f2e3d publish" in shown(section(page, "Waiting for"))
 
 
@@ -383,3 +391,13 @@ def test_no_log_outside_of_the_run_is_read(tmp_path: Path) -> None:
         )  # fmt: skip
     story.end(1)
     assert b"do not show" not in render(story.state, str(run), "html")
+
+
+def test_only_a_line_that_names_an_error_is_red(tmp_path: Path) -> None:
+    """The last line of a program that says nothing of an error stands in its log alone."""
+    story = Story(tmp_path, step("odd", line=1), step("bad", line=2))
+    story.run("odd", "failed", log=b"done 12 of 13\n").run("bad", "failed", log=b"KeyError: 'x'\n1 more\n")
+    story.end(1)
+    page = page_of(story)
+    assert [shown(each) for each in page.iterfind(".//p[@class='cause']")] == ["KeyError: 'x'"]
+    assert next(shown(box.find("pre")) for box in page.iterfind(".//article")) == "done 12 of 13"

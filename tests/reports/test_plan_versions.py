@@ -43,13 +43,13 @@ def test_the_text_report_shows_both_versions(shop: Shop) -> None:
     rundir, state = newest(shop.folder)
     text = text_of(state, rundir)
     assert text.startswith('Plan v2: "shop" [Partial]\n')
-    assert "✗ Step 3: Generate (failed: exit 77)\n" in text
+    assert "  ✗ Step 3: Generate (failed: exit 77)\n" in text
     assert "✓ Step 3': Generate by hand (replan as 7, " in text
     assert "⊘ Step 4: Check (skipped: replaced by replan)\n" in text
     assert "  v2: replanned by model-a, digest " in text
-    assert "      Nobody may write there.\n" in text
-    assert "      + step 7: Generate by hand, replaces 3\n" in text
-    assert "      - step 4 (skipped: replaced by replan), replaced by 8\n" in text
+    assert "    Nobody may write there.\n" in text
+    assert "    + step 7: Generate by hand, replaces 3\n" in text
+    assert "    - step 4 (skipped: replaced by replan), replaced by 8\n" in text
 
 
 def test_reports_are_the_same_when_they_are_written_again(shop: Shop) -> None:
@@ -94,7 +94,7 @@ def test_refusals_and_problems_are_shown(shop: Shop) -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(data)
     assert data["llm"]["plannings"][0]["problems"]
     page = (shop.folder / "planrun-out" / "report.md").read_text("utf-8")
-    assert "## Plan versions" in page
+    assert "<summary>Plan versions</summary>" in page
 
 
 def test_text_of_a_model_is_escaped_in_reports(shop: Shop) -> None:

@@ -139,8 +139,8 @@ def test_reports_for_people_show_the_usage(tmp_path: Path) -> None:
         "| 1 | replan | `claude-opus-5-5` | answered | 1201 | 3000 | 0.0080 USD | 2.5s |\n"
         in page.getvalue().decode()
     )
-    assert "| `1` |  | 4351 |\n| `2` |  | 4350 |\n" in page.getvalue().decode()
-    assert f"  Model:    {line}\n" in text.getvalue().decode()
+    assert "| `1` | 4351 |\n| `2` | 4350 |\n" in page.getvalue().decode()
+    assert f"  Language model: {line}\n" in text.getvalue().decode()
     properties = junit.getvalue().decode()
     assert '<property name="planrun.model_calls" value="2"/>' in properties
     assert '<property name="planrun.input_tokens" value="8001"/>' in properties

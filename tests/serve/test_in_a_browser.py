@@ -30,11 +30,11 @@ def test_a_page_follows_its_run_and_answers(going: Going, tmp_path: Path) -> Non
         browser.look(400, 900, "dark")
         browser.go(f"{served.origin}/runs/{run}?token={served.token}")
         browser.until("document.querySelector('tr[data-n=\"0\"]')?.cells[1].innerText === 'running'")
-        browser.value("window.mine = true; document.querySelector('details').open = true")
+        browser.value("window.mine = true; document.querySelector('details:has(b)').open = true")
         browser.value("document.querySelector('button[value=approve]').click()")
         assert browser.until("document.querySelector('.said')?.innerText") == "publish is approved"
         assert browser.value("location.search.startsWith('?said=')")
-        browser.value("window.mine = true; document.querySelector('details').open = true")
+        browser.value("window.mine = true; document.querySelector('details:has(b)').open = true")
         (going.folder / "go").touch()
         browser.until("document.querySelector('header').className === 'waiting'")
         assert process.wait() == 5
@@ -42,7 +42,7 @@ def test_a_page_follows_its_run_and_answers(going: Going, tmp_path: Path) -> Non
         browser.until(
             "document.querySelector('details summary b').className === ''"
         )  # the page was made anew
-        assert browser.value("window.mine && document.querySelector('details').open")
+        assert browser.value("window.mine && document.querySelector('details:has(b)').open")
         assert browser.value("document.documentElement.scrollWidth") == 400
         if KEPT:
             browser.picture(Path(KEPT) / "served-400-dark.png")

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from lxml import html
 
 from tests.live.conftest import Going, until
 from tests.serve.client import Serving
@@ -240,6 +241,15 @@ def test_forms_answer_as_the_verbs_do(going: Going) -> None:
     with Serving(going.folder, "--allow-answers", "--by", "release team") as served:
         page = served.get(f"/runs/{run}").text
         csrf = served.csrf(run)
+        form = next(iter(html.document_fromstring(page).iterfind(".//article[@class='gate']")))
+        shown = " ".join("".join([str(text) for text in form.itertext()]).split())
+        for fact in ("publish needs approval", "Why", "Risk", "Digest", "It would run"):
+            assert shown.index(fact) < shown.index("Approve publish"), fact
+        buttons = form.findall(".//button")
+        assert [(each.get("value"), each.get("class")) for each in buttons] == [
+            ("approve", "yes"),
+            ("reject", "no"),
+        ]
         approve = {"csrf": csrf, "step": "publish", "verb": "approve"}
         host = {"Host": f"127.0.0.1:{served.port}", "Cookie": served.cookie}
         assert served.post(f"/runs/{run}/answer", approve, host).status == 403  # no Origin

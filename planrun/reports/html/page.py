@@ -11,23 +11,22 @@ from base64 import b64encode
 import jinja2
 
 from planrun.model.record import Record
-from planrun.reports import causes, facts
+from planrun.reports import facts
+from planrun.reports.document import document
 from planrun.reports.escape import line, plain
-from planrun.reports.gates import choices, commands, open_gates, shown, until
+from planrun.reports.gates import choices, open_gates, shown
 from planrun.reports.html.comparison import differences
 from planrun.reports.html.layout import MAX_NODES
 from planrun.reports.html.picture import Drawing, picture, shown_kinds
 from planrun.reports.html.searches import of_run, trees
-from planrun.reports.html.steps import Pages, failures, shown_patch
+from planrun.reports.html.steps import Pages, shown_patch
 from planrun.reports.html.timeline import LEAST_WIDTH, timeline
-from planrun.reports.parts import parts_of, rows_of
-from planrun.reports.policies import asked, decision, grounds, in_force, risk_totals, totals_line, waits_for
-from planrun.reports.tables import Table, columns
+from planrun.reports.sections import Section
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, BinaryIO
 
     from planrun.model.events import GateOpened
@@ -36,10 +35,11 @@ if TYPE_CHECKING:
     from planrun.reports.html.comparison import Baseline
     from planrun.reports.html.searches import Tree
     from planrun.reports.html.timeline import Line, Scale, Timeline
-    from planrun.reports.parts import Part
 
 _HEADING = 24.0  # pixels above a tree
 _FOLDER = os.path.join(os.path.dirname(__file__), "templates")
+_BOXES = 50  # failures that are shown at the top; the others are in the list of steps
+_ROWS = 12  # lines of the log of each of them
 _BUFFER = 200  # pieces of the page that are written at once
 MOST_DIFFERENCES = 50
 LARGE = MAX_NODES
@@ -86,21 +86,6 @@ class Row(Record):
     tries: int
     critical: bool
     classes: str
-
-
-class Waiting(Record):
-    """An open gate, and how to answer it; `form`: what a served page asks with, yes, choice, choices or value."""
-
-    step: str
-    form: str
-    title: str
-    question: str
-    why: str
-    choices: tuple[str, ...]
-    values: tuple[str, ...]  # as `decide` takes them, in the order of the choices
-    until: str
-    commands: str
-    patch: str  # of an agent, that is to be applied
 
 
 class Served(Record):
@@ -210,7 +195,6 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
     pages = Pages(state, rundir, scripts=scripts, is_large=is_large)
     times = timeline(state)
     drawn = picture(state, times.path)
-    parts = parts_of(state)
     labels = facts.labels(state)
     return {
         "style": text,
@@ -219,15 +203,22 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "anchors": {details.step: f"s{number}" for number, details in enumerate(pages.details, 1)},
         "titles": {step.step.id: line(step.step.title) for step in listed},
         "statuses": {step.step.id: (step.status, facts.details(step)) for step in listed},
-        **_summary(state, parts, head),
-        "failures": failures(state, rundir),
-        "waiting": [_waiting(state, rundir, gate) for gate in open_gates(state)],
-        "causes": [*causes.rows(state)] if state.settled else [],
-        "baseline": baseline,
-        "differences": _table_of_differences(state, baseline) if baseline and baseline.run else None,
+        **_top(state),
+        **_sections(state, rundir, head),
+        "forms": {gate.step: _form(gate) for gate in open_gates(state)},
+        "patches": dict(_patches(state, rundir)),
+        "compared": _compared(state, baseline) if baseline else None,
         "rows": [_row(step, times, labels, waits=not is_large) for step in listed],
         "is_large": is_large,
         "filtered": len(listed) >= FILTERED,
+        "narrow": [
+            name
+            for name, is_shown in (
+                ("waited", any(found.waited >= 0.05 for found in times.lines.values())),
+                ("tries", any(len(step.tries) > 1 for step in listed)),
+            )
+            if not is_shown
+        ],
         "scale": times.scale,
         "ticks": [(_short(tick.at), tick.text) for tick in times.scale.ticks()],
         "breaks": [(_short(at), _short(width), text) for at, width, text in times.scale.breaks()],
@@ -242,8 +233,6 @@ def _context(state: RunState, rundir: str, head: str, baseline: Baseline | None)
         "matrix": None if isinstance(drawn, Drawing) else drawn,
         "searches": of_run(state, rundir),
         "details": pages.details,
-        "tables": [_policy_table(state), *[table for part in parts for table in _tables(part, state)]],
-        "texts": ["\n".join(rows) for part in parts if (rows := _texts(part, state))],
     }
 
 
@@ -282,24 +271,9 @@ def rows_of_steps(state: RunState) -> list[StepState]:
     return [*facts.listed(state), *state.undoing.values()]
 
 
-def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any]:
+def _top(state: RunState) -> dict[str, Any]:
     """Return what stands at the top of the page."""
     status = facts.status_of(state)
-    started = state.started
-    ending = f"exit code {state.ended.exit_code}" if state.ended else facts.unended(state)
-    rows = [
-        ("Plan", f"{line(state.plan.file)}, version {state.plan.version}, digest {state.plan.digest[:12]}"),
-        ("Run", line(started.run) if started else ""),
-        ("Started", f"{started.at[:19].replace('T', ' ')} UTC" if started else ""),
-        ("Policy", in_force(state)),
-        ("Risk", totals_line(risk_totals(state))),
-    ]
-    rows += [
-        (name, value) for part in parts if "summary" in part for name, _, value in part["summary"](state)
-    ]
-    rows += [("Ledger head", head)] if head else []
-    warnings = [*rows_of(parts, "warnings", state), *facts.notes(state)]
-    objection = facts.objection(state)
     since = SINCE_RESUMED if state.resumed and state.ended else ""
     return {
         "title": line(state.plan.title or state.plan.name),
@@ -307,33 +281,50 @@ def _summary(state: RunState, parts: Sequence[Part], head: str) -> dict[str, Any
         "status": status,
         "icon": facts.ICONS.get(status, facts.ICONS["running"]),
         "outcome": facts.outcome(state),
-        "ending": ending,
+        "ending": f"exit code {state.ended.exit_code}" if state.ended else facts.unended(state),
         "duration": facts.seconds(facts.elapsed(state)) + since,
         "counts": [(name, count) for name, count in facts.counts(state) if count or name == "Total"],
-        "summary": [row for row in rows if row[1]],
-        "warnings": ([objection] if objection else []) + warnings,
-        "next": facts.to_continue(state) if status in ("failed", "cancelled", "paused") else "",
-        "planrun": line(started.planrun) if started else "",
     }
 
 
-def _waiting(state: RunState, rundir: str, opened: GateOpened) -> Waiting:
-    step = state.steps.get(opened.step)
+def _sections(state: RunState, rundir: str, head: str) -> dict[str, Any]:
+    """Return the sections of the document: failures, gates, what else leads, the rest, and where the run comes from."""
+    named: dict[str, Section] = {}
+    leading, rest = [], []
+    for section in document(state, rundir, "html", head=head):
+        if section.heading in ("Failures", "Waiting for", "Next", "Run"):
+            named[section.heading] = section
+        elif section.leads or section.heading == "Notes":
+            leading.append(section)
+        else:
+            rest.append(section)
+    found = [*named["Failures"].sections] if "Failures" in named else []
+    boxes = [each.but(code="\n".join(each.code.split("\n")[-_ROWS:])) for each in found[:_BOXES]]
+    return {
+        "failures": boxes,
+        "failed": len(found),
+        "waiting": named.get("Waiting for"),
+        "next": named.get("Next"),
+        "leading": leading,
+        "sections": rest,
+        "provenance": named["Run"],
+    }
+
+
+def _form(opened: GateOpened) -> tuple[str, list[tuple[str, str]]]:
+    """Return what a served page asks with, yes, choice, choices or value; and the values with their texts."""
     form = "yes" if opened.kind in ("approval", "ask") and opened.schema is None else "value"
     if opened.options:
         form = "choices" if opened.multi else "choice"
-    return Waiting(
-        step=opened.step,
-        form=form,
-        values=tuple([shown(option.get("value")) for option in opened.options]),
-        title=waits_for(opened),
-        question=asked(opened),
-        why=grounds(opened),
-        choices=tuple(choices(opened)),
-        until=until(opened).removeprefix("until "),
-        commands="\n".join(commands(state, opened)),
-        patch=shown_patch(rundir, step.patch if step else None),
-    )
+    values = [shown(option.get("value")) for option in opened.options]
+    return form, [*zip(values, choices(opened), strict=False)]
+
+
+def _patches(state: RunState, rundir: str) -> Iterator[tuple[str, str]]:
+    for opened in open_gates(state):
+        step = state.steps.get(opened.step)
+        if patch := shown_patch(rundir, step.patch if step else None):
+            yield opened.step, patch
 
 
 def _row(step: StepState, times: Timeline, labels: Mapping[str, str], *, waits: bool) -> Row:
@@ -391,7 +382,11 @@ def _legend(times: Timeline, *, waits: bool) -> list[tuple[str, str]]:
     return [(what, name) for what, name in names.items() if what in used and (waits or what != "wait")]
 
 
-def _table_of_differences(state: RunState, baseline: Baseline) -> Table:
+def _compared(state: RunState, baseline: Baseline) -> Section:
+    """Return how a run differs from the last good one of its plan."""
+    heading = "Compared with the last good run"
+    if not baseline.run:
+        return Section(heading=heading, text="The history of this plan has no run in which all steps passed.")
     every = differences(state, baseline)
     found = [each for each in every if each.kind != "new"]
     new = [line(each.step) for each in every if each.kind == "new"]
@@ -407,42 +402,10 @@ def _table_of_differences(state: RunState, baseline: Baseline) -> Table:
     more = len(found) - len(rows)
     notes = [f"{more} more steps differ." if more else ""]
     notes.append(f"New since the known earlier runs: {facts.names(new)}." if new else "")
-    return Table(
-        heading="Compared with the last good run",
-        caption=f"Differences from run {line(baseline.run)}",
-        columns=columns(("Step", "step"), ("Difference", "text"), ("Then", "number"), ("Now", "number")),
-        rows=tuple(rows),
+    return Section(
+        heading=heading,
+        text=f"{'Differences' if rows else 'The steps that ran show no difference'} from run {line(baseline.run)}.",
+        columns=(("Step", "step"), ("Difference", "text"), ("Then", "number"), ("Now", "number")),
+        rows=rows,
         note=" ".join(filter(None, notes)),
     )
-
-
-def _policy_table(state: RunState) -> Table:
-    """Return which rule allowed, asked for or denied how many steps."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for step in facts.listed(state):
-        if decided := decision(step):
-            groups.setdefault((decided["answer"], decided["rule"]), []).append(facts.name(step))
-    rows = [
-        (answer, line(rule), str(len(steps)), steps[0] if len(steps) == 1 else facts.names(steps))
-        for (answer, rule), steps in groups.items()
-    ]
-    return Table(
-        heading="Policy decisions",
-        caption="What the policy decided, and by which rule",
-        columns=columns(("Decision", "text"), ("Rule", "code"), ("Steps", "number"), ("Which", "step")),
-        rows=tuple(rows),
-        note=f"In force: {in_force(state)}.",
-    )
-
-
-def _tables(part: Part, state: RunState) -> Iterator[Table]:
-    if "tables" in part:
-        yield from part["tables"](state)
-
-
-def _texts(part: Part, state: RunState) -> list[str]:
-    """Return what a part without tables adds to the text report."""
-    if "tables" in part:
-        return []
-    rows = [*rows_of([part], "text_rows", state), *rows_of([part], "text_end", state)]
-    return [row.strip("\n") for row in rows if row.strip()]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from planrun.model.groups import waited_for
 from planrun.model.record import Record
 from planrun.reports import facts
-from planrun.reports.closing import failed_checks, place, reason
+from planrun.reports.closing import place, reason
+from planrun.reports.document import needs_of
 from planrun.reports.elements import forgiven
-from planrun.reports.errorlines import failure
-from planrun.reports.escape import excerpt, line, tail
+from planrun.reports.escape import excerpt, line
 from planrun.reports.facts import seconds
 from planrun.reports.parts import load
 from planrun.reports.policies import decision, risk_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from planrun.model.progress import AttemptState, StepState
@@ -31,7 +30,6 @@ CASES = 2000
 """Test cases that are listed on a page; failed ones come first."""
 _CASE_CHARS = 4000
 _SCRIPT_CHARS = 4000
-_ROWS = 12  # lines of the first failure at the top of the page
 _NEEDS = 20
 _LONG = 20  # lines from which on a log is scrolled
 
@@ -80,25 +78,13 @@ class Details(Record):
     is_open: bool
 
 
-class Failure(Record):
-    """A failed step as it stands at the top of the page."""
-
-    step: str
-    title: str
-    sentence: str
-    place: str
-    checks: tuple[str, ...]
-    log: str
-    tolerated: bool
-
-
 class Pages:
     """Reads what the page shows of each step; logs and test cases share their limits, failures first."""
 
     def __init__(self, state: RunState, rundir: str, *, scripts: bool, is_large: bool) -> None:
         self.state, self.rundir, self.scripts, self.is_large = state, rundir, scripts, is_large
         self.logs, self.cases = ALL_LOGS, CASES
-        self.needs = _needs(state)
+        self.needs = needs_of(state)
         steps = [*facts.listed(state), *state.undoing.values()]
         bad = [step for step in steps if step.status not in ("completed", "skipped")]
         names = dict.fromkeys([step.step.id for step in (*bad, *steps)])
@@ -210,11 +196,6 @@ def shown_patch(rundir: str, patch: Mapping[str, Any] | None) -> str:
     return excerpt(rundir, path, PATCH_BYTES, whole=path).rstrip() if path else ""
 
 
-def _needs(state: RunState) -> Mapping[str, Sequence[str]]:
-    pairs = waited_for([step.step for step in state.steps.values()])
-    return {name: list(dict.fromkeys([on for on, _ in found])) for name, found in pairs.items()}
-
-
 def _is_shown(step: StepState, *, is_large: bool) -> bool:
     """Whether there is more to say of a step than its row; in a large run a step that passed has to have output."""
     if is_large and step.status == "completed" and len(step.attempts) == 1 and not step.step.reports:
@@ -269,26 +250,3 @@ def _case(case: Mapping[str, Any]) -> tuple[int, Case]:
     )
     order = ("failed", "error", "flaky", "skipped", "passed")
     return order.index(shown.status) if shown.status in order else 0, shown
-
-
-def failures(state: RunState, rundir: str) -> list[Failure]:
-    """Return the failed steps, those that count first; the first one has the end of its log."""
-    failed = [step for step in facts.listed(state) if step.status == "failed"]
-    failed.sort(key=lambda step: (forgiven(state, step), step.ended_at))
-    return [_failure(state, rundir, step, is_first=not number) for number, step in enumerate(failed)]
-
-
-def _failure(state: RunState, rundir: str, step: StepState, *, is_first: bool) -> Failure:
-    last = facts.last(step)
-    rows = (
-        tail(rundir, last.started.log).rstrip().split("\n") if is_first and last and last.started.log else []
-    )
-    return Failure(
-        step=step.step.id,
-        title=line(step.step.title),
-        sentence=failure(rundir, step),
-        place=place(state, step) if step.step.line else "",
-        checks=tuple(failed_checks(step)),
-        log="\n".join(rows[-_ROWS:]),
-        tolerated=forgiven(state, step),
-    )
