@@ -6,11 +6,11 @@ import os
 import re
 import shlex
 
-from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.expressions import Evaluator, tokens_of
 from planrun.convert.recipes.scripts import (
+    INTERPRETERS,
     NAME,
     POSIX,
     SAFE,
@@ -25,10 +25,9 @@ from planrun.convert.recipes.scripts import (
     shell_of,
     template_of,
 )
-from planrun.convert.recipes.sequence import Order, Recipe
+from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
 from planrun.errors import InvalidInput
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SCALAR, Node
 
@@ -50,14 +49,13 @@ _SYSTEMS = frozenset(
 )
 _ATTRIBUTES = frozenset((
     "private", "group", "doc", "no-cd", "working-directory", "no-exit-message", "exit-message", "default", "confirm",
-    "positional-arguments", "script", "parallel", "metadata", "no-quiet", *_SYSTEMS,
+    "positional-arguments", "parallel", "metadata", "no-quiet", *_SYSTEMS,
 ))  # fmt: skip
 _SETTINGS = frozenset((
     "shell", "dotenv-load", "dotenv-filename", "dotenv-path", "dotenv-required", "export", "positional-arguments",
     "working-directory", "quiet", "fallback", "ignore-comments", "allow-duplicate-recipes", "tempdir", "unstable",
     "allow-duplicate-variables", "script-interpreter", "no-exit-message", "windows-shell", "windows-powershell",
 ))  # fmt: skip
-_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _LISTS = re.compile(
     r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--list-submodules))+"
 )
@@ -232,31 +230,22 @@ class Justfile:
         self._head()
         if self.twice and self.settings.get("allow-duplicate-recipes") != "true":
             self.unsure = self.unsure or f"the recipe {self.twice[0]} is there twice"
-        order = Order(self.plan, self.found, self._find)
+        order = Order(self.plan, self._find)
         order.first = self.plan.steps[-1].id if self.plan.steps else ""
         first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
         marked = next((name for name, each in self.recipes.items() if "default" in each.attributes), first)
         names = [self.aliases.get(name, name) for name in wanted]
-        if unknown := [name for name in names if name not in self.recipes]:
-            hint = did_you_mean(unknown[0], self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
-            self.found.refuse("shape", f'there is no recipe "{unknown[0]}"; {hint}', TOP)
-            return self.plan
-        shown = [
-            name for name, each in self.recipes.items()
-            if not name.startswith("_") and "private" not in each.attributes and not each.only_lists
-        ]  # fmt: skip
-        if names or (marked and not self.recipes[marked].only_lists):
-            for name in names or [marked]:
-                order.run([(name, None)])
-            others = [name for name in shown if name != marked]
-            if others and not names:
-                text = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
-                self.found.differs("recipe", f"only {marked} is converted; --job converts {text}", TOP)
-        else:
-            order.is_choice = self.is_choice = True
-            ends = {name: last for name in shown if (last := order.run([(name, None)]))}
-            if len(ends) > 1:
-                tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", TOP)
+        if is_known(self.found, "recipe", names, self.recipes, TOP):
+            shown = [
+                name for name, each in self.recipes.items()
+                if name != marked and not name.startswith("_") and "private" not in each.attributes
+                and not each.only_lists
+            ]  # fmt: skip
+            if not names and marked and not self.recipes[marked].only_lists:
+                names = [marked]
+            order.is_choice = self.is_choice = not names
+            others = [] if wanted else shown
+            emit(self.plan, self.found, "recipe", wanted=names, others=others, run=order.run, place=TOP)
         return self.plan
 
     def _head(self) -> None:
@@ -315,7 +304,7 @@ class Justfile:
         self.found.differs("dotenv", f"{name} has to be there, and wins over the caller's environment", TOP)
         return [name]
 
-    def _find(self, key: tuple[str, Any]) -> Recipe | None:
+    def _find(self, key: tuple[str, Any]) -> Recipe:
         """Return a recipe with its arguments; one that is not certain becomes an abstract step."""
         name, args = key
         entry = self.recipes.get(name)
@@ -325,8 +314,8 @@ class Justfile:
         try:
             if self.unsure or entry is None:
                 raise UntranslatableError("just", self.unsure or "it is not in the file")  # noqa: TRY301
-            given, words = self._given(entry, args)
-            recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given, words))
+            given = self._given(entry, args)
+            recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given))
             for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):
                 for other, tokens in needs:
                     values = self.evaluator.values(list(tokens), given)
@@ -338,81 +327,66 @@ class Justfile:
             recipe.before.insert(0, (name, ("ask", question.strip("'\"") or f"Run recipe `{name}`?")))
         return recipe
 
-    def _given(
-        self, entry: Entry, args: tuple[Argument, ...] | None
-    ) -> tuple[dict[str, list[Piece]], dict[str, list[list[Piece]]]]:
-        """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
+    def _given(self, entry: Entry, args: tuple[Argument, ...] | None) -> dict[str, list[Piece]]:
+        """Return the values of a recipe's parameters, those of a plan where a run gives them."""
         given: dict[str, list[Piece]] = {}
-        words: dict[str, list[list[Piece]]] = {}
         rest = [list(each) for each in args or ()]
         for param in entry.params:
+            is_variadic = bool(param.sign.strip("$"))
             if rest:
-                values, rest = (rest, []) if param.sign.strip("$") else (rest[:1], rest[1:])
+                values, rest = (rest, []) if is_variadic else (rest[:1], rest[1:])
+                given[param.name] = merged(
+                    [piece for each in values for piece in (" ", *each)][1:], self.found
+                )
             elif args is not None and param.default is None and "*" not in param.sign:
                 raise UntranslatableError("just", f"`{param.name}` gets no value")
             else:
-                values = self._from_run(entry, param, given, is_top=args is None)
-            pieces = [piece for value in values for piece in (" ", *value)][1:]
-            given[param.name] = merged(pieces, self.found)
-            words[param.name] = values
+                given[param.name] = self._from_run(entry, param, given, is_top=args is None)
         if rest:
             raise UntranslatableError("just", f"{entry.name} takes {len(entry.params)} arguments")
-        return given, words
+        return given
 
     def _from_run(
         self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
-    ) -> list[list[Piece]]:
-        """Return the values of a parameter that no other recipe gives: its default, or what a run gives."""
-        default: list[Piece] = [""]
-        if param.default is not None:
-            default = self.evaluator.value(list(param.default), given)
+    ) -> list[Piece]:
+        """Return the value of a parameter that no other recipe gives: its default, or what a run gives."""
+        default = [""] if param.default is None else self.evaluator.value(list(param.default), given)
         name, text = param.name.replace("-", "_"), (*default, "")[0]
-        if (
-            not is_top
-            or not NAME.match(name)
-            or len(default) > 1
-            or not isinstance(text, str)
-            or (text and not SAFE.match(text))
-        ):
-            return [] if param.default is None else [default]
+        is_text = len(default) < 2 and isinstance(text, str) and (not text or SAFE.match(text))
+        if not is_top or not NAME.match(name) or not is_text:
+            return default
         if self.owners.setdefault(name, entry.name) != entry.name:
             name = f"{entry.name.replace('-', '_')}_{name}"
-        is_required = param.default is None and "*" not in param.sign
         fragment: dict[str, Any] = {"type": "string", "default": text}
         if param.sign.strip("$"):
             fragment = {"type": "array", "items": {"type": "string"}, "default": [text] if text else []}
             message = f"each word of {param.name} stays one word; just would split it at its blanks"
             self.found.differs("arguments", message, entry.place)
-        if is_required and not self.is_choice:
+        if param.default is None and "*" not in param.sign and not self.is_choice:
             fragment |= {"required": True}
             del fragment["default"]
         self.plan.params[name] = fragment
         if param.sign.strip("$"):
-            return [[ShellText(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
-        return [[Value(expression=f"params.{name}")]]
+            return [ShellText(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]
+        return [Value(expression=f"params.{name}")]
 
-    def _step(
-        self, step_id: str, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[list[Piece]]]
-    ) -> DraftStep | None:
+    def _step(self, step_id: str, entry: Entry, given: dict[str, list[Piece]]) -> DraftStep | None:
         step = DraftStep(step_id)
         if entry.title and entry.title.isprintable():
             step.keys["title"] = entry.title[:200]
         try:
-            self._fill(step, entry, given, words)
+            self._fill(step, entry, given)
         except UntranslatableError as why:
             return self._abstract(step, why.message, entry)
         return step if entry.body else None
 
-    def _fill(
-        self,
-        step: DraftStep,
-        entry: Entry,
-        given: dict[str, list[Piece]],
-        words: dict[str, list[list[Piece]]],
-    ) -> None:
+    def _fill(self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]]) -> None:
         """Write the script of a recipe; raises UntranslatableError."""
         if unknown := entry.attributes.keys() - _ATTRIBUTES:
             raise UntranslatableError("attribute", f"the attribute `{min(unknown)}`")
+        is_positional = "positional-arguments" in {*entry.attributes, *self.settings}
+        if is_positional and entry.params and re.search(r"\$\{?[\d@*#]", "\n".join(entry.body)):
+            raise UntranslatableError("attribute", "it takes its arguments by position")
         if folder := entry.attributes.get("working-directory"):
             step.keys["workdir"] = folder.strip("'\"")
         env = {
@@ -426,15 +400,19 @@ class Justfile:
             for each in entry.params
             if self.is_choice and each.default is None and isinstance(given[each.name][0], Value)
         ]
-        is_positional = (
-            self.settings.get("positional-arguments") == "true" or "positional-arguments" in entry.attributes
-        )
-        if is_positional and entry.params:
-            first.append(
-                " ".join(["set --", *(_word(value) for each in entry.params for value in words[each.name])])
-            )
-        if entry.body and (entry.body[0].startswith("#!") or "script" in entry.attributes):
-            self._whole(step, entry, given, first, env)
+        if entry.body and entry.body[0].startswith("#!"):
+            words = shlex.split(known(self.evaluator.filled(entry.body[0][2:], given), "a shebang line"))
+            if words and os.path.basename(words[0]) == "env":
+                words = words[2:] if words[1:2] == ["-S"] else words[1:]
+            program = os.path.basename(words[0]) if words else ""
+            pieces = self.evaluator.filled("\n".join(entry.body[1:]).strip("\n") + "\n", given)
+            if program in POSIX:
+                step.keys["shell"] = shlex.join(shell_of(words)[0])
+                step.keys["run"] = "\n".join([*first, script_of(pieces, env)])
+            elif INTERPRETERS.match(program) and len(words) == 1 and not first:
+                step.keys |= {"shell": words[0], "run": template_of(pieces, "a part of a script")}
+            else:
+                raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
         else:
             step.keys["run"] = joined(self._lines(entry, given, env), strict=self.strict, first=first)
         if env:
@@ -458,52 +436,12 @@ class Justfile:
                 )
         return found
 
-    def _whole(
-        self,
-        step: DraftStep,
-        entry: Entry,
-        given: dict[str, list[Piece]],
-        first: list[str],
-        env: dict[str, str],
-    ) -> None:
-        """Write the script of a recipe that one program runs; raises UntranslatableError."""
-        body = list(entry.body)
-        if (named := entry.attributes.get("script")) is not None:
-            text = named or self.settings.get("script-interpreter", "").strip("[]") or "'sh', '-eu'"
-            words = [token.strip("'\"") for kind, token in tokens_of(text) if kind == "string"]
-        else:
-            words = shlex.split(known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line"))
-            if os.path.basename(words[0]) == "env":
-                words = words[2:] if words[1:2] == ["-S"] else words[1:]
-        program = os.path.basename(words[0]) if words else ""
-        pieces = self.evaluator.filled("\n".join(body).strip("\n") + "\n", given)
-        if program in POSIX:
-            step.keys["shell"] = shlex.join(shell_of(words)[0])
-            step.keys["run"] = "\n".join([*first, script_of(pieces, env)])
-        elif _INTERPRETERS.match(program) and len(words) == 1 and not first:
-            step.keys["shell"] = words[0]
-            step.keys["run"] = template_of(pieces, "a part of a script")
-        else:
-            raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
-
     def _abstract(self, step: DraftStep, why: str, entry: Entry | None) -> DraftStep:
         """Leave a recipe to a person or a model, with its text."""
         found = self.found.of(entry.file) if entry is not None else self.found
-        place = entry.place if entry is not None else TOP
-        step.make_abstract(found.todo("recipe", f"the recipe {step.id}: {why}", place, step.id))
-        if entry is not None:
-            step.keys["description"] = entry.text[:4000]
+        place, text = (entry.place, entry.text) if entry is not None else (TOP, step.id)
+        step.leave(found, "recipe", f"the recipe {step.id}: {why}", place, text)
         return step
-
-
-def _word(value: list[Piece]) -> str:
-    """Return one argument as one word of a shell; raises UntranslatableError."""
-    piece = value[0]
-    if len(value) == 1 and isinstance(piece, Value):
-        return f"${{{{ {piece.expression} | sh }}}}"
-    if len(value) == 1 and isinstance(piece, ShellText):
-        return piece.text if piece.is_bare else f'"{piece.text}"'
-    return shlex.quote(known(value, "an argument"))
 
 
 def _is_open(line: str) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from itertools import groupby
+from graphlib import CycleError, TopologicalSorter
 
-from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.scripts import (
@@ -26,9 +25,8 @@ from planrun.convert.recipes.scripts import (
     shell_of,
     template_of,
 )
-from planrun.convert.recipes.sequence import Order, Recipe
+from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
@@ -74,7 +72,6 @@ class Rule(Record):
     first: tuple[str, ...] = ()
     recipe: tuple[str, ...] | None = None
     unfit: str = ""  # why make has to run it
-    is_open: bool = False  # whether make alone knows what else runs with it, or what it needs
 
 
 class Makefile:
@@ -86,7 +83,6 @@ class Makefile:
         self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
         self.patterns: list[str] = []
-        self.needed_by_patterns: set[str] = set()
         self.phony: set[str] = set()
         self.exported: list[str] = []
         self.current: list[str] = []  # the targets whose recipe is read
@@ -95,7 +91,6 @@ class Makefile:
         self.goal = self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
-        self._whys: dict[str, str] = {}
         self._open: list[str] = []
 
     # Reading.
@@ -181,11 +176,12 @@ class Makefile:
         except UntranslatableError as why:
             self.unknown[name] = self.unknown.get(name, why.message)
 
-    def _rule(self, text: str, colon: int, place: Node) -> None:
+    def _rule(self, text: str, colon: int, place: Node) -> None:  # noqa: C901
         targets = _names(known(self._expand(text[:colon].removesuffix("&")), "a target"))
         rest = text[colon + 1 :]
         unfit = self.doubt or ("it has a double colon" if rest[:1] == ":" else "")
-        is_open = text[:colon].endswith("&") and len(targets) > 1
+        if text[:colon].endswith("&") and len(targets) > 1:
+            unfit = unfit or "one recipe makes several targets"
         rest = rest.removeprefix(":")
         if _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest.strip())):
             unfit, rest = "it has variables of its own", ""
@@ -199,7 +195,7 @@ class Makefile:
             ):
                 raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")  # noqa: TRY301
         except UntranslatableError as why:
-            needs, first, unfit, is_open = [], [], unfit or why.message, True
+            needs, first, unfit = [], [], unfit or why.message
         self.current, self.is_new, self.needs = targets, True, needs
         for target in targets:
             if target == ".PHONY" and not unfit:
@@ -208,13 +204,12 @@ class Makefile:
                 raise UntranslatableError("make", f"the target `{target}`")
             elif "%" in target:
                 self.patterns.append(target)
-                self.needed_by_patterns.update(needs)
             elif not target.startswith("."):
                 self.unsure = self.unsure or ("" if self.rules else self.doubt)
                 rule = self.rules.get(target) or Rule(place=place)
                 self.rules[target] = rule.but(
                     needs=(*rule.needs, *needs), first=(*rule.first, *first), unfit=rule.unfit or unfit,
-                    title=self.comment or rule.title, is_open=rule.is_open or is_open,
+                    title=self.comment or rule.title,
                 )  # fmt: skip
         if semicolon:
             self._recipe(recipe.strip())
@@ -280,24 +275,16 @@ class Makefile:
         """Return the plan."""
         self.plan = plan = DraftPlan()
         plan.keys["defaults"] = {"shell": self._head(), "timeout": "24h"}
-        order = Order(plan, self.found, self._find)
-        unknown = [each for each in wanted if each not in self.rules and not self._by_pattern(each)]
-        if unknown and not self.unsure:
-            hint = did_you_mean(unknown[0], self.rules) or f"there are {', '.join(list(self.rules)[:30])}"
-            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', TOP)
-            return plan
+        order = Order(plan, self._find)
         goal = self.goal or next(iter(self.rules), "")
-        others = [name for name in self.rules if name != goal and "/" not in name]
-        if not wanted and others and _HELP.fullmatch(goal):
-            order.is_choice = True
-            ends = {name: self._run(order, name) for name in others}
-            tell(self.found, choose(plan, ends), "the first target only lists the others", TOP)
-        elif wanted or goal or self.unsure:
-            for name in wanted or ["" if self.unsure else goal]:
-                self._run(order, name)
-            if others and not wanted:
-                names = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
-                self.found.differs("target", f"only {goal} is converted; --job converts {names}", TOP)
+        known = {*self.rules, *filter(self._by_pattern, wanted)}
+        if not self.unsure and not is_known(self.found, "target", list(wanted), known, TOP):
+            return plan
+        others = [] if wanted else [name for name in self.rules if name != goal and "/" not in name]
+        order.is_choice = bool(others) and bool(_HELP.fullmatch(goal))
+        names = [] if order.is_choice else wanted or ([""] if self.unsure else [goal] if goal else [])
+        run = lambda name: self._run(order, name)  # noqa: E731
+        emit(plan, self.found, "target", wanted=list(names), others=others, run=run, place=TOP)
         return plan
 
     def _head(self) -> str:
@@ -325,52 +312,31 @@ class Makefile:
         )
 
     def _run(self, order: Order, goal: str) -> list[str]:
-        """Emit the steps of one goal; returns those that it ends with."""
-        whole = self.unsure or self._whole(goal)
-        if not whole and (ends := order.run([(goal, ())])):
+        """Emit the steps of one goal: make runs it where something that it needs is not certain; returns its ends."""
+        why = self.unsure or self._unfit(goal)
+        if not why and (ends := order.run(goal, ())):
             return ends
-        name = self.plan.name(goal or "make")
-        return [self.plan.add(self._by_make(name, goal, whole or "it has no commands")).id]
+        step = self._titled(DraftStep(self.plan.name(goal or "make")), goal)
+        file = os.path.basename(self.found.file)
+        words = ["make", *(["-f", file] if file not in _NAMES else []), *([goal] if goal else [])]
+        step.keys["run"] = f"{shlex.join(words)}\n"
+        place = self.rules[goal].place if goal in self.rules else TOP
+        message = f"make runs {goal or 'the default'}, and must be there: {why or 'it has no commands'}"
+        self.found.differs("make", message, place)
+        return [self.plan.add(step).id]
 
-    def _whole(self, goal: str) -> str:
-        """Return why make has to run a goal with all that it needs; "" where the plan does.
-
-        What make runs for one step must not be needed by another one: it would run twice.
-        """
-        own: set[str] = set()
-        waiting, inner = [goal], [goal]
-        while waiting:
-            name = waiting.pop()
-            if name in own or not self._is_made(name):
-                continue
-            own.add(name)
-            if name in (below := self._below(name)) or (name in self.rules and self.rules[name].is_open):
-                return f"make alone knows what is made with {name}, or what it needs"
-            if self._why(name):
-                inner += below
-            else:
-                waiting += [*self.rules[name].needs, *self.rules[name].first]
-        if self._why(goal):
-            return self._why(goal)
-        twice = [name for name in inner[1:] if name in own or inner.count(name) > 1]
-        return f"{twice[0]} is needed by what make runs, and by others" if twice else ""
-
-    def _below(self, name: str) -> set[str]:
-        """Return the targets that one needs, with those that these need."""
-        seen: set[str] = set()
-        waiting = [name]
-        while waiting:
-            each = waiting.pop()
-            rule = self.rules.get(each) or Rule(place=TOP)
-            needs = {*rule.needs, *rule.first, *(self.needed_by_patterns if self._by_pattern(each) else ())}
-            more = {need for need in needs if self._is_made(need)} - seen
-            seen |= more
-            waiting += more
-        return seen
-
-    def _is_made(self, name: str) -> bool:
-        """Say whether make may have something to run for a name."""
-        return name in self.rules or self._is_implied(name)
+    def _unfit(self, goal: str) -> str:
+        """Return why make has to run a goal with all that it may have to make for it; "" where steps do."""
+        needs: dict[str, list[str]] = {}
+        for name in (names := [goal]):  # grows while it is read
+            rule = self.rules.get(name) or Rule(place=TOP)
+            needs[name] = [*rule.needs, *rule.first]
+            names += [each for each in dict.fromkeys(needs[name]) if each not in names]
+        try:
+            TopologicalSorter(needs).prepare()
+        except CycleError:
+            return "targets need each other"
+        return next(filter(None, map(self._why, names)), "")
 
     def _is_implied(self, name: str) -> bool:
         """Say whether make may know how to make a file without a rule of its own."""
@@ -380,44 +346,26 @@ class Makefile:
 
     def _why(self, name: str) -> str:
         """Return why make has to run a target; "" where a step does."""
-        if name not in self._whys:
-            rule = self.rules.get(name) or Rule(place=TOP, unfit="no rule of the file is its own")
-            is_file = name not in self.phony
-            alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
-            if rule.unfit:
-                why = rule.unfit
-            elif is_file and rule.recipe is None and (alike or self._is_implied(name)):
-                why = "it has no recipe of its own"
-            elif is_file and rule.recipe is not None and not self.phony.issuperset(rule.needs):
-                why = "whether it is up to date depends on the age of files"
-            else:
-                try:
-                    self._commands(name, rule)
-                    why = ""
-                except UntranslatableError as reason:
-                    why = reason.message
-            self._whys[name] = why
-        return self._whys[name]
+        rule = self.rules.get(name) or Rule(place=TOP, unfit=f"{name} has no rule")
+        is_file = name not in self.phony
+        alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
+        if rule.unfit:
+            return rule.unfit
+        if is_file and rule.recipe is None and (alike or self._is_implied(name)):
+            return "it has no recipe of its own"
+        if is_file and rule.recipe is not None and not self.phony.issuperset(rule.needs):
+            return "whether it is up to date depends on the age of files"
+        try:
+            self._commands(name, rule)
+        except UntranslatableError as why:
+            return why.message
+        return ""
 
-    def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
-        name, files = key
-        why, rule = self._why(name), self.rules.get(name) or Rule(place=TOP)
-        if isinstance(files, tuple) and files:
-            check = [{"files_exist": list(files)}]
-            return Recipe(f"{name}.files", rule.place, lambda step_id: DraftStep(step_id, validate=check))
-        if why:
-            return Recipe(name, rule.place, lambda step_id: self._by_make(step_id, name, why))
+    def _find(self, key: tuple[str, Hashable]) -> Recipe:
+        name, rule = key[0], self.rules[key[0]]
         recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
-        for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
-            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]  # noqa: B031
+        recipe.before = [(each, ()) for each in dict.fromkeys((*rule.needs, *rule.first))]
         return recipe
-
-    def _by_make(self, step_id: str, name: str, why: str) -> DraftStep:
-        file = os.path.basename(self.found.file)
-        words = ["make", *(["-f", file] if file not in _NAMES else []), *([name] if name else [])]
-        place = self.rules[name].place if name in self.rules else TOP
-        self.found.differs("make", f"make runs {name or 'the default'}, and must be there: {why}", place)
-        return self._titled(DraftStep(step_id, run=f"{shlex.join(words)}\n"), name)
 
     def _titled(self, step: DraftStep, name: str) -> DraftStep:
         title = " ".join(self.rules[name].title.split())[:200] if name in self.rules else ""

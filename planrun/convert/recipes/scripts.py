@@ -28,6 +28,7 @@ TOP_FINDINGS = (
     ("folder", "commands run where planrun is started: the folder of the file"),
 )
 POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
+INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _HOLE = "\0"
 _OUTSIDE = ("command", "double", "brace", "member", "back")
 # A simple command whose effect on later ones is that of its process: no list, no substitution, no built-in that changes
