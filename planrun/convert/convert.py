@@ -8,8 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from planrun import __version__
-from planrun.convert.dagu.dag import convert_dag
-from planrun.convert.dagu.subdags import documents, names_of
+from planrun.convert.dagu.dag import convert_dag, first_document
 from planrun.convert.draft import ACTIONS
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
@@ -169,9 +168,9 @@ def convert(order: Order) -> Converted:
     source = order.source or (foreign.source if foreign else "")
     if source in ("make", "just"):
         return _of_lines(order, source, data)
-    if source == "dagu" and len(parts := documents(data)) > 1:
-        return _of_documents(order, parts)
     found = Findings(order.file, order.accepted)
+    if source == "dagu":
+        data = first_document(data, found)
     if "gitlab" in (order.source, foreign.source if foreign else ""):
         root, problems, complete = read_pipeline(data, found)
     else:
@@ -223,19 +222,6 @@ def _text(draft: DraftPlan, found: Findings, root: Node) -> str:
     if not draft.steps and not any(finding.kind == "refused" for finding in found.listed):
         found.refuse("shape", "the file has no command that a step could run", root)
     return "" if found.is_refused or not draft.steps else valid_text(draft, found, root)
-
-
-def _of_documents(order: Order, parts: Sequence[bytes]) -> Converted:
-    """Convert a Dagu file of several documents: the first, which runs the others."""
-    roots = []
-    for part in parts:
-        root, problems, complete = read_tree(part, order.file, "file")
-        if root is None or problems or not complete:
-            raise InvalidPlan(problems, sources={order.file: part})
-        roots.append(root)
-    found = Findings(order.file, order.accepted)
-    draft = convert_dag(roots[0], found, order.jobs, names_of(roots))
-    return _converted(order, "dagu", draft, found, roots[0])
 
 
 def _of_lines(order: Order, source: str, data: bytes) -> Converted:

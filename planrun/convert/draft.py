@@ -82,7 +82,7 @@ class DraftStep:
     def leave(self, found: Findings, code: str, message: str, node: Node, text: str = "") -> None:
         """Leave the step to a person or a model, with its text in the file that is converted as description."""
         self.make_abstract(found.todo(code, message, node, self.id))
-        for key in ("outputs", "retries", "workdir", "timeout", "notes", "on_failure"):
+        for key in ("outputs", "retries", "workdir", "timeout", "notes"):
             self.keys.pop(key, None)
         self.keys["description"] = text[:MAX_TEXT] or source_text(found.file, node)
 

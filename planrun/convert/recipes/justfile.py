@@ -18,6 +18,7 @@ from planrun.convert.recipes.scripts import (
     Piece,
     ShellText,
     Value,
+    env_files,
     joined,
     known,
     merged,
@@ -287,22 +288,11 @@ class Justfile:
         named = next(
             (self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), ""
         )
-        if not named and "true" not in (
+        is_wanted = named or "true" in (
             self.settings.get("dotenv-load"),
             self.settings.get("dotenv-required"),
-        ):
-            return []
-        name = self._constant(named) if named else ".env"
-        path = os.path.join(os.path.dirname(self.found.file), name)
-        if not os.path.isfile(path):
-            self.found.todo(
-                "dotenv", f"the file {name} is not there: where it is to be read, add it to `env_file`", TOP
-            )
-            return []
-        if re.search(rb"^[^#\n]*[$`]", read_source(path, "file"), re.MULTILINE):
-            raise UntranslatableError("dotenv", f"just fills in variables in {name}, and planrun does not")
-        self.found.differs("dotenv", f"{name} has to be there, and wins over the caller's environment", TOP)
-        return [name]
+        )
+        return env_files(self.found, [self._constant(named) if named else ".env"], TOP) if is_wanted else []
 
     def _find(self, key: tuple[str, Any]) -> Recipe:
         """Return a recipe with its arguments; one that is not certain becomes an abstract step."""

@@ -8,7 +8,7 @@ import re
 
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import TOP_FINDINGS
+from planrun.convert.recipes.scripts import TOP_FINDINGS, env_files
 from planrun.convert.recipes.sequence import emit, is_known
 from planrun.convert.taskfile.tasks import Emission, Task
 from planrun.convert.taskfile.values import File
@@ -37,9 +37,6 @@ _OF_INCLUDE = frozenset((
 _LISTS = re.compile(
     r"(?:@?(?:go-)?task|['\"]?\{\{ *\.TASK_EXE *\}\}['\"]?)"
     r"(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
-)
-_SIMPLE_LINE = re.compile(  # of a file of variables: what planrun reads as go-task does
-    r"""\s*(?:\#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'"$`\\#]*|'[^'$]*'|"[^"$\\`]*")\s*(?:\s\#.*)?"""
 )
 
 
@@ -134,7 +131,13 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
     if not version.startswith("3"):
         file.unsure = f"the version of the Taskfile is {version or 'unknown'}; planrun knows 3"
     plan.keys["defaults"] = {"shell": "bash -e", "timeout": "24h"}
-    _variables_of_files(file, plan)
+    place = root.key("dotenv") if root.get("dotenv") is not None else root
+    try:  # the first of several files counts, as in go-task
+        names = list(map(file.fixed, file.reader.texts(root.get("dotenv"), "`dotenv`")))
+        if files := env_files(found, names, place):
+            plan.keys["env_file"] = files[::-1]
+    except UntranslatableError as why:
+        file.unsure = found.todo("dotenv", f"it makes all tasks uncertain: {why.message}", place)
     emission = Emission(plan, tasks, gathered.aliases, gathered.lost)
     default = emission.find("default")
     names = [*jobs] or ([] if default is None or _only_lists(default.node) else [default.name])
@@ -155,33 +158,6 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
         place = root.key("includes")
         step.leave(found, "includes", f"the tasks of {prefix or 'an include'}: {why}", place)
         plan.add(step)
-
-
-def _variables_of_files(file: File, plan: DraftPlan) -> None:
-    """Give the plan the files of variables: the first of several counts, as in go-task."""
-    names = file.reader.texts(file.root.get("dotenv"), "`dotenv`")
-    place, found = file.root.key("dotenv") if names else file.root, file.reader.found
-    kept = []
-    try:
-        for name in map(file.fixed, names):
-            path = os.path.join(os.path.dirname(found.file), os.path.expanduser(name))
-            if not os.path.isfile(path):
-                message = f"the file {name} is not there: where it is to be read, add it to `env_file`"
-                found.todo("dotenv", message, place)
-                continue
-            lines = read_source(path, "file").decode("utf-8", "replace").split("\n")
-            if not all(map(_SIMPLE_LINE.fullmatch, lines)):
-                message = f"{name} has lines that go-task reads otherwise than planrun"
-                raise UntranslatableError("dotenv", message)  # noqa: TRY301
-            kept.append(name)
-    except (UntranslatableError, InvalidInput) as why:
-        file.unsure = getattr(why, "message", str(why))
-        found.todo("dotenv", f"it makes all tasks uncertain: {file.unsure}", place)
-        return
-    if kept:
-        plan.keys["env_file"] = kept[::-1]
-        message = "a file of variables has to be there, and wins over the caller's environment"
-        found.differs("dotenv", message, place)
 
 
 def _only_lists(task: Node) -> bool:
