@@ -63,17 +63,8 @@ class DraftStep:
     def make_abstract(self, note: str) -> None:
         """Remove the action, which stays readable as a note for the author of a new one."""
         script = self.keys.get("run")
-        for action in (
-            *ACTIONS,
-            "shell",
-            "matrix",
-            "env",
-            "secrets",
-            "container",
-            "service",
-            "ready",
-        ):
-            self.keys.pop(action, None)
+        for key in (*ACTIONS, "shell", "matrix", "env", "secrets", "container", "service", "ready"):
+            self.keys.pop(key, None)
         if script and len(script) <= MAX_TEXT:
             self.keys["notes"] = script
         self.keys.setdefault("title", self.id)

@@ -10,7 +10,7 @@ from planrun.convert.recipes.scripts import DEFAULT, NAME, Piece, ShellText, Val
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from planrun.convert.reader import Findings
 
@@ -28,7 +28,6 @@ _FOLDERS = (
     "justfile_directory", "justfile_dir", "invocation_directory", "invocation_dir", "source_directory",
     "source_dir",
 )  # fmt: skip
-_MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
 MAX_NESTING = 60
 
 
@@ -63,9 +62,9 @@ def _string(text: str) -> str:
 class Evaluator:
     """Works out expressions of one file: `texts` are its variables, `outputs` the commands that some of them run."""
 
-    def __init__(self, found: Findings, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, found: Findings) -> None:
         self.texts: dict[str, list[Token]] = {}
-        self.found, self.tell = found, tell
+        self.found = found
         self.outputs: dict[str, str] = {}
         self._open: list[str] = []
 
@@ -140,9 +139,6 @@ class Evaluator:
             return [ShellText(text="${PLANRUN_WORKSPACE}")]
         if name == "just_executable" and not args:
             return ["just"]
-        if name in _MACHINE and not args:
-            self.tell("machine", f"`{name}()` is taken to be {_MACHINE[name]}")
-            return [_MACHINE[name]]
         if name == "quote" and len(args) == 1:
             piece = args[0][0]
             if len(args[0]) == 1 and isinstance(piece, Value):
@@ -193,8 +189,6 @@ class _Parser:
             return found
         if kind != "name":
             raise UntranslatableError("expression", f"it has `{text}` where a value is expected")
-        if text == "if":
-            return self._choice()
         if self.look() != ("sign", "("):
             return self.given[text] if text in self.given else self.own.name(text)
         self.take()
@@ -205,32 +199,3 @@ class _Parser:
                 self.take()
         self.take(")")
         return self.own.call(text, args)
-
-    def _choice(self, *, is_taken: bool = True) -> list[Piece]:
-        """Return the value of an `if`; the branch that is not taken is not worked out."""
-        holds = False
-        while not is_taken and self.look() != ("sign", "{"):
-            self.take()
-        if is_taken:
-            one, sign = known(self.expression(), "what `if` compares"), self.take()[1]
-            other = known(self.expression(), "what `if` compares")
-            if sign not in ("==", "!="):
-                raise UntranslatableError("expression", f"`if` compares by `{sign}`")
-            holds = (one == other) is (sign == "==")
-        yes = self._branch(is_taken=holds)
-        self.take("else")
-        no = self._branch(is_taken=is_taken and not holds)
-        return yes if holds else no
-
-    def _branch(self, *, is_taken: bool) -> list[Piece]:
-        if self.look() == ("name", "if"):
-            self.take()
-            return self._choice(is_taken=is_taken)
-        self.take("{")
-        found: list[Piece] = self.expression() if is_taken else [""]
-        depth = 0
-        while not is_taken and (depth or self.look() != ("sign", "}")):
-            sign = self.take()[1]
-            depth += (sign == "{") - (sign == "}")
-        self.take("}")
-        return found

@@ -27,9 +27,7 @@ from planrun.convert.recipes.scripts import (
     template_of,
 )
 from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
-from planrun.errors import InvalidInput
 from planrun.model.record import Record
-from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
@@ -54,13 +52,12 @@ _ATTRIBUTES = frozenset((
 ))  # fmt: skip
 _SETTINGS = frozenset((
     "shell", "dotenv-load", "dotenv-filename", "dotenv-path", "dotenv-required", "export", "positional-arguments",
-    "working-directory", "quiet", "fallback", "ignore-comments", "allow-duplicate-recipes", "tempdir", "unstable",
+    "working-directory", "quiet", "fallback", "ignore-comments", "tempdir", "unstable",
     "allow-duplicate-variables", "script-interpreter", "no-exit-message", "windows-shell", "windows-powershell",
 ))  # fmt: skip
 _LISTS = re.compile(
     r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--list-submodules))+"
 )
-MAX_FILES = 50
 TOP = Node(SCALAR, "", 1, 1)
 
 
@@ -77,7 +74,6 @@ class Entry(Record):
 
     name: str
     place: Node
-    file: str
     text: str
     params: tuple[Parameter, ...]
     before: tuple[Need, ...]
@@ -95,28 +91,25 @@ class Entry(Record):
 
 
 class Justfile:
-    """One justfile with what it imports."""
+    """One justfile."""
 
     def __init__(self, found: Findings) -> None:
-        self.found = self.here = found  # `here`: of the file that is read
+        self.found = found
         self.plan = DraftPlan()
         self.place = TOP
-        self.evaluator = Evaluator(found, lambda code, message: self.here.differs(code, message, self.place))
+        self.evaluator = Evaluator(found)
         self.recipes: dict[str, Entry] = {}
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
         self.exported: list[str] = []
         self.unsure = ""  # why nothing of the file is certain
-        self.files = 0
-        self.twice: list[str] = []  # recipes that there are twice
         self.is_choice = False
         self.owners: dict[str, str] = {}  # parameters of the plan, and the recipes that they belong to
 
     # Reading.
 
-    def read(self, text: str, file: str) -> None:
-        """Read a file."""
-        before, self.here = self.here, self.found.of(file)
+    def read(self, text: str) -> None:
+        """Read the file."""
         lines = text.replace("\r\n", "\n").split("\n")
         at, comment, start = 0, "", -1
         attributes: dict[str, str] = {}
@@ -149,14 +142,13 @@ class Justfile:
                     self._recipe(head[1], head[2], lines[at:end], attributes, comment=comment, text=whole)
                     at = end
                 else:
-                    self._statement(line.strip(), file)
+                    self._statement(line.strip())
             except UntranslatableError as why:
                 self.unsure = self.unsure or why.message
-                self.here.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
+                self.found.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
             attributes, comment = {}, ""
-        self.here = before
 
-    def _statement(self, line: str, file: str) -> None:
+    def _statement(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         rest = rest.strip()
         if word == "set":
@@ -166,10 +158,12 @@ class Justfile:
                 raise UntranslatableError("setting", f"the setting `{name}`")
         elif word == "alias" and (match := re.match(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
             self.aliases[match[1]] = match[2]
-        elif word in ("import", "import?"):
-            self._import(self._constant(rest), file, is_optional=word == "import?")
+        elif word == "import?" and not os.path.exists(
+            os.path.join(os.path.dirname(self.found.file), self._constant(rest))
+        ):
+            self.found.differs("import", f"the file {rest} is not there, and is left out", self.place)
         elif word in ("mod", "mod?"):
-            self.here.todo(
+            self.found.todo(
                 "mod", f"the recipes of the module {rest} are left out: convert its file", self.place
             )
         elif match := _SET.match(line):
@@ -181,28 +175,12 @@ class Justfile:
     def _constant(self, text: str) -> str:
         return known(self.evaluator.value(tokens_of(text), {}), "the name of a file")
 
-    def _import(self, name: str, file: str, *, is_optional: bool) -> None:
-        path = os.path.normpath(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
-        if is_optional and not os.path.isfile(path):
-            self.here.differs("import", f"the file {name} is not there, and is left out", self.place)
-            return
-        self.files += 1
-        try:
-            text = read_source(path, "file").decode("utf-8", "replace") if self.files <= MAX_FILES else ""
-        except InvalidInput as error:
-            raise UntranslatableError("import", str(error)) from None
-        own, place, self.recipes = self.recipes, self.place, {}
-        self.read(text, path)
-        self.place = place
-        self.twice += own.keys() & self.recipes.keys()
-        self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
-
     def _recipe(  # noqa: PLR0913
         self, name: str, head: str, body: list[str], attributes: dict[str, str], *, comment: str, text: str
     ) -> None:
         systems = attributes.keys() & _SYSTEMS
         if systems and not systems & {"linux", "unix"}:
-            self.here.differs(
+            self.found.differs(
                 "other-machines", f"the recipe {name} is not for Linux, and is left out", self.place
             )
             return
@@ -215,9 +193,10 @@ class Justfile:
         end = _colon(tokens)
         needs = _needs(tokens[end + 1 :])
         split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
-        self.twice += [name] if name in self.recipes else []
+        if name in self.recipes:
+            raise UntranslatableError("recipe", f"the recipe {name} is there twice")
         self.recipes[name] = Entry(
-            name=name, place=self.place, file=self.here.file, text=text.rstrip(),
+            name=name, place=self.place, text=text.rstrip(),
             params=tuple(_parameters(tokens[:end])),
             before=tuple(needs[:split]), after=tuple(needs[split + 1 :]), attributes=dict(attributes),
             body=tuple(each.removeprefix(indent) for each in body),
@@ -229,11 +208,9 @@ class Justfile:
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
         self._head()
-        if self.twice and self.settings.get("allow-duplicate-recipes") != "true":
-            self.unsure = self.unsure or f"the recipe {self.twice[0]} is there twice"
         order = Order(self.plan, self._find)
         order.first = self.plan.steps[-1].id if self.plan.steps else ""
-        first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
+        first = next(iter(self.recipes), "")
         marked = next((name for name, each in self.recipes.items() if "default" in each.attributes), first)
         names = [self.aliases.get(name, name) for name in wanted]
         if is_known(self.found, "recipe", names, self.recipes, TOP):
@@ -267,7 +244,7 @@ class Justfile:
             names = texts if self.settings.get("export") == "true" else self.exported
             env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in names}
             for name in texts:
-                if any(kind == "back" or text == "shell" for kind, text in texts[name]):
+                if any(kind == "back" for kind, _ in texts[name]):
                     self.evaluator.name(name)
             keys |= {
                 key: value for key, value in (("env", env), ("env_file", self._files_of_variables())) if value
@@ -340,7 +317,9 @@ class Justfile:
         self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
     ) -> list[Piece]:
         """Return the value of a parameter that no other recipe gives: its default, or what a run gives."""
-        default = [""] if param.default is None else self.evaluator.value(list(param.default), given)
+        default: list[Piece] = [""]
+        if param.default is not None:
+            default = self.evaluator.value(list(param.default), given)
         name, text = param.name.replace("-", "_"), (*default, "")[0]
         is_text = len(default) < 2 and isinstance(text, str) and (not text or SAFE.match(text))
         if not is_top or not NAME.match(name) or not is_text:
@@ -428,9 +407,8 @@ class Justfile:
 
     def _abstract(self, step: DraftStep, why: str, entry: Entry | None) -> DraftStep:
         """Leave a recipe to a person or a model, with its text."""
-        found = self.found.of(entry.file) if entry is not None else self.found
         place, text = (entry.place, entry.text) if entry is not None else (TOP, step.id)
-        step.leave(found, "recipe", f"the recipe {step.id}: {why}", place, text)
+        step.leave(self.found, "recipe", f"the recipe {step.id}: {why}", place, text)
         return step
 
 
@@ -513,7 +491,7 @@ def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> 
         found.differs(code, message.format("just"), TOP)
     justfile = Justfile(found)
     try:
-        justfile.read(text, found.file)
+        justfile.read(text)
         return justfile.convert(jobs)
     except (RecursionError, UntranslatableError) as why:
         found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)

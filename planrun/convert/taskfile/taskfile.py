@@ -153,10 +153,10 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
     emission.is_choice = not names
     emission.begin(file)
     emit(plan, found, "task", wanted=names, others=others, run=emission.top, place=root.key("tasks"))
-    for prefix, why in gathered.lost.items() if not tasks else ():  # all tasks are elsewhere
+    for prefix, reason in gathered.lost.items() if not tasks else ():  # all tasks are elsewhere
         step = DraftStep(plan.name(prefix.strip(":") or "includes"))
         place = root.key("includes")
-        step.leave(found, "includes", f"the tasks of {prefix or 'an include'}: {why}", place)
+        step.leave(found, "includes", f"the tasks of {prefix or 'an include'}: {reason}", place)
         plan.add(step)
 
 

@@ -249,7 +249,7 @@ class _Reading:
                 if isinstance(command[1], dict):
                     groups += [(command[0], command[1]), []]
                 else:
-                    groups[-1].append((command[0], command[1]))  # type: ignore[union-attr,arg-type]
+                    groups[-1].append((command[0], command[1]))  # type: ignore[union-attr]
         is_single = len(groups) == 1
         if not is_single and (guards or tolerated):
             raise UntranslatableError("status", "conditions or `ignore_error` beside calls of other tasks")
