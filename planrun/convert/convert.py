@@ -6,10 +6,10 @@ from fnmatch import fnmatchcase
 
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag, first_document
-from planrun.convert.draft import ACTIONS
+from planrun.convert.draft import ACTIONS, DraftPlan
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
-from planrun.convert.reader import EVERYTHING, Finding, Findings
+from planrun.convert.reader import EVERYTHING, Finding, Findings, UntranslatableError
 from planrun.convert.recipes.justfile import convert_justfile
 from planrun.convert.recipes.makefile import convert_makefile
 from planrun.convert.taskfile.taskfile import convert_taskfile
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from planrun.convert.draft import DraftPlan, DraftStep
+    from planrun.convert.draft import DraftStep
 
 MAX_TOLD = 200  # findings in the head of a plan; the verb prints all
 _TOOLS = "GitHub Actions, GitLab CI, go-task, Dagu, make and just"
@@ -38,6 +38,12 @@ _BY_KEY = {"jobs": "github", "tasks": "taskfile", "steps": "dagu"}  # what ident
 _OF_TREES = {
     "github": convert_workflow, "gitlab": convert_pipeline, "taskfile": convert_taskfile, "dagu": convert_dag,
 }  # fmt: skip
+_OF_ALL = (  # what a plan does otherwise than these tools
+    ("timeout", "a step has 24 hours; {} lets a command run as long as it takes"),
+    ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
+    ("folder", "commands run where planrun is started: the folder of the file"),
+)
+_NAMES = {"taskfile": "go-task", "dagu": "Dagu", "make": "make", "just": "just"}
 _OF_LINES = {"make": convert_makefile, "just": convert_justfile}
 
 
@@ -77,13 +83,23 @@ def convert(order: Order) -> Converted:
         lines, problems = decode(data, order.file)
         if lines is None:
             raise InvalidPlan(problems, sources={order.file: data})
-        root, draft = Node(SCALAR, "", 1, 1), _OF_LINES[source](lines, found, order.jobs)
+        root = Node(SCALAR, "", 1, 1)
     else:
         root = _tree(order, source, data, found)
         source = source or next((_BY_KEY[key] for key in _BY_KEY if root.get(key) is not None), "")
         if not source:
             raise InvalidInput(f"{order.file} looks like no file of {_TOOLS}; name its tool by --from")
-        draft = _OF_TREES[source](root, found, order.jobs)
+        lines = ""
+    for code, message in _OF_ALL if source in _NAMES else ():
+        found.differs(code, message.format(_NAMES[source]), root)
+    try:
+        if source in _OF_LINES:
+            draft = _OF_LINES[source](lines, found, order.jobs)
+        else:
+            draft = _OF_TREES[source](root, found, order.jobs)
+    except (RecursionError, UntranslatableError) as why:
+        found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
+        draft = DraftPlan()
     text = _text(draft, found, root)
     if source == "github" and (unfolded := _origins(draft, found)):
         again = Findings(order.file, order.accepted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
@@ -373,3 +374,28 @@ def test_reports_and_questions_are_not_lost_with_an_action(there: Workspace) -> 
     assert "ask" in there.steps["a.approve"]
     assert "x.env" in there.steps["b"]["run"]
     assert "differs[reports]: GitLab shows the reports of junit" in ended.err
+
+
+def test_what_is_told_of_retries_images_workflows_and_variables(there: Workspace) -> None:
+    """None of these changes its meaning unseen."""
+    text = """\
+        workflow: {rules: [{if: $A, variables: {B: c}}]}
+        a: {image: alpine, retry: {max: 1, when: script_failure}, script: "false | true"}
+        b: {image: alpine, script: "[[ -n x ]]"}
+        """
+    ended = there.convert(text, "--from", "gitlab")
+    assert ended.code == 0
+    assert "todo[workflow]: the variables that the rules of `workflow` set are missing" in ended.err
+    assert "differs[retry]: every failure is tried again" in ended.err
+    assert "those of the file win, also over those that start a pipeline" in ended.err
+    assert "differs[image]: scripts in images run by `sh -e`" in ended.err
+    assert (there.steps["a"]["shell"], there.steps["b"]["shell"]) == ("sh -e", "bash -eo pipefail")
+    script = there.steps["a"]["run"].replace("false | true", "false | true; echo end")
+    shells = [["busybox", "sh", "-e"], ["bash", "-e"]]
+    ran = [
+        subprocess.run([*shell, "-c", script], check=False, capture_output=True)
+        for shell in shells
+        if which(shell[0])
+    ]
+    assert ran
+    assert all(each.returncode == 1 and not each.stdout for each in ran)

@@ -12,7 +12,7 @@ from planrun.convert.dagu.steps import StepReading
 from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
-from planrun.convert.recipes.scripts import TOP_FINDINGS, env_files, shell_of
+from planrun.convert.recipes.scripts import env_files, shell_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
@@ -69,10 +69,7 @@ def convert_dag(root: Node, found: Findings, jobs: Collection[str] = ()) -> Draf
         message = "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole"
         found.refuse("shape", message, root)
     dag = Dag(root, Reader(found))
-    try:
-        dag.convert()
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
+    dag.convert()
     return dag.plan
 
 
@@ -85,6 +82,7 @@ class Dag:
         self.variables = Variables(self.plan, reader)
         self.reading = StepReading(reader, self.variables)
         self.named: dict[str, DraftStep] = {}
+        self.missing: dict[str, str] = {}  # by a step's id: what it waits for and is not there
         self.last: dict[str, str] = {}  # by a step's id: the step that its dependents wait for
         self.skippable: set[str] = set()  # steps that may be skipped, and skip what waits for them
         self.handed: list[tuple[DraftStep, str]] = []  # variables that steps hand on
@@ -156,8 +154,6 @@ class Dag:
             **({"env": env} if env else {}),
         }
         found.differs("shell", "commands are for `bash -e`; Dagu takes the shell of its user", keys.node)
-        for code, text in TOP_FINDINGS:
-            found.differs(code, text.format("Dagu"), keys.node)
 
     def _doubt(self, why: str, place: Node) -> None:
         self.unsure = self.unsure or why
@@ -217,8 +213,7 @@ class Dag:
                 if name in self.named:
                     found[step.id].append(self.named[name])
                 else:
-                    message = f'there is no step "{name}" to wait for'
-                    self.found.refuse("shape", message, keys.place("depends"))
+                    self.missing[step.id] = name
         try:
             TopologicalSorter(
                 {name: [each.id for each in others] for name, others in found.items()}
@@ -274,8 +269,9 @@ class Dag:
                 conditions.append(f"{step_path(check.id, 'outputs')}.met")
             if "skipped" in self.reading.continues(keys.get("continueon")):
                 self.skippable.discard(step.id)
-            if self.unsure:
-                raise UntranslatableError("dag", self.unsure)  # noqa: TRY301
+            if self.unsure or step.id in self.missing:
+                missing = f'there is no step "{self.missing.get(step.id)}" to wait for'
+                raise UntranslatableError("dag", self.unsure or missing)  # noqa: TRY301
             if keys.text("action") == "human.task":
                 self._ask(step, Keys(keys.get("with"), "`with`", self.reader))
             else:

@@ -43,8 +43,10 @@ _TOLD = {
     "cache": "nothing is deleted between runs here, so no cache is kept",
     "artifacts": "artifacts are not uploaded: they stay in the workspace, and `produces` records them",
     "after_script": "`after_script` runs when the script of its step ends, and sees its variables",
-    "image": "scripts in images run by `sh -e`, or by bash if they need it; GitLab takes bash where it is",
+    "image": "scripts in images run by `sh -e`, or by bash if they need it; GitLab takes bash where it is, and a "
+    "failure inside of a pipe counts there: with `sh` it does where this shell knows `pipefail`",
 }
+_PIPEFAIL = "if set -o | grep pipefail > /dev/null; then set -o pipefail; fi\n"  # as GitLab's runner begins
 RUNNER = "runner"  # the step that finds out what GitLab's runner sets
 _GIT = """\
 if [ -z "${GITLAB_CI-}${CI_COMMIT_REF_NAME-}${CI_COMMIT_TAG-}" ]; then  # outside of GitLab
@@ -299,8 +301,10 @@ class Job:
                 self.found.differs("variable", message, [*places, self.origin][0])
         step.keys |= {"run": script, "env": env}
         self._container(step)
-        if _BASH.search(script) and step.keys.get("shell") == "sh -e":
+        if step.keys.get("shell") == "sh -e" and _BASH.search(script):
             step.keys["shell"] = "bash -eo pipefail"
+        elif step.keys.get("shell") == "sh -e" and "|" in script:
+            step.keys["run"] = _PIPEFAIL + step.keys["run"]
         for secret in dict.fromkeys(_CREDENTIAL.findall(step.keys["run"])):
             # Without it the run does not begin: an empty one would pass unseen.
             self.pipeline.plan.secret(secret)

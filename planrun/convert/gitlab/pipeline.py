@@ -10,8 +10,8 @@ from planrun.convert.gitlab.conditions import CHECK, Patterns
 from planrun.convert.gitlab.edges import Edges
 from planrun.convert.gitlab.job import OF_RUNNER, RUNNER, Job, Scope, plain, runner_step, variable_text
 from planrun.convert.reader import Reader, UntranslatableError, text_of
+from planrun.convert.recipes.sequence import is_known
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -45,7 +45,7 @@ _TOLD = {
     "workspace": "all jobs share one workspace, which stays as it is; one step runs at a time: raise "
     "`limits.max_parallel` where steps touch different files",
     "environment": "variables of GitLab's runner that planrun does not know are those of the environment; those of the "
-    "file win; what looks like a credential is not inherited: see `secrets`",
+    "file win, also over those that start a pipeline; what looks like a credential is not inherited: see `secrets`",
     "timeout": "a job has one hour, as in GitLab",
 }
 
@@ -103,10 +103,7 @@ class Pipeline:
         plan.keys["defaults"] = {"shell": "bash -eo pipefail", "timeout": "1h"}
         plan.keys["limits"] = {"max_parallel": 1}
         jobs = {name: self._made(name) for name in self.jobs if not name.startswith(".")}
-        for name in wanted:
-            if name not in jobs:
-                hint = did_you_mean(name, jobs) or f"there are {', '.join(jobs)}"
-                self.found.refuse("shape", f'there is no job "{name}"; {hint}', self.root)
+        is_known(self.found, "job", list(wanted), jobs, self.root)
         edges = Edges(self, jobs)
         chosen = [name for name in jobs if not wanted or name in wanted]
         for name in chosen:  # grows while it is read
@@ -273,8 +270,4 @@ def _deepen(into: dict[str, Node], over: Mapping[str, Node]) -> None:
 
 def convert_pipeline(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a GitLab CI file becomes; `jobs` are the wanted ones with what they need."""
-    try:
-        return Pipeline(root, found).convert(jobs)
-    except RecursionError:
-        found.refuse("too-large", "the file is nested too deeply", root)
-        return DraftPlan()
+    return Pipeline(root, found).convert(jobs)

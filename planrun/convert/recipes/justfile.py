@@ -14,7 +14,6 @@ from planrun.convert.recipes.scripts import (
     NAME,
     POSIX,
     SAFE,
-    TOP_FINDINGS,
     Piece,
     ShellText,
     Value,
@@ -166,6 +165,8 @@ class Justfile:
             self.found.todo(
                 "mod", f"the recipes of the module {rest} are left out: convert its file", self.place
             )
+        elif word in ("import", "import?"):
+            raise UntranslatableError("import", f"it imports {rest}")
         elif match := _SET.match(line):
             self.evaluator.texts[match[2]] = tokens_of(match[3])
             self.exported += [match[2]] if match[1] else []
@@ -487,12 +488,6 @@ def _needs(tokens: list[Token]) -> list[Need]:
 
 def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a justfile becomes; `jobs` are the wanted recipes, none: the default."""
-    for code, message in TOP_FINDINGS:
-        found.differs(code, message.format("just"), TOP)
     justfile = Justfile(found)
-    try:
-        justfile.read(text)
-        return justfile.convert(jobs)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
-        return DraftPlan()
+    justfile.read(text)
+    return justfile.convert(jobs)

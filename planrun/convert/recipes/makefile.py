@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from planrun.convert.draft import DraftPlan, DraftStep, literal_text
 from planrun.convert.reader import Findings, UntranslatableError
-from planrun.convert.recipes.scripts import TOP_FINDINGS, joined, script_of, shell_of
+from planrun.convert.recipes.scripts import joined, script_of, shell_of
 from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
 from planrun.model.record import Record
 from planrun.plan.yaml.node import SCALAR, Node
@@ -361,12 +361,6 @@ def _colon(text: str) -> int:
 
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
-    for code, message in TOP_FINDINGS:
-        found.differs(code, message.format("make"), TOP)
     makefile = Makefile(found)
-    try:
-        makefile.read(text)
-        return makefile.convert(jobs)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
-        return DraftPlan()
+    makefile.read(text)
+    return makefile.convert(jobs)

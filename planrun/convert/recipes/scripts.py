@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]+\Z")  # what `run` accepts as a value
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")  # what can stand in `${NAME-…}`
-TOP_FINDINGS = (
-    ("timeout", "a step has 24 hours; {} lets a command run as long as it takes"),
-    ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-    ("folder", "commands run where planrun is started: the folder of the file"),
-)
 POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
 INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _HOLE = "\0"

@@ -8,7 +8,7 @@ import re
 
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import TOP_FINDINGS, env_files
+from planrun.convert.recipes.scripts import env_files
 from planrun.convert.recipes.sequence import emit, is_known
 from planrun.convert.taskfile.tasks import Emission, Task
 from planrun.convert.taskfile.values import File
@@ -111,17 +111,7 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
     """Return the plan that a Taskfile becomes; `jobs` are the wanted tasks, none: `default`."""
     message = "commands are for bash; go-task has a shell of its own that is nearly the same"
     found.differs("shell", message, root)
-    for code, text in TOP_FINDINGS:
-        found.differs(code, text.format("go-task"), root)
     plan = DraftPlan()
-    try:
-        _convert(root, found, jobs, plan)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", root)
-    return plan
-
-
-def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan) -> None:
     file = File(root, Reader(found), None)
     file.params = plan.params
     gathered = Gathered()
@@ -149,7 +139,7 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
     known += [name for name in names if name not in known and (
         emission.find(name) or any(map(name.startswith, gathered.lost)))]  # fmt: skip
     if not is_known(found, "task", names, known, root):
-        return
+        return plan
     emission.is_choice = not names
     emission.begin(file)
     emit(plan, found, "task", wanted=names, others=others, run=emission.top, place=root.key("tasks"))
@@ -158,6 +148,7 @@ def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan
         place = root.key("includes")
         step.leave(found, "includes", f"the tasks of {prefix or 'an include'}: {reason}", place)
         plan.add(step)
+    return plan
 
 
 def _only_lists(task: Node) -> bool:
