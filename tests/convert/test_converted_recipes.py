@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from planrun.convert.convert import Order, convert
 from planrun.plan.load import check_bytes
@@ -128,6 +129,26 @@ tasks:
     assert (
         "description: 'x: {cmds: [\"echo {{now}}\"]}'" in converted(tmp_path, "Taskfile.yml", text, "c").text
     )
+
+
+KEPT = {
+    "justfile": "[confirm]\na: b (c 'x')\n  echo {{blake3('x')}}\nb:\n  true\nc w:\n  true\n",
+    "Taskfile.yml": "version: '3'\ntasks: {default: {prompt: Sure?, deps: [b, {task: c, vars: {A: b}}], cmds: ['{{now}}']}, "
+    "b: 'true', c: 'true'}\n",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_abstract_step_keeps_what_it_needs_and_its_question(tmp_path: Path, name: str) -> None:
+    """The recipe or task that it names runs before it, and somebody is asked."""
+    steps = yaml.safe_load(converted(tmp_path, name, KEPT[name]).text)["steps"]
+    assert [each["id"] for each in steps if "ask" in each]
+    assert "b" in [each["id"] for each in steps if "run" in each]
+    waited, by_id = [steps[-1]["id"]], {each["id"]: each for each in steps}
+    for each in waited:
+        waited += by_id[each].get("depends_on", [])
+    assert set(waited) == set(by_id)
+    assert "run" not in steps[-1]
 
 
 TWICE = "".join(f"V{at} := V{at - 1} + V{at - 1}\n" for at in range(1, 60))

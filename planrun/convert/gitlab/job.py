@@ -131,6 +131,8 @@ class Scope:
             return "$"
         if name in self.given:
             return self.given[name]
+        if name in self.secret or _CREDENTIAL.match(f"${name}"):  # an empty one would pass unseen
+            raise UntranslatableError("secret", f"`{name}` is a credential of GitLab, or made of one")
         if name in self.texts and name not in within:
             return self.expand(self.texts[name], (*within, name))
         if name in self.job:
@@ -142,7 +144,7 @@ class Scope:
 
     def expression(self, name: str) -> str:
         """Return the expression that reads a variable, for a condition; raises UntranslatableError."""
-        if name in self.given or name in self.secret or _CREDENTIAL.match(f"${name}"):
+        if name in self.given:
             raise UntranslatableError("condition", f"a condition that reads `${name}`")
         return expression_of(self.template(name))
 
@@ -285,7 +287,7 @@ class Job:
             step.keys["matrix"] = {"include": rows}
         script = self._script()
         if secret := [name for name in sorted(scope.secret) if re.search(rf"\$\{{?{name}\b", script)]:
-            raise UntranslatableError("secret", f"`{secret[0]}` is made of a credential of GitLab")
+            raise UntranslatableError("secret", f"`{secret[0]}` is a credential of GitLab, or made of one")
         told = dict.fromkeys(_IN_SCRIPT.findall(script))
         for name in told:
             if name in texts or name in env or name == "CI" or _CREDENTIAL.match(f"${name}"):
@@ -341,8 +343,8 @@ class Job:
         if node is None or is_nothing(node):
             return
         image = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
-        if _CREDENTIAL.search(image) or not image:
-            raise UntranslatableError("image", f"the image {image}")
+        if not image:
+            raise UntranslatableError("image", "an image without a name")
         step.keys |= {"container": {"image": self.scope.expand(image), "user": "0:0"}, "shell": "sh -e"}
 
     def _result(self, step: DraftStep) -> None:  # noqa: C901

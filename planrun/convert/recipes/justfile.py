@@ -290,7 +290,11 @@ class Justfile:
                     keys.append((other, tuple(tuple(each) for each in values)))
         except UntranslatableError as why:
             reason = why.message
-            return Recipe(name, place, lambda step_id: self._abstract(DraftStep(step_id), reason, entry))
+            recipe = Recipe(name, place, lambda step_id: self._abstract(DraftStep(step_id), reason, entry))
+            if entry is None:
+                return recipe
+            recipe.before = [(other, ()) for other, tokens in entry.before if not tokens]
+            recipe.after = [(other, ()) for other, tokens in entry.after if not tokens]
         if (question := entry.attributes.get("confirm")) is not None:
             recipe.before.insert(0, (name, ("ask", question.strip("'\"") or f"Run recipe `{name}`?")))
         return recipe

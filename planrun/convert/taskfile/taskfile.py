@@ -127,7 +127,8 @@ def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) ->
         if files := env_files(found, names, place):
             plan.keys["env_file"] = files[::-1]
     except UntranslatableError as why:
-        file.unsure = found.todo("dotenv", f"it makes all tasks uncertain: {why.message}", place)
+        file.unsure = why.message
+        found.todo("dotenv", f"it makes all tasks uncertain: {why.message}", place)
     emission = Emission(plan, tasks, gathered.aliases, gathered.lost)
     default = emission.find("default")
     names = [*jobs] or ([] if default is None or _only_lists(default.node) else [default.name])

@@ -179,13 +179,13 @@ class Emission:
         if len(self._open) > 1 and (self.is_choice or label != own):
             label = f"{self._open[-2]}.{own}".replace(":", ".")
         reading = _Reading(self, task, given, label)
+        parts: list[DraftStep | Call] = []
+        reason: UntranslatableError | None = None
         try:
             parts = reading.parts()
         except UntranslatableError as why:
-            for step in reading.steps:
-                self.plan.give_back(step.id)
-            text = source_text(task.file.reader.found.file, task.place, is_key=True)
-            return self.leave(label, task, why, after, text or task.name)
+            reason = why
+            reading.give_up()
         for step in reading.variables:
             after = self.add(step, after)
         ends: list[str] = []
@@ -194,7 +194,13 @@ class Emission:
         after = list(dict.fromkeys([*ends, *(after if reading.env or not ends else [])]))
         for part in parts:
             after = self.add(part, after) if isinstance(part, DraftStep) else self.call(*part, after, task)
-        return after
+        if reason is None:
+            return after
+        if task.get("prompt") is not None:
+            ask = {"question": f"Run the task {task.name}?"}
+            after = self.add(DraftStep(self.plan.name(f"{label}.ask"), ask=ask), after)
+        text = source_text(task.file.reader.found.file, task.place, is_key=True)
+        return self.leave(label, task, reason, after, text or task.name)
 
     def leave(
         self, label: str, task: Task, why: UntranslatableError, after: list[str], text: str = ""
@@ -263,6 +269,18 @@ class _Reading:
             step.keys |= {"env": self.env, "title": title[:200] if title.isprintable() else ""}
             found.append(step)
         return found
+
+    def give_up(self) -> None:
+        """Keep what is certain although the commands are not: the tasks that it needs by their names alone."""
+        for step in self.steps:
+            self.emission.plan.give_back(step.id)
+        self.variables, self.env = [], {}
+        nodes = self.reader.items(self.task.get("deps"), "`deps`")
+        names = [
+            text_of(each.get("task") if each.kind == MAPPING and len(each.value) == 1 else each)
+            for each in nodes
+        ]
+        self.deps = [(name, {}) for name in names if name and "{{" not in name]
 
     def _step(self, part: str, **keys: Any) -> DraftStep:
         step = DraftStep(self.emission.plan.name(f"{self.label}.{part}" if part else self.label), **keys)
