@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from planrun.plan.yaml.node import Node
 
 MAX_ID = 100
+MAX_TEXT = 4000  # characters of a file in a description
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 # The keys of a step in the order in which people read them; others follow.
 _ORDER = (
@@ -62,29 +63,19 @@ class DraftStep:
     def make_abstract(self, note: str) -> None:
         """Remove the action, which stays readable as a note for the author of a new one."""
         script = self.keys.get("run")
-        for action in (
-            *ACTIONS,
-            "shell",
-            "matrix",
-            "env",
-            "secrets",
-            "container",
-            "service",
-            "ready",
-        ):
-            self.keys.pop(action, None)
-        if script and len(script) <= 4000:
+        for key in (*ACTIONS, "shell", "matrix", "env", "secrets", "container", "service", "ready"):
+            self.keys.pop(key, None)
+        if script and len(script) <= MAX_TEXT:
             self.keys["notes"] = script
         self.keys.setdefault("title", self.id)
         self.notes.append(note)
 
-    def leave(self, found: Findings, code: str, message: str, node: Node) -> None:
+    def leave(self, found: Findings, code: str, message: str, node: Node, text: str = "") -> None:
         """Leave the step to a person or a model, with its text in the file that is converted as description."""
         self.make_abstract(found.todo(code, message, node, self.id))
-        for key in ("outputs", "retries", "workdir", "timeout"):
+        for key in ("outputs", "retries", "workdir", "timeout", "notes"):
             self.keys.pop(key, None)
-        self.keys["description"] = source_text(found.file, node)
-        self.keys.pop("notes", None)
+        self.keys["description"] = text[:MAX_TEXT] or source_text(found.file, node)
 
     def as_keys(self) -> dict[str, Any]:
         """Return the keys of the step in reading order, as plain data."""
@@ -181,7 +172,7 @@ def source_text(file: str, node: Node, *, is_key: bool = False) -> str:
     ):
         end += 1
     shown = [line[min(indent, len(line) - len(line.lstrip(sign))) :] for line in lines[start:end]]
-    return "\n".join(shown).rstrip()[:4000]
+    return "\n".join(shown).rstrip()[:MAX_TEXT]
 
 
 def slug(text: str, most: int = 40) -> str:

@@ -1,7 +1,4 @@
-"""What a conversion reports besides the plan: what has another meaning, what is left to do, what cannot be kept.
-
-Values of a file of another tool: the kind of each node, read without exceptions.
-"""
+"""Values of a file of another tool, read without exceptions, and what a conversion reports besides the plan."""
 
 from __future__ import annotations
 
@@ -14,13 +11,8 @@ from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Iterator
     from typing import Literal
-
-    from planrun.plan.yaml.node import Node
 
     Kind = Literal["differs", "todo", "refused"]
 
@@ -71,9 +63,7 @@ class Findings:
         self._found: dict[tuple[str, str], Finding] = {}
         self._unresolved = [0]
         self._left = [MAX_EXPANDED]
-        self.files: dict[
-            str, Node | None
-        ] = {}  # other files of the conversion that were read, by their paths
+        self.files: dict[str, Node | None] = {}  # other files that were read, by their paths
 
     def of(self, file: str) -> Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
@@ -114,26 +104,14 @@ class Findings:
 
     def _add(self, kind: Kind, code: str, message: str, node: Node, *, step: str = "") -> None:
         if len(self._found) >= MAX_FINDINGS:
-            code, message = (
-                "too-large",
-                f"there are more than {MAX_FINDINGS:,} findings; convert a part of the file",
-            )
-            kind = "refused"
-        accepted = kind == "refused" and self._is_accepted(code)
+            kind, code = "refused", "too-large"
+            message = f"there are more than {MAX_FINDINGS:,} findings; convert a part of the file"
+        is_wanted = code not in NEVER and any(fnmatchcase(code, name) for name in self.accepted)
         finding = Finding(
-            kind=kind,
-            code=code,
-            message=message,
-            file=self.file,
-            line=node.line,
-            col=node.col,
-            step=step,
-            accepted=accepted,
-        )
+            kind=kind, code=code, message=message, file=self.file, line=node.line, col=node.col, step=step,
+            accepted=kind == "refused" and is_wanted,
+        )  # fmt: skip
         self._found.setdefault((code, message), finding)
-
-    def _is_accepted(self, code: str) -> bool:
-        return code not in NEVER and any(fnmatchcase(code, name) for name in self.accepted)
 
     @property
     def acceptable(self) -> list[str]:
@@ -148,15 +126,9 @@ class Findings:
     @property
     def listed(self) -> tuple[Finding, ...]:
         """All findings in file order."""
-        places = {
-            file: at for at, file in enumerate(dict.fromkeys(each.file for each in self._found.values()))
-        }
-        first = self.file
+        files = [self.file, *(each.file for each in self._found.values())]
         return tuple(
-            sorted(
-                self._found.values(),
-                key=lambda each: (each.file != first, places[each.file], each.line, each.col),
-            )
+            sorted(self._found.values(), key=lambda each: (files.index(each.file), each.line, each.col))
         )
 
 

@@ -61,11 +61,6 @@ BOMBS = {
         + "tasks:\n  default: echo {{.A29}}\n",
         "file.yml: its variables or lists expand to too much",
     ),
-    "taskfile-repeat": (
-        "taskfile",
-        'version: 3\ntasks:\n  default: echo {{repeat 99999999 "x"}}\n',
-        "file.yml: its variables or lists expand to too much",
-    ),
     "github-matrix": (
         "github",
         "on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{run: echo}]\n"

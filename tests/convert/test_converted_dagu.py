@@ -12,21 +12,13 @@ if TYPE_CHECKING:
 
     from tests.conftest import Command
 
-FAMILY = """\
+SAID = """\
     name: main
     consts: {place: here}
     params: [WHO: bob]
     steps:
       - {name: ask, id: ask, run: 'echo "out=a b" >> "$DAGU_OUTPUT_FILE"', outputs: [{name: out}]}
-      - {name: sub, call: child, params: "X=7"}
       - {name: say, run: "echo \\"${steps.ask.outputs.out} ${params.WHO} ${consts.place}\\" >> said"}
-    ---
-    name: child
-    params: [X: 1, Y: 2]
-    env: [Z: "zed$Y"]
-    steps:
-      - echo "a $X" >> said
-      - echo "b $Y $Z" >> said
     """
 RUNS = {
     "a chain": ("steps: [sleep 0.2; echo one >> said, echo two >> said]\n", 0, "one two"),
@@ -68,11 +60,9 @@ RUNS = {
         "handlerOn: {init: {run: echo i >> said}, failure: {run: echo f >> said}, success: {run: echo s >> said}, "
         "exit: {run: echo e >> said}}\nsteps: [echo a >> said]\n", 0, "i a s e"
     ),
-    "positions": ("params: p q\nsteps: ['echo \"$2 $1\" >> said']\n", 0, "q p"),
     "variables": ("env: [A: x, B: \"${A}y$HOMEX\"]\nsteps: [{run: 'echo $B$C >> said', env: [C: '$A']}]\n", 0, "xyx"),
-    "defaults": ("defaults: {env: [A: 1], continue_on: {failure: true}}\nsteps: ['echo $A >> said; false', echo b >> said]\n", 0, "1 b"),
     "another language": ("steps: [{command: python3, script: \"open('said', 'w').write('py')\"}]\n", 0, "py"),
-    "a DAG of the same file": (FAMILY, 0, "a 7 b 2 zed2 a b bob here"),
+    "what a step hands on": (SAID, 0, "a b bob here"),
     "the working directory": ("working_dir: sub\nsteps: [{run: basename $PWD >> ../said}, {run: 'pwd | wc -l >> said', dir: .}]\n", 0, "sub 1"),
 }  # fmt: skip
 
@@ -107,6 +97,8 @@ LEFT = {
     "{run: x, shell: nix-shell}": "the program `nix-shell` runs it",
     "{run: x, output: {a: b}}": "an output in several parts",
     "{run: x, retryPolicy: {limit: $N}}": "a `retryPolicy` that Dagu works out",
+    "{run: x, retryPolicy: {limit: 2, backoff: true}}": "a `retryPolicy` that Dagu works out, or with `backoff`",
+    "{run: x, stdout: out.txt}": "`stdout`",
 }
 
 
@@ -127,14 +119,26 @@ def test_what_is_not_certain_is_an_abstract_step(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "steps: [{id: a, depends: b, run: x}, {id: b, depends: a, run: x}]\n",
-        "steps: [{run: x, depends: no}]\n",
-    ],
-)
-def test_edges_that_cannot_be_are_refused(planrun: Command, tmp_path: Path, text: str) -> None:
+def test_edges_that_cannot_be_are_refused(planrun: Command, tmp_path: Path) -> None:
     """As Dagu refuses them."""
-    (tmp_path / "dag.yaml").write_text(text)
+    (tmp_path / "dag.yaml").write_text("steps: [{id: a, depends: b, run: x}, {id: b, depends: a, run: x}]\n")
     assert planrun("convert", "dag.yaml", "--from", "dagu").returncode == 2
+
+
+WHOLE = {
+    "steps: [{run: x, depends: no}]\n": 'there is no step "no" to wait for',
+    "params: p q\nsteps: ['echo $1']\n": "it takes parameters by position",
+    "defaults: {env: [A: 1]}\nsteps: ['echo $A']\n": "`defaults`",
+    "steps: [{call: other}]\n---\nname: other\nsteps: ['echo x']\n": "it runs no command",
+}
+
+
+@pytest.mark.parametrize(("text", "why"), WHOLE.items())
+def test_parts_of_the_whole_file_that_are_not_kept_leave_their_steps(
+    planrun: Command, tmp_path: Path, text: str, why: str
+) -> None:
+    """Parameters by position, defaults of all steps, and other DAGs of the file."""
+    (tmp_path / "dag.yaml").write_text(text)
+    done = planrun("convert", "dag.yaml", "--from", "dagu", "-o", "plan.yml")
+    assert (done.returncode, f": the step step-1: {why}" in done.stderr) == (0, True), done.stderr
+    assert planrun("execute", "plan.yml").returncode == 2

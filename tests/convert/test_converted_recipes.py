@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from planrun.convert.convert import Order, convert
 from planrun.plan.load import check_bytes
@@ -36,11 +37,11 @@ def test_reading_a_makefile_runs_nothing(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("all: main.o\n\tcc $^\n", "whether it is up to date depends on the age of files"),
-        (".PHONY: all\nall:\n\techo $(wildcard *.c)\n", "`$(wildcard *.c)`: make alone knows it"),
-        ("all::\n\ttrue\n", "it has a double colon"),
+        (".PHONY: all\nall:\n\techo $(wildcard *.c)\n", "`$(wildcard *.c)`: make or the environment alone knows it"),
+        ("all::\n\ttrue\n", ": has no rule"),
         ("include gone.mk\nall:\n\ttrue\n", "`include gone.mk`"),
         ("ifeq ($(shell ls),x)\nA = 1\nendif\n.PHONY: all\nall:\n\techo $(A)\n", "`$(A)`: a condition decides it"),
-        (".PHONY: all b\nall: A = 1\nall: b\nb:\n\techo $(A)\n", "it has variables of its own"),
+        (".PHONY: all b\nall: A = 1\nall: b\nb:\n\techo $(A)\n", "it has several rules"),
     ],
 )  # fmt: skip
 def test_what_only_make_knows_is_run_by_make(tmp_path: Path, text: str, why: str) -> None:
@@ -128,6 +129,26 @@ tasks:
     assert (
         "description: 'x: {cmds: [\"echo {{now}}\"]}'" in converted(tmp_path, "Taskfile.yml", text, "c").text
     )
+
+
+KEPT = {
+    "justfile": "[confirm]\na: b (c 'x')\n  echo {{blake3('x')}}\nb:\n  true\nc w:\n  true\n",
+    "Taskfile.yml": "version: '3'\ntasks: {default: {prompt: Sure?, deps: [b, {task: c, vars: {A: b}}], cmds: ['{{now}}']}, "
+    "b: 'true', c: 'true'}\n",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_abstract_step_keeps_what_it_needs_and_its_question(tmp_path: Path, name: str) -> None:
+    """The recipe or task that it names runs before it, and somebody is asked."""
+    steps = yaml.safe_load(converted(tmp_path, name, KEPT[name]).text)["steps"]
+    assert [each["id"] for each in steps if "ask" in each]
+    assert "b" in [each["id"] for each in steps if "run" in each]
+    waited, by_id = [steps[-1]["id"]], {each["id"]: each for each in steps}
+    for each in waited:
+        waited += by_id[each].get("depends_on", [])
+    assert set(waited) == set(by_id)
+    assert "run" not in steps[-1]
 
 
 TWICE = "".join(f"V{at} := V{at - 1} + V{at - 1}\n" for at in range(1, 60))

@@ -56,10 +56,10 @@ WORKFLOW = """\
             shell: python3 {0}
 """
 DAG = """\
-    params: "A=1 two"
+    params: "A=1 B1=two"
     env: [{B: b}]
     steps:
-      - {name: one, command: echo "$A $B $1", output: OUT}
+      - {name: one, command: echo "$A $B $B1", output: OUT}
       - name: two
         depends: one
         command: python3

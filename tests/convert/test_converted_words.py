@@ -20,22 +20,20 @@ PIPELINE = """\
       stage: b
       script: echo "$VER|$N|$MODE" >> said
       rules:
-        - {if: $TAG == "v0", variables: {MODE: old}}
-        - {changes: [src/**/*, "*.{md,txt}"], variables: {MODE: "$TAG changed"}}
+        - {if: $TAG == "v0"}
+        - {changes: [src/**/*, "*.{md,txt}"]}
     never:
       stage: b
       script: echo never >> said
       rules: [{changes: [docs/*]}, {exists: ["missing*.x"]}]
     there: {stage: b, script: echo there >> said, rules: [{exists: ["src/*.py"]}]}
-    codes: {stage: b, script: exit 7, allow_failure: {exit_codes: [7, 9]}, inherit: {variables: [TAG]}}
-    rel: {stage: c, script: 'echo "${MODE-unset}" >> said', inherit: {variables: [TAG]}}
     apart: {stage: c, dependencies: [], script: 'echo "[$VER]" >> said'}
     twice: {stage: c, script: [exit 1], script: ['echo two >> said']}
     """
 
 
 def test_jobs_of_gitlab_read_reports_changes_and_files(there: Workspace) -> None:
-    """Variables of reports and rules, changed and existing files, and doubled keys."""
+    """Variables of reports, changed and existing files, and doubled keys."""
     (there.folder / "src").mkdir()
     git = ["git", "-C", str(there.folder), "-c", "user.email=a@b", "-c", "user.name=a"]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -51,7 +49,7 @@ def test_jobs_of_gitlab_read_reports_changes_and_files(there: Workspace) -> None
     assert 'differs[duplicate]: duplicate key "script"' in ended.err
     ended = there.execute(CI_COMMIT_BEFORE_SHA=before)
     assert ended.code == 0, ended.out + ended.err
-    assert there.said == ["1 2 = 3|x|v1 changed", "there", "unset", "[]", "two"]
+    assert there.said == ["1 2 = 3|x|base", "there", "[]", "two"]
 
 
 def test_a_rule_of_make_need_not_make_its_file(there: Workspace) -> None:

@@ -1,31 +1,31 @@
-"""A Dagu file as a plan: steps, their order, handlers, and DAGs of the same file that steps call."""
+"""A Dagu file as a plan: steps, their order, preconditions, and handlers."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from planrun.convert.dagu.steps import StepReading
 from planrun.convert.dagu.values import Keys, Variables, pairs_of, whole
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
 from planrun.convert.reader import Findings, Reader, UntranslatableError, text_of
-from planrun.convert.recipes.scripts import TOP_FINDINGS, shell_of
-from planrun.errors import InvalidInput
-from planrun.plan.yaml.file import read_source
+from planrun.convert.recipes.scripts import env_files, shell_of
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
     from typing import Any
 
 _KNOWN = frozenset((
     "name", "description", "group", "tags", "labels", "params", "env", "steps", "handleron", "preconditions",
     "precondition", "timeoutsec", "maxactivesteps", "dotenv", "type", "shell", "shellargs", "workingdir", "container",
-    "secrets", "consts", "defaults", "version", "artifacts", "catchupwindow", "otel", "runconfig", "overlappolicy",
+    "secrets", "consts", "version", "artifacts", "catchupwindow", "otel", "runconfig", "overlappolicy",
     "maxcleanuptimesec", "logoutput", "restartwaitsec", "ssh", "s3", "redis", "llm", "harness", "harnesses",
-    "kubernetes",
-    "smtp", "webhook", "profile", "waitmail", "actions", "steptypes",
+    "kubernetes", "smtp", "webhook", "profile", "waitmail", "actions", "steptypes",
 ))  # fmt: skip
 _NOT_KEPT = {
     "schedule": "a plan has no schedule: start it from cron, a timer or CI",
@@ -44,65 +44,69 @@ _NOT_KEPT = {
     "retrypolicy": "a run is not repeated by itself; see `planrun resume`",
 }  # fmt: skip
 _HANDLERS = ("success", "failure", "cancel", "abort", "exit")
-MAX_DEPTH = 5  # of DAGs that call each other
-MAX_STEPS = 1000
+_BREAK = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+MAX_CONDITION = 8000  # characters
 
 
-def convert_dag(
-    root: Node, found: Findings, jobs: Collection[str] = (), others: Mapping[str, Node] | None = None
-) -> DraftPlan:
-    """Return the plan that a Dagu file becomes; a part of one cannot be chosen. `others`: its other documents."""
+def first_document(data: bytes, found: Findings) -> bytes:
+    """Return the document of a Dagu file that runs; the others, which its steps may call, are reported."""
+    ends = [0, *(match.end() for match in _BREAK.finditer(data)), len(data)]
+    filled = [
+        (start, end) for start, end in pairwise(ends)
+        if re.search(rb"^[^\s#-]", data[start:end], re.MULTILINE)
+    ]  # fmt: skip
+    if len(filled) < 2:
+        return data
+    (start, end), (later, _) = filled[:2]
+    message = "the DAGs behind the first one are left out; a step that calls one has no action"
+    found.todo("documents", message, Node(SCALAR, "", data.count(b"\n", 0, later) + 1, 1))
+    return b"\n" * data.count(b"\n", 0, start) + _BREAK.sub(b"", data[start:end])
+
+
+def convert_dag(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
+    """Return the plan that a Dagu file becomes; a part of one cannot be chosen."""
     if jobs:
         message = "--job chooses jobs of workflows and tasks; a Dagu file is converted as a whole"
         found.refuse("shape", message, root)
-    dag = Dag(root, Reader(found), DraftPlan(), others or {})
-    try:
-        dag.convert()
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
+    dag = Dag(root, Reader(found))
+    dag.convert()
     return dag.plan
 
 
 class Dag:
-    """One DAG while it is being converted; `prefix` and `given` are those of one that a step calls."""
+    """One DAG while it is being converted."""
 
-    def __init__(  # noqa: PLR0913
-        self, root: Node, reader: Reader, plan: DraftPlan, others: Mapping[str, Node],
-        *, prefix: str = "", given: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        self.reader, self.found, self.plan, self.others = reader, reader.found, plan, others
-        self.prefix, self.given = prefix, given
+    def __init__(self, root: Node, reader: Reader) -> None:
+        self.reader, self.found, self.plan = reader, reader.found, DraftPlan()
         self.keys = Keys(root, "a Dagu file", reader)
-        self.variables = Variables(plan, reader)
+        self.variables = Variables(self.plan, reader)
         self.reading = StepReading(reader, self.variables)
         self.named: dict[str, DraftStep] = {}
-        self.last: dict[str, list[str]] = {}  # by a step's id: the steps that its dependents wait for
+        self.missing: dict[str, str] = {}  # by a step's id: what it waits for and is not there
+        self.last: dict[str, str] = {}  # by a step's id: the step that its dependents wait for
         self.skippable: set[str] = set()  # steps that may be skipped, and skip what waits for them
         self.handed: list[tuple[DraftStep, str]] = []  # variables that steps hand on
-        self.unsure = ""
-        self.depth = prefix.count(".")
-        self.env: dict[str, str] = {}
+        self.begin: dict[str, str] = {}  # edges of the steps that wait for no other
+        self.met: list[str] = []  # what the preconditions of the whole DAG say
+        self.unsure = ""  # why no step is certain
+        self.name = ""
         self.common: dict[str, Any] = {}  # keys of all steps
 
-    def convert(self, first: list[str] | None = None) -> list[str]:
-        """Emit the steps, after others where a step calls the DAG; returns those that nothing waits for."""
+    def convert(self) -> None:
+        """Emit the steps."""
         self._head()
-        begin = list(first or [])
         handlers = Keys(self.keys.get("handleron"), "`handlerOn`", self.reader)
         if (node := handlers.get("init")) is not None:
-            begin = [self._plain_step("on-init", self._named(node, ""), begin).id]
-        gate = self._gate(begin)
-        items = list(self._listed())
-        steps = [(self._labelled(keys), keys, group) for keys, group in items]
+            self.begin = {self._handler("on-init", node).id: "ok"}
+        self._gate()
+        steps = [(self._labelled(keys), keys, group) for keys, group in self._listed()]
         waited = self._order(steps)
         for step, keys, _ in steps:
-            self._emit(step, keys, waited[step.id], begin, gate)
+            self._emit(step, keys, waited[step.id])
         self._handlers(handlers)
-        inner = {name for step in self.plan.steps for name in step.edges}
-        return [name for step, _, _ in steps for name in self.last[step.id] if name not in inner]
 
-    def _head(self) -> None:
-        keys, found = self.keys, self.found
+    def _head(self) -> None:  # noqa: C901, PLR0912
+        keys, found, plan = self.keys, self.found, self.plan
         for name in keys.unknown({*_KNOWN, *_NOT_KEPT}):
             self._doubt(f"`{name}`", keys.node.key(name))
         for key, difference in _NOT_KEPT.items():
@@ -110,98 +114,63 @@ class Dag:
                 found.differs(key, difference, keys.place(key))
         if (kind := keys.text("type")) not in ("", "graph", "chain"):
             self._doubt(f"`type: {kind}`", keys.place("type"))
+        self.name = keys.text("name") or os.path.splitext(os.path.basename(found.file))[0]
+        defaults = {"shell": "bash -e", "timeout": "24h"}
         try:
-            words = self.reader.texts(keys.get("shell"), "`shell`")
             words = [
-                *(words[0].split() if len(words) == 1 else words),
-                *self.reader.texts(keys.get("shellargs"), "`shell_args`"),
+                word for each in self.reader.texts(keys.get("shell"), "`shell`") for word in each.split()
             ]
+            words += self.reader.texts(keys.get("shellargs"), "`shell_args`")
             if words:
                 shell, self.reading.strict = shell_of(words)
-                self.reading.shell = shlex.join(shell)
-            self.variables.read_consts(keys.get("consts"))
-            self.variables.params(keys.get("params"), self.given)
-            self.variables.env["DAG_NAME"] = (
-                keys.text("name") or os.path.splitext(os.path.basename(found.file))[0]
-            )
-            env = self.variables.environment(keys.get("env"))
-            self.variables.env |= env
-            self.env = {**{key: value for key, value in self.variables.env.items() if key != "DAG_NAME"}}
-            if (folder := keys.text("workingdir")) and folder.startswith("~"):
-                raise UntranslatableError("path", f"the folder {folder}")
-            if folder:
-                self.common["workdir"] = self.variables.template(folder)
+                defaults["shell"] = shlex.join(shell)
+            for name, value in pairs_of(keys.get("consts"), "`consts`", self.reader):
+                if value.kind == SCALAR and "$" not in text_of(value):
+                    self.variables.consts[f"consts.{name}"] = text_of(value)
+            self.variables.params(keys.get("params"))
+            self.variables.env["DAG_NAME"] = self.name
+            self.variables.env |= self.variables.environment(keys.get("env"))
+            if folder := keys.text("workingdir"):
+                defaults["workdir"] = self.reading.folder(folder)
             if (container := keys.get("container")) is not None:
                 self.common["container"] = self.reading.container(container)
+            files = env_files(found, self.reader.texts(keys.get("dotenv"), "`dotenv`"), keys.place("dotenv"))
+            plan.keys |= {"env_file": files} if files else {}
         except (UntranslatableError, ValueError) as why:
             self._doubt(getattr(why, "message", "quotes that are not closed"), keys.node)
         if secrets := self.variables.secrets(keys.get("secrets")):
             self.common["secrets"] = secrets
-        self._files()
-        if self.prefix:
-            self.common |= {"env": self.env} if self.env else {}
-            self.common |= {"shell": self.reading.shell}
-            return
-        plan = self.plan
-        name, description = (" ".join(keys.text(each).split()) for each in ("name", "description"))
-        plan.keys |= {
-            key: text
-            for key, text in (("name", name), ("description", description))
-            if text and text.isprintable()
-        }
-        plan.keys["defaults"] = {"shell": self.reading.shell, "timeout": "24h"}
-        if "workdir" in self.common:
-            plan.keys["defaults"]["workdir"] = self.common.pop("workdir")
+        texts = {name: " ".join(keys.text(name).split()) for name in ("name", "description")}
         limits: dict[str, Any] = {}
         if most := whole(keys.get("maxactivesteps")):
             limits["max_parallel"] = most
         if seconds := whole(keys.get("timeoutsec")):
             limits["deadline"] = f"{seconds}s"
-        plan.keys |= {key: value for key, value in (("limits", limits), ("env", self.env)) if value}
-        message = "commands are for `bash -e`; Dagu takes the shell of its user"
-        found.differs("shell", message, keys.node)
-        for code, text in TOP_FINDINGS:
-            found.differs(code, text.format("Dagu"), keys.node)
+        env = {key: value for key, value in self.variables.env.items() if key != "DAG_NAME"}
+        plan.keys |= {name: text for name, text in texts.items() if text and text.isprintable()}
+        plan.keys |= {
+            "defaults": defaults,
+            **({"limits": limits} if limits else {}),
+            **({"env": env} if env else {}),
+        }
+        found.differs("shell", "commands are for `bash -e`; Dagu takes the shell of its user", keys.node)
 
     def _doubt(self, why: str, place: Node) -> None:
         self.unsure = self.unsure or why
         self.found.todo("dag", f"it makes all steps uncertain: {why}", place)
-
-    def _files(self) -> None:
-        """Give the plan the files of variables."""
-        kept = []
-        for name in self.reader.texts(self.keys.get("dotenv"), "`dotenv`"):
-            path = os.path.join(os.path.dirname(self.found.file), name)
-            place = self.keys.place("dotenv")
-            if "$" in name or not os.path.isfile(path):
-                message = f"the file {name} is not there: where it is to be read, add it to `env_file`"
-                self.found.todo("dotenv", message, place)
-                continue
-            try:
-                text = read_source(path, "file").decode("utf-8", "replace")
-            except InvalidInput as error:
-                text = f"`{error}"
-            if any(sign in text for sign in "$`") or self.prefix:
-                self._doubt(f"Dagu fills variables in {name} in", place)
-            kept.append(name)
-        if kept and not self.prefix:
-            self.plan.keys["env_file"] = kept
-            self.found.differs(
-                "dotenv", "a file of variables has to be there, and `env` wins over it", self.keys.node
-            )
 
     def _listed(self) -> Iterator[tuple[Keys, int]]:
         """Yield the keys of each step, with the number of its group: those of one run at the same time."""
         node = self.keys.get("steps")
         if node is not None and node.kind == MAPPING:
             for at, (name, member) in enumerate(node.value.items()):
-                yield self._named(member, name), at
+                yield self._step_keys(member, name), at
             return
         for at, item in enumerate(self.reader.items(node, "`steps`")):
             for each in item.value if item.kind == SEQUENCE else [item]:
-                yield self._named(each, ""), at
+                yield self._step_keys(each), at
 
-    def _named(self, node: Node, name: str) -> Keys:
+    def _step_keys(self, node: Node, name: str = "") -> Keys:
         if node.kind == SCALAR:
             text, node = node, Node(MAPPING, {"run": node}, node.line, node.col)
             node.keys = {"run": text}
@@ -210,11 +179,10 @@ class Dag:
             named = Node(MAPPING, {**node.value, "name": label}, node.line, node.col)
             named.keys = {**node.keys, "name": label}
             node = named
-        return Keys(node, "a step", self.reader).with_defaults(self.keys.get("defaults"))
+        return Keys(node, "a step", self.reader)
 
     def _labelled(self, keys: Keys) -> DraftStep:
-        label = keys.text("id") or keys.text("name") or f"step-{len(self.named) + 1}"
-        step = DraftStep(self.plan.name(f"{self.prefix}{label}"))
+        step = DraftStep(self.plan.name(keys.text("id", "name") or f"step-{len(self.named) + 1}"))
         step.node = keys.node
         title = " ".join(keys.text("name").split())
         if title and title != step.id and title.isprintable():
@@ -225,8 +193,8 @@ class Dag:
 
     def _order(self, steps: list[tuple[DraftStep, Keys, int]]) -> dict[str, list[DraftStep]]:
         """Return the steps that each one waits for; raises UntranslatableError for a circle."""
-        has_edges = any(keys.get("depends") is not None for _, keys, _ in steps)
         kind = self.keys.text("type")
+        has_edges = any(keys.get("depends") is not None for _, keys, _ in steps)
         is_chain = kind == "chain" or (not kind and not has_edges)
         if is_chain and not kind and len(steps) > 1:
             message = ("steps run one after the other, as in older versions of Dagu; current ones run those without "
@@ -245,36 +213,29 @@ class Dag:
                 if name in self.named:
                     found[step.id].append(self.named[name])
                 else:
-                    self.found.refuse(
-                        "shape", f'there is no step "{name}" to wait for', keys.place("depends")
-                    )
-        waiting = {name: {other.id for other in others} for name, others in found.items()}
-        while free := [name for name, others in waiting.items() if not others & waiting.keys()]:
-            for name in free:
-                del waiting[name]
-        if waiting:
-            raise UntranslatableError("shape", f"dependency cycle: {', '.join(waiting)}")
+                    self.missing[step.id] = name
+        try:
+            TopologicalSorter(
+                {name: [each.id for each in others] for name, others in found.items()}
+            ).prepare()
+        except CycleError as circle:
+            raise UntranslatableError("shape", f"dependency cycle: {', '.join(circle.args[1])}") from None
         return found
 
-    def _gate(self, begin: list[str]) -> DraftStep | None:
+    def _gate(self) -> None:
         """Emit the step that checks the preconditions of the whole DAG."""
         node = self.keys.get("preconditions", "precondition")
-        name = f"{self.prefix}preconditions"
         if node is None:
-            return None
+            return
+        gate = DraftStep(self.plan.name("preconditions"))
+        gate.edges = dict(self.begin)
         try:
-            gate = self.reading.check(self.plan.name(name), node, ())
-            if gate is None:
-                return None
+            gate.keys = self.reading.check(gate.id, node, ()).keys
+            gate.keys |= {key: value for key, value in self.common.items() if key != "container"}
+            self.met = [f"{step_path(gate.id, 'outputs')}.met"]
         except UntranslatableError as why:
-            gate = DraftStep(self.plan.name(name))
-            self._make_abstract(gate, self.keys, why)
-        gate.keys |= {
-            key: value for key, value in self.common.items() if key != "container" and "run" in gate.keys
-        }
-        for each in begin:
-            gate.wait(each)
-        return self.plan.add(gate)
+            self._leave(gate, self.keys, why)
+        self.begin = {self.plan.add(gate).id: "completed" if self.met else "ok"}
 
     def _behind(self, names: list[str]) -> list[str]:
         """Return steps with those that they wait for, the nearest first."""
@@ -286,66 +247,40 @@ class Dag:
                 waiting += by_id[name].edges
         return found
 
-    def _emit(  # noqa: C901, PLR0912, PLR0915
-        self, step: DraftStep, keys: Keys, waited: list[DraftStep], begin: list[str], gate: DraftStep | None
-    ) -> None:
-        edges: dict[str, str] = dict.fromkeys([] if waited else begin, "ok")
-        ran: list[str] = []  # that steps ran whose failure is tolerated
+    def _emit(self, step: DraftStep, keys: Keys, waited: list[DraftStep]) -> None:  # noqa: C901, PLR0912
+        edges: dict[str, str] = {} if waited and not self.met else dict(self.begin)
+        conditions = list(self.met)
         for other in waited:
-            tolerated = other.id in self.skippable and other.keys.get("on_failure") == "continue"
-            ran += [f"{step_path(other.id, 'status')} != 'skipped'"] if tolerated else []
-            kind = "completed" if other.id in self.skippable and not tolerated else "ok"
-            edges |= dict.fromkeys(self.last.get(other.id, [other.id]), kind)
-        if gate is not None and "run" in gate.keys:
-            edges[gate.id] = "completed"
-        elif gate is not None:
-            edges[gate.id] = "ok"
-        before = self._behind(list(edges))
-        may_skip = any(other.id in self.skippable for other in waited)
-        check = None
-        if (node := keys.get("preconditions", "precondition")) is not None:
-            may_skip = True
-            try:
-                check = self.reading.check(self.plan.name(f"{step.id}.check"), node, before)
-            except UntranslatableError as why:
-                self._make_abstract(step, keys, why)
-        met = [f"{step_path(gate.id, 'outputs')}.met"] if gate is not None and "run" in gate.keys else []
-        conditions = [*met, *ran]
-        if check is not None:
-            check.edges, check.condition = dict(edges), " and ".join(conditions)
-            self._share(check, before)
-            self.plan.add(check)
-            edges = {**edges, check.id: "completed"}
-            conditions.append(f"{step_path(check.id, 'outputs')}.met")
-        step.edges |= edges
-        step.condition = " and ".join(conditions)
-        if may_skip or conditions:
+            tolerated = other.keys.get("on_failure") == "continue"
+            may_skip = other.id in self.skippable
+            conditions += [f"{step_path(other.id, 'status')} != 'skipped'"] if may_skip and tolerated else []
+            edges[self.last.get(other.id, other.id)] = "completed" if may_skip and not tolerated else "ok"
+        if conditions or any(other.id in self.skippable for other in waited):
             self.skippable.add(step.id)
-        if step.notes:  # it is abstract
-            self.plan.add(step)
-            self.last[step.id] = [step.id]
-            return
+        before = self._behind(list(edges))
         try:
-            if (node := keys.get("continueon")) is not None and "skipped" in self.reading.continues(node):
+            if (node := keys.get("preconditions", "precondition")) is not None:
+                self.skippable.add(step.id)
+                check = self.reading.check(f"{step.id}.check", node, before)
+                check.id = self.plan.name(check.id)
+                check.edges, check.condition = dict(edges), " and ".join(conditions)
+                self._share(check, before)
+                edges[self.plan.add(check).id] = "completed"
+                conditions.append(f"{step_path(check.id, 'outputs')}.met")
+            if "skipped" in self.reading.continues(keys.get("continueon")):
                 self.skippable.discard(step.id)
-            if self.unsure:
-                raise UntranslatableError("dag", self.unsure)
-            if (
-                (inside := self._called(keys)) is not None
-                and not conditions
-                and len(self.plan.steps) < MAX_STEPS
-            ):
-                self.last[step.id] = self._inline(step, keys, inside, edges)
-                return
+            if self.unsure or step.id in self.missing:
+                missing = f'there is no step "{self.missing.get(step.id)}" to wait for'
+                raise UntranslatableError("dag", self.unsure or missing)  # noqa: TRY301
             if keys.text("action") == "human.task":
                 self._ask(step, Keys(keys.get("with"), "`with`", self.reader))
             else:
                 self.reading.fill(step, keys, before)
+            self._share(step, before)
         except (UntranslatableError, ValueError) as why:
-            self._make_abstract(step, keys, why)
-        self._share(step, before)
-        self.plan.add(step)
-        self.last[step.id] = [step.id]
+            self._leave(step, keys, why)
+        step.edges, step.condition = edges, " and ".join(conditions)
+        self.last[step.id] = self.plan.add(step).id
         for output in step.keys.get("outputs", {}):
             for name in (keys.text("id"), keys.text("name")):
                 self.variables.producers[name, output] = step
@@ -356,99 +291,49 @@ class Dag:
             try:
                 self._ask(ask, Keys(node, "`approval`", self.reader), f"May {step.id} count as done?")
             except UntranslatableError as why:
-                self._make_abstract(ask, keys, why)
+                self._leave(ask, keys, why)
             ask.wait(step.id, "completed" if step.id in self.skippable else "ok")
-            self.last[step.id] = [self.plan.add(ask).id]
+            self.last[step.id] = self.plan.add(ask).id
 
     def _share(self, step: DraftStep, before: list[str]) -> None:
         """Give a step what all steps have, and the variables that those before it hand on."""
         if "run" not in step.keys:
             return
         for key, value in self.common.items():
-            own = step.keys.get(key)
-            step.keys[key] = {**value, **own} if key == "env" and own else own or value
-        for producer, name in self.handed:
-            if producer.id in before and name not in step.keys.get("env", {}):
-                nearest = min((each for each, other in self.handed if other == name and each.id in before),
-                              key=lambda each: before.index(each.id))  # fmt: skip
-                value = f"${{{{ default({step_path(nearest.id, 'outputs')}.{name}, '') }}}}"
+            step.keys.setdefault(key, value)
+        for name in dict.fromkeys(name for _, name in self.handed):
+            givers = [each.id for each, other in self.handed if other == name and each.id in before]
+            if givers and name not in step.keys.get("env", {}):
+                nearest = min(givers, key=before.index)
+                value = f"${{{{ default({step_path(nearest, 'outputs')}.{name}, '') }}}}"
                 step.keys.setdefault("env", {})[name] = value
         if "DAG_NAME" in str(step.keys["run"]):
-            step.keys.setdefault("env", {}).setdefault("DAG_NAME", self.variables.env["DAG_NAME"])
+            step.keys.setdefault("env", {}).setdefault("DAG_NAME", self.name)
 
     def _ask(self, step: DraftStep, keys: Keys, question: str = "") -> None:
         """Make a question of a step; raises UntranslatableError where it asks for values."""
         text = self.variables.template(keys.text("prompt")) or question
-        if list(keys.unknown(("prompt",))) or not text.strip():
+        if keys.unknown(("prompt",)) or not text.strip():
             raise UntranslatableError("approval", "a question that asks for values")
         step.keys["ask"] = {"question": " ".join(text.split())}
 
-    def _called(self, keys: Keys) -> Node | None:
-        """Return the DAG of the same file that a step calls, None for any other step."""
-        own = Keys(keys.get("with"), "`with`", self.reader) if keys.text("action") == "dag.run" else None
-        name = own.text("dag") if own is not None else keys.text("call")
-        known = {"id", "name", "description", "call", "params", "depends", "action", "with"}
-        return (
-            self.others.get(name)
-            if name and not list(keys.unknown(known)) and self.depth < MAX_DEPTH
-            else None
-        )
-
-    def _inline(self, step: DraftStep, keys: Keys, root: Node, edges: dict[str, str]) -> list[str]:
-        """Emit the steps of a DAG that a step calls; raises UntranslatableError."""
-        inner = Keys(root, "a DAG", self.reader)
-        if any(
-            inner.get(name) is not None
-            for name in ("handleron", "preconditions", "precondition", "timeoutsec", "dotenv")
-        ):
-            raise UntranslatableError(
-                "sub-dag", "a DAG with handlers, preconditions, limits or files of variables"
-            )
-        if any(kind != "ok" for kind in edges.values()):
-            raise UntranslatableError("sub-dag", "a DAG after a step that may be skipped")
-        own = Keys(keys.get("with"), "`with`", self.reader) if keys.text("action") == "dag.run" else keys
-        given: dict[str, str] = {}
-        node = own.get("params")
-        if node is not None and node.kind == SCALAR:
-            words = text_of(node).split()
-            if any("=" not in word or re_quotes(word) for word in words):
-                raise UntranslatableError("sub-dag", "parameters without names")
-            given = {
-                name: self.variables.template(value)
-                for name, _, value in (word.partition("=") for word in words)
-            }
-        else:
-            given = {
-                name: self.variables.template(text_of(value))
-                for name, value in pairs_of(node, "`params`", self.reader)
-            }
-        count = len(self.plan.steps)
-        child = Dag(root, self.reader, self.plan, self.others, prefix=f"{step.id}.", given=given)
-        child.common |= {key: value for key, value in self.common.items() if key == "secrets"}
-        ends = child.convert(list(edges))
-        self.plan.give_back(step.id)
-        return ends if len(self.plan.steps) > count else list(edges)
-
-    def _make_abstract(self, step: DraftStep, keys: Keys, why: Exception) -> None:
+    def _leave(self, step: DraftStep, keys: Keys, why: Exception) -> None:
         """Leave a step to a person or a model, with its text."""
-        code, message = (
-            (why.code, why.message) if isinstance(why, UntranslatableError) else ("shape", str(why))
-        )
+        code, message = getattr(why, "code", "shape"), getattr(why, "message", str(why))
         step.leave(self.found, code, f"the step {step.id}: {message}", keys.node)
-        step.keys.pop("on_failure", None)
+        if output := keys.text("output").removeprefix("$").strip("{}"):  # what reads it is not certain either
+            self.variables.lost[output] = f"the step {step.id} sets it, and has no action"
 
-    def _plain_step(self, name: str, keys: Keys, after: list[str]) -> DraftStep:
+    def _handler(self, name: str, node: Node) -> DraftStep:
         """Emit a step that no other one refers to."""
-        step = DraftStep(self.plan.name(f"{self.prefix}{name}"))
+        step, keys = DraftStep(self.plan.name(name)), self._step_keys(node)
         try:
             if self.unsure or keys.get("preconditions", "precondition") is not None:
-                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")
+                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")  # noqa: TRY301
             self.reading.fill(step, keys, ())
+            self._share(step, [])
         except (UntranslatableError, ValueError) as why:
-            self._make_abstract(step, keys, why)
-        self._share(step, [])
-        for each in after:
-            step.wait(each)
+            self._leave(step, keys, why)
         return self.plan.add(step)
 
     def _handlers(self, handlers: Keys) -> None:
@@ -465,19 +350,13 @@ class Dag:
         for kind in _HANDLERS:
             if (node := handlers.get(kind)) is None:
                 continue
-            step = self._plain_step(f"on-{kind}", self._named(node, ""), [])
+            step = self._handler(f"on-{kind}", node)
             self.plan.steps.remove(step)
-            step.condition = conditions[kind] if len(conditions[kind]) < 8000 else ""
-            if len(conditions[kind]) >= 8000:
-                self._make_abstract(
-                    step, self._named(node, ""), UntranslatableError("handler", "too many steps")
-                )
+            step.condition = conditions[kind]
+            if len(step.condition) > MAX_CONDITION:
+                step.condition = ""
+                self._leave(step, self._step_keys(node), UntranslatableError("handler", "too many steps"))
             if kind == "exit":
                 for other in self.plan.cleanup:
                     step.wait(other.id, "done")
             self.plan.cleanup.append(step)
-
-
-def re_quotes(word: str) -> bool:
-    """Say whether a word has quotes or signs of a shell."""
-    return any(sign in word for sign in "'\"`\\")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 import shlex
 
-from planrun.convert.draft import DraftStep, literal_text, step_path
+from planrun.convert.draft import literal_text, step_path
 from planrun.convert.reader import Reader, UntranslatableError, is_nothing, text_of
 from planrun.convert.recipes.scripts import NAME, Piece, ShellText, Value, script_of, template_of
-from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
+from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
-    from planrun.convert.draft import DraftPlan
+    from planrun.convert.draft import DraftPlan, DraftStep
 
 _REFERENCE = re.compile(r"(\\*)\$\{([A-Za-z_][\w-]*(?:\.[\w-]+)+(?:\[\d+\])?)\}")
 _OUTPUT = re.compile(r"(?:steps\.)?([A-Za-z_][\w-]*)\.outputs?\.([A-Za-z_]\w*)\Z")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
-OF_DAGU = re.compile(r"\bDAGU?_(?!OUTPUT_FILE|NAME\b|RUN_ID\b|RUN_STEP_NAME\b)[A-Z_]+")
+_OF_DAGU = re.compile(r"\bDAGU?_(?!OUTPUT_FILE|NAME\b|RUN_ID\b|RUN_STEP_NAME\b)[A-Z_]+")
 
 
 class Keys:
@@ -28,11 +28,10 @@ class Keys:
 
     def __init__(self, node: Node | None, what: str, reader: Reader) -> None:
         self.node = node if node is not None else Node(MAPPING, {}, 1, 1)
-        self.what, self.reader = what, reader
         self._members: dict[str, tuple[str, Node]] = {}
         for name, value in reader.mapping(node, what).items():
             if not is_nothing(value):
-                self._members.setdefault(plain(name), (name, value))
+                self._members.setdefault(name.replace("_", "").lower(), (name, value))
 
     def get(self, *names: str) -> Node | None:
         """Return the value of the first of several keys that is there."""
@@ -47,30 +46,9 @@ class Keys:
         found = self._members.get(name)
         return self.node.key(found[0]) if found and self.node.kind == MAPPING else self.node
 
-    def unknown(self, known: Collection[str]) -> Iterator[str]:
-        """Yield the keys that are not known, as they are written."""
-        return (written for name, (written, _) in self._members.items() if name not in known)
-
-    def with_defaults(self, defaults: Node | None) -> Keys:
-        """Return the keys with those of `defaults` that are missing; variables of both count."""
-        for name, value in self.reader.mapping(defaults, "`defaults`").items():
-            own = self._members.get(plain(name))
-            if own is None:
-                self._members[plain(name)] = (name, value)
-            elif plain(name) in ("env", "preconditions"):
-                both = [value, own[1]]
-                items = [
-                    each
-                    for node in both
-                    for each in ([node] if node.kind in (SCALAR, MAPPING) else node.value)
-                ]
-                self._members[plain(name)] = (own[0], Node(SEQUENCE, items, own[1].line, own[1].col))
-        return self
-
-
-def plain(name: str) -> str:
-    """Return the name of a key as it is looked up."""
-    return name.replace("_", "").lower()
+    def unknown(self, known: Collection[str]) -> list[str]:
+        """Return the keys that are not known, as they are written."""
+        return [written for name, (written, _) in self._members.items() if name not in known]
 
 
 def pairs_of(node: Node | None, what: str, reader: Reader) -> Iterator[tuple[str, Node]]:
@@ -102,27 +80,25 @@ class Variables:
         self.env: dict[str, str] = {}
         self.consts: dict[str, str] = {}
         self.lost: dict[str, str] = {}
-        self.positions = 0
+        self.has_positions = False  # whether parameters have no names
         self.producers: dict[tuple[str, str], DraftStep] = {}  # by the id or name of a step, and an output
 
-    def params(self, node: Node | None, given: dict[str, str] | None = None) -> None:
-        """Declare the parameters of a file; `given` are the values that a step gives a DAG of the same file."""
+    def params(self, node: Node | None) -> None:
+        """Declare the parameters of a file."""
         for name, value in _params(node, self.reader):
-            self.positions += not name
-            own = name or f"P{self.positions}"
             default = text_of(value)
-            if not NAME.match(own) or own.startswith("PLANRUN_"):
-                self._lose(own, "it cannot be the name of a parameter", value)
-            elif given is not None:
-                self.env[own] = given.get(own, literal_text(default))
+            if not name:
+                self.has_positions = True
+            elif not NAME.match(name) or name.startswith("PLANRUN_"):
+                self._lose(name, "it cannot be the name of a parameter", value)
             else:
                 fragment: dict[str, Any] = {"type": "string", "default": default}
                 if re.search(r"[`$]", default) or value.kind == MAPPING:
-                    message = f"the default of the parameter {own} is worked out by Dagu: {' '.join(default.split())}"
+                    message = f"the default of the parameter {name} is worked out by Dagu: {' '.join(default.split())}"
                     self.reader.found.todo("params", message, value)
                     fragment = {"type": "string", "required": True}
-                self.plan.params[own] = fragment
-                self.env[own] = f"${{{{ params.{own} }}}}"
+                self.plan.params[name] = fragment
+                self.env[name] = f"${{{{ params.{name} }}}}"
 
     def environment(self, node: Node | None) -> dict[str, str]:
         """Return variables as templates, later ones with the values of earlier ones."""
@@ -150,19 +126,21 @@ class Variables:
         for match in re.finditer(rf"{_REFERENCE.pattern}|{_VARIABLE.pattern}", text):
             found += literal_text(text[at : match.start()])
             at = match.end()
+            name = match[3] or match[4]
             if match[2]:
                 found += template_of(self._referred(match[2], ()), "a reference")
+            elif name in self.lost:
+                raise UntranslatableError("reference", f"Dagu works `{name}` out")
             else:
-                name = match[3] or match[4]
-                if name in self.lost:
-                    raise UntranslatableError("reference", f"Dagu works `{name}` out")
                 found += known.get(name, f"${{{{ default(env.{name}, '') }}}}")
         return found + literal_text(text[at:])
 
     def script(self, text: str, before: Collection[str], step: DraftStep) -> str:
         """Return a script with its references filled in; `before` are the steps that it may read."""
-        if (match := OF_DAGU.search(text)) is not None:
+        if (match := _OF_DAGU.search(text)) is not None:
             raise UntranslatableError("reference", f"`{match[0]}` is a variable of Dagu")
+        if self.has_positions and re.search(r"\$\{?[1-9@*#]", text):
+            raise UntranslatableError("params", "it takes parameters by position")
         for name in self.lost:
             if re.search(rf"\b{re.escape(name)}\b", text):
                 raise UntranslatableError("env", f"it reads {name}: {self.lost[name]}")
@@ -173,9 +151,8 @@ class Variables:
                 raise UntranslatableError("reference", f"`{match[0]}`: a reference that is meant as text")
             pieces += [text[at : match.start()], *self._referred(match[2], before)]
             at = match.end()
-        pieces.append(text[at:])
         env: dict[str, str] = {}
-        script = script_of(pieces, env)
+        script = script_of([*pieces, text[at:]], env)
         step.keys |= {"env": {**step.keys.get("env", {}), **env}} if env else {}
         return script
 
@@ -184,10 +161,8 @@ class Variables:
         root, _, rest = path.partition(".")
         if path in self.consts:
             return [self.consts[path]]
-        if root == "params" and rest in self.plan.params and self.env.get(rest, "").startswith("${{ params."):
+        if root == "params" and rest in self.plan.params:
             return [Value(expression=f"params.{rest}")]
-        if root == "params" and rest in self.env and "${{" not in self.env[rest]:
-            return [self.env[rest]]
         if root == "env" and NAME.match(rest) and rest not in self.lost:
             return [ShellText(text=f"${{{rest}}}", reads=rest)]
         match = _OUTPUT.match(path)
@@ -197,14 +172,6 @@ class Variables:
         name = f"{match[1]}_{match[2]}".replace("-", "_")
         value = f"default({step_path(step.id, 'outputs')}.{match[2]}, '')"
         return [ShellText(text=f"${{{name}}}", reads=name, given=value)]
-
-    def read_consts(self, node: Node | None, path: str = "consts") -> None:
-        """Read the constants at the top of a file."""
-        for name, value in pairs_of(node, "`consts`", self.reader):
-            if value.kind == MAPPING:
-                self.read_consts(value, f"{path}.{name}")
-            elif "$" not in text_of(value):
-                self.consts[f"{path}.{name}"] = text_of(value)
 
     def secrets(self, node: Node | None) -> list[str]:
         """Return the names of the secrets that a file declares, which are variables of the environment."""
@@ -221,37 +188,23 @@ class Variables:
 
 
 def _params(node: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
-    """Yield name, "" for one without, and default of each parameter."""
+    """Yield name, "" for one without, and default of each parameter; a mapping as default is worked out by Dagu."""
     if node is None or is_nothing(node):
         return
-    if node.kind == MAPPING:
-        for name, value in node.value.items():
-            yield name, _default(value)
-        return
-    for item in [node] if node.kind == SCALAR else node.value:
-        if item.kind == MAPPING and "name" in item.value:
-            yield text_of(item.value["name"]), _default(item)
-        elif item.kind == MAPPING:
-            for name, value in item.value.items():
-                yield name, _default(value)
-        else:
-            try:
-                words = shlex.split(text_of(item))
-            except ValueError:
-                reader.found.todo("params", "`params` has a quote that is not closed", item)
-                words = []
-            for word in words:
-                name, sign, value = word.partition("=")
-                is_named = bool(sign) and bool(NAME.match(name))
-                yield (
-                    (name if is_named else ""),
-                    Node(SCALAR, value if is_named else word, item.line, item.col),
-                )
-
-
-def _default(node: Node) -> Node:
-    """Return the default of a parameter: the mapping itself where Dagu works it out."""
-    if node.kind != MAPPING or node.get("eval") is not None:
-        return node
-    found = node.get("default")
-    return found if found is not None else Node(SCALAR, "", node.line, node.col)
+    for item in [node] if node.kind in (SCALAR, MAPPING) else node.value:
+        if item.kind == MAPPING:
+            named = item.value.get("name") if item is not node else None
+            for name, value in [(text_of(named), item)] if named is not None else item.value.items():
+                is_plain = value.kind != MAPPING or value.get("eval") is not None
+                default = value if is_plain else value.get("default")
+                yield name, default if default is not None else Node(SCALAR, "", value.line, value.col)
+            continue
+        try:
+            words = shlex.split(text_of(item))
+        except ValueError:
+            reader.found.todo("params", "`params` has a quote that is not closed", item)
+            words = []
+        for word in words:
+            name, sign, value = word.partition("=")
+            is_named = bool(sign) and bool(NAME.match(name))
+            yield name if is_named else "", Node(SCALAR, value if is_named else word, item.line, item.col)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planrun.convert.draft import DraftStep, literal_text, step_path
 from planrun.convert.gitlab.conditions import condition_of, exists, ref_of
-from planrun.convert.gitlab.job import NAME, expression_of
 from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.plan.yaml.node import MAPPING, SEQUENCE, Node
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from planrun.convert.gitlab.job import Job
     from planrun.convert.gitlab.pipeline import Pipeline
 
-_OF_RULE = frozenset(("if", "when", "changes", "exists", "allow_failure", "interruptible", "variables"))
+_OF_RULE = frozenset(("if", "when", "changes", "exists", "allow_failure", "interruptible"))
 _TESTS = frozenset(("if", "changes", "exists"))
 _REPORT = (
     "the scripts of later jobs read the file of a `dotenv` report in the workspace, if it is there; `image` and "
@@ -53,17 +52,20 @@ class Edges:
                 job.unfit = UntranslatableError("stage", f'there is no stage "{job.stage}"')
             self.whens[name] = "on_success"
             job.make()
-            if "run" not in job.step.keys:  # it is left to a person
-                continue
             try:
-                self._start(name, job)
+                self._report(name, job)
+                if "run" in job.step.keys:
+                    self._start(name, job)
             except UntranslatableError as why:
                 job.leave(why)
+            asks = job.members.get("environment") is not None or text_of(job.members.get("when")) == "manual"
+            if asks and "run" not in job.step.keys:
+                self._gate(job, f"Run the job {literal_text(name)}?", "")
         for name in self.chosen:
             self._connect(name, self.jobs[name])
         return [step for name in self.chosen for step in self.jobs[name].steps]
 
-    def _start(self, name: str, job: Job) -> None:
+    def _start(self, name: str, job: Job) -> None:  # noqa: C901
         """Say when a job starts, and who is asked before; raises UntranslatableError."""
         step, rules = job.step, job.members.get("rules")
         when, manual = text_of(job.members.get("when")) or "on_success", ""
@@ -89,34 +91,49 @@ class Edges:
         if manual and not question:
             job.found.differs("manual", f"the manual job {name} is a question before it", job.place("when"))
         if question or manual:
-            gate = DraftStep(self.plan.name(f"{step.id}.approve"))
-            gate.node = step.node
-            gate.keys["ask"] = {"question": question or f"Run the manual job {literal_text(name)}?"}
-            gate.condition = step.condition if question else manual
+            text = question or f"Run the manual job {literal_text(name)}?"
+            gate = self._gate(job, text, step.condition if question else manual)
             if name in self.optional and not question:  # the pipeline is green without it
                 gate.keys["ask"]["type"] = "boolean"
                 step.demand(f"default({step_path(gate.id, 'outputs')}.answer, false)")
-            job.steps.insert(-1, gate)
         if step.condition not in ("", "true"):
             self.doubtful.add(name)
+
+    def _gate(self, job: Job, question: str, condition: str) -> DraftStep:
+        gate = DraftStep(self.plan.name(f"{job.step.id}.approve"), ask={"question": question})
+        gate.node, gate.condition = job.step.node, condition
+        job.steps.insert(-1, gate)
+        return gate
+
+    def _report(self, name: str, job: Job) -> None:
+        """Read which files with variables a job makes for later ones; raises UntranslatableError."""
         artifacts = job.reader.mapping(job.members.get("artifacts"), "`artifacts`")
         reports = job.reader.mapping(artifacts.get("reports"), "`reports`")
-        if files := job.reader.texts(reports.get("dotenv"), "`dotenv`"):
-            self.reports[name] = [job.scope.expand(file) for file in files]
-            job.found.differs("dotenv", _REPORT, job.place("artifacts"))
-            others = [each for other in self.reports if other != name for each in self.reports[other]]
-            if "matrix" in step.keys or set(self.reports[name]) & set(others):
-                raise UntranslatableError("dotenv", "several jobs write the same `dotenv` report")
+        files = job.reader.texts(reports.get("dotenv"), "`dotenv`")
+        if not files:
+            return
+        self.reports[name] = files
+        job.found.differs("dotenv", _REPORT, job.place("artifacts"))
+        others = {each for other in self.reports if other != name for each in self.reports[other]}
+        is_double = "matrix" in job.step.keys or bool(others & set(files))
+        if "run" in job.step.keys and (is_double or "$" in str(files)):
+            raise UntranslatableError(
+                "dotenv", "several jobs write the same `dotenv` report, or a variable names it"
+            )
 
-    def _connect(self, name: str, job: Job) -> None:
+    def _connect(self, name: str, job: Job) -> None:  # noqa: C901
         """Give the steps of a job their edges."""
         when = self.whens[name]
         is_waiting = when in ("always", "on_failure")
         before = self._before(name, job, is_waiting=is_waiting)
         for step in job.steps:
             for other, is_strict in before:
-                tolerated = "on_failure" in self.jobs[other].step.keys and other not in self.optional
-                strict = is_strict and other in self.doubtful and not tolerated
+                needed = self.jobs[other].step
+                strict = is_strict and other in self.doubtful and not is_waiting
+                # Its failure does not count; that it is left out does.
+                if strict and "on_failure" in needed.keys:
+                    step.demand(f"{step_path(needed.id, 'status')} != 'skipped'")
+                    strict = False
                 kind = "done" if is_waiting else "completed" if strict else "ok"
                 for each in self.jobs[other].steps if is_waiting else self.jobs[other].steps[-1:]:
                     step.wait(each.id, kind)
@@ -182,12 +199,7 @@ class Edges:
         sure = [at for at, each in enumerate(items) if each.kind == MAPPING and not _TESTS & set(each.value)]
         items = items[: sure[0] + 1] if sure else items  # no rule behind one that always holds is read
         usual = truth_of(job.members.get("allow_failure")) is True
-        values = {
-            key: expression_of(job.scope.template(key))
-            for rule in items if rule.kind == MAPPING
-            for key in job.reader.mapping(rule.get("variables"), "`variables`")
-        }  # fmt: skip
-        chosen, text, manual = dict(values), "false", "false"
+        text = manual = "false"
         whens, tolerant = set(), []
         for rule in reversed(items):
             members = job.reader.mapping(rule, "a rule")
@@ -201,17 +213,10 @@ class Edges:
                 whens.add(when)
                 allowed = members.get("allow_failure")
                 tolerant.append(usual if allowed is None else truth_of(allowed) is True)
-            given = job.reader.mapping(members.get("variables"), "`variables`")
-            for key, otherwise in values.items():
-                value = expression_of(job.scope.expand(text_of(given[key]))) if key in given else otherwise
-                chosen[key] = f"(({value}) if {asked} else {chosen[key]})" if asked else value
         if len(whens) > 1 and whens != {"on_success", "manual"}:
             raise UntranslatableError(
                 "rules", f"rules with `when` of different kinds: {', '.join(sorted(whens))}"
             )
-        if wrong := [key for key in values if not NAME.match(key)]:
-            raise UntranslatableError("env", f"`{wrong[0]}` cannot be the name of a variable here")
-        job.step.keys["env"] |= {key: f"${{{{ {value} }}}}" for key, value in chosen.items()}
         job.step.keys.pop("on_failure", None)
         if tolerant and all(tolerant):
             job.step.keys["on_failure"] = "continue"

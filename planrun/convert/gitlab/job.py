@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _KNOWN = frozenset((
     "after_script", "allow_failure", "artifacts", "before_script", "cache", "coverage", "dependencies", "environment",
-    "except", "extends", "image", "inherit", "interruptible", "needs", "only", "parallel", "resource_group", "retry",
+    "except", "extends", "image", "interruptible", "needs", "only", "parallel", "resource_group", "retry",
     "rules", "script", "services", "stage", "tags", "timeout", "variables", "when", "pages", "publish", "start_in",
 ))  # fmt: skip
 _OTHER_SYSTEM = re.compile(r"(?i)windows|macos|mac|osx|darwin|ios|powershell|freebsd")
@@ -43,8 +43,10 @@ _TOLD = {
     "cache": "nothing is deleted between runs here, so no cache is kept",
     "artifacts": "artifacts are not uploaded: they stay in the workspace, and `produces` records them",
     "after_script": "`after_script` runs when the script of its step ends, and sees its variables",
-    "image": "scripts in images run by `sh -e`, or by bash if they need it; GitLab takes bash where it is",
+    "image": "scripts in images run by `sh -e`, or by bash if they need it; GitLab takes bash where it is, and a "
+    "failure inside of a pipe counts there: with `sh` it does where this shell knows `pipefail`",
 }
+_PIPEFAIL = "if set -o | grep pipefail > /dev/null; then set -o pipefail; fi\n"  # as GitLab's runner begins
 RUNNER = "runner"  # the step that finds out what GitLab's runner sets
 _GIT = """\
 if [ -z "${GITLAB_CI-}${CI_COMMIT_REF_NAME-}${CI_COMMIT_TAG-}" ]; then  # outside of GitLab
@@ -94,14 +96,13 @@ class Scope:
         self.found, self.place, self.texts = found, place, texts
         self.given = given or {}  # what wins over the texts
         self.job: dict[str, str] = {}  # what the runner sets for this job
+        # Variables that have a credential of GitLab in them, directly or by another one.
         self.secret = {name for name, text in texts.items() if _CREDENTIAL.search(text)}
         while more := {
-            name
-            for name, text in texts.items()
-            if name not in self.secret
-            and any(one in self.secret or two in self.secret for one, two in _READ.findall(text))
-        }:
-            self.secret |= more  # variables with a credential of GitLab in them
+            name for name, text in texts.items()
+            if name not in self.secret and any({*names} & self.secret for names in _READ.findall(text))
+        }:  # fmt: skip
+            self.secret |= more
 
     def values(self) -> dict[str, str]:
         """Return all variables of the file that have no credential in them, as templates."""
@@ -110,20 +111,6 @@ class Scope:
             for name, text in self.texts.items()
             if NAME.match(name) and name not in self.secret
         }
-
-    def opened(self, text: str, depth: int = 0) -> str:
-        """Return a text with those in place of variables that have a credential in them."""
-        self.found.spend(len(text) + 10, self.place)
-        if depth > MAX_NESTING:
-            raise UntranslatableError("env", "a variable with a credential is made of itself")
-        return _READ.sub(
-            lambda match: (
-                self.opened(self.texts[match[1] or match[2]], depth + 1)
-                if (match[1] or match[2]) in self.secret
-                else match[0]
-            ),
-            text,
-        )
 
     def expand(self, text: str, within: tuple[str, ...] = ()) -> str:
         """Return a text of the file as a template; raises UntranslatableError."""
@@ -144,6 +131,8 @@ class Scope:
             return "$"
         if name in self.given:
             return self.given[name]
+        if name in self.secret or _CREDENTIAL.match(f"${name}"):  # an empty one would pass unseen
+            raise UntranslatableError("secret", f"`{name}` is a credential of GitLab, or made of one")
         if name in self.texts and name not in within:
             return self.expand(self.texts[name], (*within, name))
         if name in self.job:
@@ -155,7 +144,7 @@ class Scope:
 
     def expression(self, name: str) -> str:
         """Return the expression that reads a variable, for a condition; raises UntranslatableError."""
-        if name in self.given or name in self.secret or _CREDENTIAL.match(f"${name}"):
+        if name in self.given:
             raise UntranslatableError("condition", f"a condition that reads `${name}`")
         return expression_of(self.template(name))
 
@@ -296,11 +285,9 @@ class Job:
             env["CI_NODE_TOTAL"] = str(len(rows))
         if rows:
             step.keys["matrix"] = {"include": rows}
-        script, exports = self._script(), self._unset()
-        for name in sorted(scope.secret):
-            if re.search(rf"\$\{{?{name}\b", script):
-                value = literal_text(re.sub(r'(["\\`])', r"\\\1", scope.opened(texts[name])))
-                exports += f'export {name}="{value}"\n'
+        script = self._script()
+        if secret := [name for name in sorted(scope.secret) if re.search(rf"\$\{{?{name}\b", script)]:
+            raise UntranslatableError("secret", f"`{secret[0]}` is a credential of GitLab, or made of one")
         told = dict.fromkeys(_IN_SCRIPT.findall(script))
         for name in told:
             if name in texts or name in env or name == "CI" or _CREDENTIAL.match(f"${name}"):
@@ -314,10 +301,12 @@ class Job:
                 commands = self._commands("before_script", "script", "after_script")
                 places = [each for each in commands if name in text_of(each)]
                 self.found.differs("variable", message, [*places, self.origin][0])
-        step.keys |= {"run": exports + self._tolerated(script), "env": env}
+        step.keys |= {"run": script, "env": env}
         self._container(step)
-        if _BASH.search(script) and step.keys.get("shell") == "sh -e":
+        if step.keys.get("shell") == "sh -e" and _BASH.search(script):
             step.keys["shell"] = "bash -eo pipefail"
+        elif step.keys.get("shell") == "sh -e" and "|" in script:
+            step.keys["run"] = _PIPEFAIL + step.keys["run"]
         for secret in dict.fromkeys(_CREDENTIAL.findall(step.keys["run"])):
             # Without it the run does not begin: an empty one would pass unseen.
             self.pipeline.plan.secret(secret)
@@ -349,48 +338,24 @@ class Job:
             lines.insert(0, f"after() (\nset +e\n{body}\n)\ntrap 'code=$?; after || true; exit $code' EXIT")
         return "\n".join(lines) + "\n"
 
-    def _unset(self) -> str:
-        """Return the line that unsets the variables of the file that a job does not inherit."""
-        inherit = self.members.get("inherit")
-        wanted = inherit.get("variables") if inherit is not None and inherit.kind == MAPPING else None
-        if wanted is None or truth_of(wanted) is True:
-            return ""
-        kept = self.reader.texts(wanted, "`variables`") if wanted.kind == SEQUENCE else []
-        own = self.reader.mapping(self.members.get("variables"), "`variables`")
-        names = [name for name in self.pipeline.variables if name not in kept and name not in own]
-        if any(
-            name in str(self.members.get(key)) for name in names for key in ("variables", "image", "rules")
-        ):
-            raise UntranslatableError("inherit", "variables that it does not inherit, and that its keys read")
-        return f"unset {' '.join(names)}\n" if names else ""
-
-    def _tolerated(self, script: str) -> str:
-        """Return a script that succeeds with the exit codes under `allow_failure`."""
-        allowed = self.members.get("allow_failure")
-        if allowed is None or allowed.kind != MAPPING:
-            return script
-        codes = self.reader.texts(allowed.get("exit_codes"), "`exit_codes`")
-        if not codes or not all(code.isdecimal() for code in codes):
-            raise UntranslatableError(
-                "allow-failure", "failures that count by something else than exit codes"
-            )
-        message = f"an exit code of {', '.join(codes)} counts as success; in GitLab it is a warning"
-        self.found.differs("allow-failure", message, self.place("allow_failure"))
-        lines = ["code=0", "set +e", "(", "set -e", script.rstrip("\n"), ")", "code=$?"]
-        return "\n".join([*lines, f"case $code in {'|'.join(codes)}) exit 0 ;; esac", "exit $code", ""])
-
     def _container(self, step: DraftStep) -> None:
         node = self.members.get("image")
         if node is None or is_nothing(node):
             return
         image = text_of(node) or (text_of(node.get("name")) if node.kind == MAPPING else "")
-        if _CREDENTIAL.search(image) or not image:
-            raise UntranslatableError("image", f"the image {image}")
+        if not image:
+            raise UntranslatableError("image", "an image without a name")
         step.keys |= {"container": {"image": self.scope.expand(image), "user": "0:0"}, "shell": "sh -e"}
 
-    def _result(self, step: DraftStep) -> None:
+    def _result(self, step: DraftStep) -> None:  # noqa: C901
         """Say what the step makes, how often it is tried, and what its failure means."""
         artifacts = self.reader.mapping(self.members.get("artifacts"), "`artifacts`")
+        reports = [
+            name for name in self.reader.mapping(artifacts.get("reports"), "`reports`") if name != "dotenv"
+        ]
+        if reports:
+            message = f"GitLab shows the reports of {', '.join(reports)}; nothing reads them here"
+            self.found.differs("reports", message, self.place("artifacts"))
         paths = [self.scope.expand(path).removeprefix("./").rstrip("/")
                  for path in self.reader.texts(artifacts.get("paths"), "`paths`")]  # fmt: skip
         fit = [
@@ -414,7 +379,10 @@ class Job:
             step.keys["timeout"] = f"{seconds}s"
         if group := text_of(self.members.get("resource_group")):
             step.keys["lock"] = slug(group) or "group"
-        if truth_of(self.members.get("allow_failure")):
+        allowed = self.members.get("allow_failure")
+        if allowed is not None and allowed.kind == MAPPING:
+            raise UntranslatableError("allow-failure", "failures that count by their exit codes")
+        if truth_of(allowed):
             step.keys["on_failure"] = "continue"
 
     def question(self) -> str:
@@ -425,19 +393,13 @@ class Job:
         )
         if not name:
             return ""
-        rows, shown = self.step.keys.get("matrix", {}).get("include", [{}]), []
-        for row in rows:
-            scope = Scope(
-                self.found, self.origin, self.scope.texts, {key: literal_text(row[key]) for key in row}
-            )
-            scope.job = self.scope.job
-            shown.append(scope.expand(name))
-        names = list(dict.fromkeys(shown))
-        word = "environment" if len(names) == 1 else "environments"
-        self.found.differs("environment", f"the environment of {self.name} is a question before it",
-                           self.place("environment"))  # fmt: skip
-        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-        return f"Run {literal_text(self.name)} in the {word} {', '.join(names[:10])}{more}?"
+        scope = Scope(
+            self.found, self.origin, self.scope.texts, {each: f"${each}" for each in self.scope.given}
+        )
+        scope.job = self.scope.job
+        message = f"the environment of {self.name} is a question before it"
+        self.found.differs("environment", message, self.place("environment"))
+        return f"Run {literal_text(self.name)} in the environment {scope.expand(name)}?"
 
     def _rows(self) -> list[dict[str, str]]:
         """Return the instances of the job; raises UntranslatableError."""

@@ -9,9 +9,9 @@ from planrun.convert.draft import DraftPlan, DraftStep, source_text
 from planrun.convert.gitlab.conditions import CHECK, Patterns
 from planrun.convert.gitlab.edges import Edges
 from planrun.convert.gitlab.job import OF_RUNNER, RUNNER, Job, Scope, plain, runner_step, variable_text
-from planrun.convert.reader import Reader, UntranslatableError, text_of, truth_of
+from planrun.convert.reader import Reader, UntranslatableError, text_of
+from planrun.convert.recipes.sequence import is_known
 from planrun.errors import InvalidInput, InvalidPlan
-from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, SEQUENCE, Node
@@ -45,7 +45,7 @@ _TOLD = {
     "workspace": "all jobs share one workspace, which stays as it is; one step runs at a time: raise "
     "`limits.max_parallel` where steps touch different files",
     "environment": "variables of GitLab's runner that planrun does not know are those of the environment; those of the "
-    "file win; what looks like a credential is not inherited: see `secrets`",
+    "file win, also over those that start a pipeline; what looks like a credential is not inherited: see `secrets`",
     "timeout": "a job has one hour, as in GitLab",
 }
 
@@ -103,10 +103,7 @@ class Pipeline:
         plan.keys["defaults"] = {"shell": "bash -eo pipefail", "timeout": "1h"}
         plan.keys["limits"] = {"max_parallel": 1}
         jobs = {name: self._made(name) for name in self.jobs if not name.startswith(".")}
-        for name in wanted:
-            if name not in jobs:
-                hint = did_you_mean(name, jobs) or f"there are {', '.join(jobs)}"
-                self.found.refuse("shape", f'there is no job "{name}"; {hint}', self.root)
+        is_known(self.found, "job", list(wanted), jobs, self.root)
         edges = Edges(self, jobs)
         chosen = [name for name in jobs if not wanted or name in wanted]
         for name in chosen:  # grows while it is read
@@ -131,16 +128,7 @@ class Pipeline:
         job = Job(self, name, place, found)
         try:
             members = self._whole(name)
-            inherit = members.get("inherit")
-            wanted = inherit.get("default") if inherit is not None and inherit.kind == MAPPING else None
-            usual = self.usual
-            if wanted is not None:
-                names = job.reader.texts(wanted, "`default`") if wanted.kind == SEQUENCE else []
-                usual = (
-                    usual if truth_of(wanted) is True else {key: usual[key] for key in names if key in usual}
-                )
-            job.members = self.jobs[name].value
-            job.members = {key: self._resolved(node) for key, node in {**usual, **members}.items()}
+            job.members = {key: self._resolved(node) for key, node in {**self.usual, **members}.items()}
         except UntranslatableError as why:
             job.unfit = why
             job.members = job.members or self.jobs[name].value
@@ -198,38 +186,26 @@ class Pipeline:
         local = text_of(node) or (text_of(node.get("local")) if node.kind == MAPPING else "")
         if node.kind == MAPPING and text_of(node.get("template")).startswith("Workflows/"):
             return  # it says which pipelines start, which a plan does not read
-        if (
-            not local
-            or "://" in local
-            or "$" in local
-            or (node.kind == MAPPING and set(node.value) - {"local"})
-        ):
-            raise UntranslatableError(
-                "include", f"of what is elsewhere, or only sometimes: {plain(node)}"[:300]
-            )
-        folder = os.path.dirname(self.found.file)
-        path = os.path.join(folder, local.lstrip("/"))
-        for each in _matching(folder, local.lstrip("/")) if "*" in local else [path]:
-            self.files += 1
-            if each in chain or len(chain) > MAX_INCLUDES:
-                why = "includes itself" if each in chain else f"stands more than {MAX_INCLUDES} levels deep"
-                raise UntranslatableError("include", f"of {each}, which {why}")
-            if self.files > MAX_FILES:
-                raise UntranslatableError("include", f"of {each}: more than {MAX_FILES} files are included")
-            try:
-                root, problems, complete = read_pipeline(read_source(each, "file"), self.found.of(each))
-            except InvalidInput as error:
-                why = (
-                    error.problems[0].text
-                    if isinstance(error, InvalidPlan) and error.problems
-                    else str(error)
-                )
-                raise UntranslatableError("include", f"of {each}, which cannot be read: {why}") from None
-            if root is None or problems or not complete or root.kind != MAPPING:
-                raise UntranslatableError("include", f"of {each}, which is no valid YAML")
-            before, self.reader = self.reader, Reader(self.found.of(each))
-            self._gather(root, (*chain, each))
-            self.reader = before
+        is_more = node.kind == MAPPING and set(node.value) - {"local"}
+        if not local or "://" in local or "$" in local or "*" in local or is_more:
+            message = f"of what is elsewhere, or only sometimes: {plain(node)}"
+            raise UntranslatableError("include", message[:300])
+        path = os.path.join(os.path.dirname(self.found.file), local.lstrip("/"))
+        self.files += 1
+        why = f"stands more than {MAX_INCLUDES} levels deep" if len(chain) > MAX_INCLUDES else ""
+        why = "includes itself" if path in chain else why
+        if why or self.files > MAX_FILES:
+            raise UntranslatableError("include", f"of {path}, which {why or 'is one of too many'}")
+        try:
+            root, problems, complete = read_pipeline(read_source(path, "file"), self.found.of(path))
+        except InvalidInput as error:
+            told = error.problems[0].text if isinstance(error, InvalidPlan) and error.problems else str(error)
+            raise UntranslatableError("include", f"of {path}, which cannot be read: {told}") from None
+        if root is None or problems or not complete or root.kind != MAPPING:
+            raise UntranslatableError("include", f"of {path}, which is no valid YAML")
+        before, self.reader = self.reader, Reader(self.found.of(path))
+        self._gather(root, (*chain, path))
+        self.reader = before
 
     def _resolved(self, node: Node, depth: int = 0) -> Node:
         """Return a value with what `!reference` names in its place; raises UntranslatableError."""
@@ -292,25 +268,6 @@ def _deepen(into: dict[str, Node], over: Mapping[str, Node]) -> None:
         into[name] = _merged(before, node) if joins and before is not None else node
 
 
-def _matching(folder: str, pattern: str) -> list[str]:
-    """Return the files that a pattern with `*` names, at most so many that too many can be told."""
-    found = []
-    rule = re.escape(pattern).replace(r"\*\*", "\0").replace(r"\*", "[^/]*").replace("\0", ".*")
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each not in (".git", "node_modules"))
-        for file in sorted(files):
-            path = os.path.relpath(os.path.join(place, file), folder)
-            if re.fullmatch(rule, path):
-                found.append(os.path.join(folder, path))
-        if len(found) > MAX_FILES:
-            break
-    return found
-
-
 def convert_pipeline(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a GitLab CI file becomes; `jobs` are the wanted ones with what they need."""
-    try:
-        return Pipeline(root, found).convert(jobs)
-    except RecursionError:
-        found.refuse("too-large", "the file is nested too deeply", root)
-        return DraftPlan()
+    return Pipeline(root, found).convert(jobs)

@@ -1,8 +1,7 @@
-"""Expressions of just: strings, variables, operators and functions, as far as they are known before a run."""
+"""Expressions of just: strings, variables, operators and a few functions, as far as they are known before a run."""
 
 from __future__ import annotations
 
-import posixpath
 import re
 from textwrap import dedent
 
@@ -11,7 +10,7 @@ from planrun.convert.recipes.scripts import DEFAULT, NAME, Piece, ShellText, Val
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from planrun.convert.reader import Findings
 
@@ -29,19 +28,6 @@ _FOLDERS = (
     "justfile_directory", "justfile_dir", "invocation_directory", "invocation_dir", "source_directory",
     "source_dir",
 )  # fmt: skip
-_MACHINE = {"os": "linux", "os_family": "unix", "arch": "x86_64"}
-_FUNCTIONS: Mapping[str, Callable[..., str]] = {
-    "uppercase": str.upper, "lowercase": str.lower, "trim": str.strip, "replace": lambda text, old,
-    new: text.replace(old, new),
-    "trim_start_match": lambda text, part: text.removeprefix(part), "trim_end_match": lambda text,
-    part: text.removesuffix(part),
-    "file_name": posixpath.basename, "parent_directory": posixpath.dirname, "parent_dir": posixpath.dirname,
-    "file_stem": lambda path: posixpath.splitext(posixpath.basename(path))[0],
-    "extension": lambda path: posixpath.splitext(path)[1].removeprefix("."),
-    "without_extension": lambda path: posixpath.splitext(path)[0], "join": posixpath.join,
-    "just_executable": lambda: "just",
-    "quote": lambda text: "'" + text.replace("'", "'\\''") + "'",
-}  # fmt: skip
 MAX_NESTING = 60
 
 
@@ -76,9 +62,9 @@ def _string(text: str) -> str:
 class Evaluator:
     """Works out expressions of one file: `texts` are its variables, `outputs` the commands that some of them run."""
 
-    def __init__(self, found: Findings, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, found: Findings) -> None:
         self.texts: dict[str, list[Token]] = {}
-        self.found, self.tell = found, tell
+        self.found = found
         self.outputs: dict[str, str] = {}
         self._open: list[str] = []
 
@@ -151,17 +137,14 @@ class Evaluator:
             ]
         if name in _FOLDERS and not args:
             return [ShellText(text="${PLANRUN_WORKSPACE}")]
-        if name in _MACHINE and not args:
-            self.tell("machine", f"`{name}()` is taken to be {_MACHINE[name]}")
-            return [_MACHINE[name]]
-        if name == "shell" and len(args) == 1:
-            return self.command(args[0])
-        if name == "quote" and len(args) == 1 and len(args[0]) == 1 and isinstance(args[0][0], Value):
-            return [ShellText(text=f"${{{{ {args[0][0].expression} | sh }}}}", is_bare=True)]
-        try:
-            return [_FUNCTIONS[name](*(known(each, f"`{name}`") for each in args))]
-        except (KeyError, TypeError):
-            raise UntranslatableError("function", f"`{name}()` is known to just alone") from None
+        if name == "just_executable" and not args:
+            return ["just"]
+        if name == "quote" and len(args) == 1:
+            piece = args[0][0]
+            if len(args[0]) == 1 and isinstance(piece, Value):
+                return [ShellText(text=f"${{{{ {piece.expression} | sh }}}}", is_bare=True)]
+            return ["'" + known(args[0], "what is quoted").replace("'", "'\\''") + "'"]
+        raise UntranslatableError("function", f"`{name}()` is known to just alone")
 
 
 class _Parser:
@@ -206,8 +189,6 @@ class _Parser:
             return found
         if kind != "name":
             raise UntranslatableError("expression", f"it has `{text}` where a value is expected")
-        if text == "if":
-            return self._choice()
         if self.look() != ("sign", "("):
             return self.given[text] if text in self.given else self.own.name(text)
         self.take()
@@ -218,35 +199,3 @@ class _Parser:
                 self.take()
         self.take(")")
         return self.own.call(text, args)
-
-    def _choice(self, *, is_skipped: bool = False) -> list[Piece]:
-        """Return the value of an `if`; the branch that is not taken is not worked out."""
-        if is_skipped:
-            while self.look() != ("sign", "{"):
-                self.take()
-            holds = False
-        else:
-            one = known(self.expression(), "what `if` compares")
-            sign = self.take()[1]
-            other = known(self.expression(), "what `if` compares")
-            if sign not in ("==", "!="):
-                raise UntranslatableError("expression", f"`if` compares by `{sign}`")
-            holds = (one == other) is (sign == "==")
-        yes = self._body(is_taken=holds)
-        self.take("else")
-        if self.look() == ("name", "if"):
-            self.take()
-            no = self._choice(is_skipped=holds or is_skipped)
-        else:
-            no = self._body(is_taken=not holds and not is_skipped)
-        return yes if holds else no
-
-    def _body(self, *, is_taken: bool) -> list[Piece]:
-        self.take("{")
-        found: list[Piece] = self.expression() if is_taken else [""]
-        depth = 0
-        while not is_taken and (depth or self.look() != ("sign", "}")):
-            sign = self.take()[1]
-            depth += (sign == "{") - (sign == "}")
-        self.take("}")
-        return found

@@ -6,18 +6,18 @@ import os
 import re
 import shlex
 
-from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, UntranslatableError
 from planrun.convert.recipes.expressions import Evaluator, tokens_of
 from planrun.convert.recipes.scripts import (
+    INTERPRETERS,
     NAME,
     POSIX,
     SAFE,
-    TOP_FINDINGS,
     Piece,
     ShellText,
     Value,
+    env_files,
     joined,
     known,
     merged,
@@ -25,11 +25,8 @@ from planrun.convert.recipes.scripts import (
     shell_of,
     template_of,
 )
-from planrun.convert.recipes.sequence import Order, Recipe
-from planrun.errors import InvalidInput
+from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
-from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
@@ -50,18 +47,16 @@ _SYSTEMS = frozenset(
 )
 _ATTRIBUTES = frozenset((
     "private", "group", "doc", "no-cd", "working-directory", "no-exit-message", "exit-message", "default", "confirm",
-    "positional-arguments", "script", "parallel", "metadata", "no-quiet", *_SYSTEMS,
+    "positional-arguments", "parallel", "metadata", "no-quiet", *_SYSTEMS,
 ))  # fmt: skip
 _SETTINGS = frozenset((
     "shell", "dotenv-load", "dotenv-filename", "dotenv-path", "dotenv-required", "export", "positional-arguments",
-    "working-directory", "quiet", "fallback", "ignore-comments", "allow-duplicate-recipes", "tempdir", "unstable",
+    "working-directory", "quiet", "fallback", "ignore-comments", "tempdir", "unstable",
     "allow-duplicate-variables", "script-interpreter", "no-exit-message", "windows-shell", "windows-powershell",
 ))  # fmt: skip
-_INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _LISTS = re.compile(
     r"@?(?:just|\{\{ *just_executable\(\) *\}\})(?: +(?:--list|-l|--choose|--summary|--unsorted|-u|--list-submodules))+"
 )
-MAX_FILES = 50
 TOP = Node(SCALAR, "", 1, 1)
 
 
@@ -78,7 +73,6 @@ class Entry(Record):
 
     name: str
     place: Node
-    file: str
     text: str
     params: tuple[Parameter, ...]
     before: tuple[Need, ...]
@@ -96,28 +90,25 @@ class Entry(Record):
 
 
 class Justfile:
-    """One justfile with what it imports."""
+    """One justfile."""
 
     def __init__(self, found: Findings) -> None:
-        self.found = self.here = found  # `here`: of the file that is read
+        self.found = found
         self.plan = DraftPlan()
         self.place = TOP
-        self.evaluator = Evaluator(found, lambda code, message: self.here.differs(code, message, self.place))
+        self.evaluator = Evaluator(found)
         self.recipes: dict[str, Entry] = {}
         self.aliases: dict[str, str] = {}
         self.settings: dict[str, str] = {}
         self.exported: list[str] = []
         self.unsure = ""  # why nothing of the file is certain
-        self.files = 0
-        self.twice: list[str] = []  # recipes that there are twice
         self.is_choice = False
         self.owners: dict[str, str] = {}  # parameters of the plan, and the recipes that they belong to
 
     # Reading.
 
-    def read(self, text: str, file: str) -> None:
-        """Read a file."""
-        before, self.here = self.here, self.found.of(file)
+    def read(self, text: str) -> None:
+        """Read the file."""
         lines = text.replace("\r\n", "\n").split("\n")
         at, comment, start = 0, "", -1
         attributes: dict[str, str] = {}
@@ -150,14 +141,13 @@ class Justfile:
                     self._recipe(head[1], head[2], lines[at:end], attributes, comment=comment, text=whole)
                     at = end
                 else:
-                    self._statement(line.strip(), file)
+                    self._statement(line.strip())
             except UntranslatableError as why:
                 self.unsure = self.unsure or why.message
-                self.here.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
+                self.found.todo(why.code, f"it makes all recipes uncertain: {why.message}", self.place)
             attributes, comment = {}, ""
-        self.here = before
 
-    def _statement(self, line: str, file: str) -> None:
+    def _statement(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         rest = rest.strip()
         if word == "set":
@@ -167,12 +157,16 @@ class Justfile:
                 raise UntranslatableError("setting", f"the setting `{name}`")
         elif word == "alias" and (match := re.match(r"([\w-]+)\s*:=\s*([\w:-]+)", rest)):
             self.aliases[match[1]] = match[2]
-        elif word in ("import", "import?"):
-            self._import(self._constant(rest), file, is_optional=word == "import?")
+        elif word == "import?" and not os.path.exists(
+            os.path.join(os.path.dirname(self.found.file), self._constant(rest))
+        ):
+            self.found.differs("import", f"the file {rest} is not there, and is left out", self.place)
         elif word in ("mod", "mod?"):
-            self.here.todo(
+            self.found.todo(
                 "mod", f"the recipes of the module {rest} are left out: convert its file", self.place
             )
+        elif word in ("import", "import?"):
+            raise UntranslatableError("import", f"it imports {rest}")
         elif match := _SET.match(line):
             self.evaluator.texts[match[2]] = tokens_of(match[3])
             self.exported += [match[2]] if match[1] else []
@@ -182,28 +176,12 @@ class Justfile:
     def _constant(self, text: str) -> str:
         return known(self.evaluator.value(tokens_of(text), {}), "the name of a file")
 
-    def _import(self, name: str, file: str, *, is_optional: bool) -> None:
-        path = os.path.normpath(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
-        if is_optional and not os.path.isfile(path):
-            self.here.differs("import", f"the file {name} is not there, and is left out", self.place)
-            return
-        self.files += 1
-        try:
-            text = read_source(path, "file").decode("utf-8", "replace") if self.files <= MAX_FILES else ""
-        except InvalidInput as error:
-            raise UntranslatableError("import", str(error)) from None
-        own, place, self.recipes = self.recipes, self.place, {}
-        self.read(text, path)
-        self.place = place
-        self.twice += own.keys() & self.recipes.keys()
-        self.recipes = {**own, **{name: each for name, each in self.recipes.items() if name not in own}}
-
     def _recipe(  # noqa: PLR0913
         self, name: str, head: str, body: list[str], attributes: dict[str, str], *, comment: str, text: str
     ) -> None:
         systems = attributes.keys() & _SYSTEMS
         if systems and not systems & {"linux", "unix"}:
-            self.here.differs(
+            self.found.differs(
                 "other-machines", f"the recipe {name} is not for Linux, and is left out", self.place
             )
             return
@@ -216,9 +194,10 @@ class Justfile:
         end = _colon(tokens)
         needs = _needs(tokens[end + 1 :])
         split = needs.index(("&&", ())) if ("&&", ()) in needs else len(needs)
-        self.twice += [name] if name in self.recipes else []
+        if name in self.recipes:
+            raise UntranslatableError("recipe", f"the recipe {name} is there twice")
         self.recipes[name] = Entry(
-            name=name, place=self.place, file=self.here.file, text=text.rstrip(),
+            name=name, place=self.place, text=text.rstrip(),
             params=tuple(_parameters(tokens[:end])),
             before=tuple(needs[:split]), after=tuple(needs[split + 1 :]), attributes=dict(attributes),
             body=tuple(each.removeprefix(indent) for each in body),
@@ -230,33 +209,22 @@ class Justfile:
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
         self._head()
-        if self.twice and self.settings.get("allow-duplicate-recipes") != "true":
-            self.unsure = self.unsure or f"the recipe {self.twice[0]} is there twice"
-        order = Order(self.plan, self.found, self._find)
+        order = Order(self.plan, self._find)
         order.first = self.plan.steps[-1].id if self.plan.steps else ""
-        first = next((name for name, each in self.recipes.items() if each.file == self.found.file), "")
+        first = next(iter(self.recipes), "")
         marked = next((name for name, each in self.recipes.items() if "default" in each.attributes), first)
         names = [self.aliases.get(name, name) for name in wanted]
-        if unknown := [name for name in names if name not in self.recipes]:
-            hint = did_you_mean(unknown[0], self.recipes) or f"there are {', '.join(list(self.recipes)[:30])}"
-            self.found.refuse("shape", f'there is no recipe "{unknown[0]}"; {hint}', TOP)
-            return self.plan
-        shown = [
-            name for name, each in self.recipes.items()
-            if not name.startswith("_") and "private" not in each.attributes and not each.only_lists
-        ]  # fmt: skip
-        if names or (marked and not self.recipes[marked].only_lists):
-            for name in names or [marked]:
-                order.run([(name, None)])
-            others = [name for name in shown if name != marked]
-            if others and not names:
-                text = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
-                self.found.differs("recipe", f"only {marked} is converted; --job converts {text}", TOP)
-        else:
-            order.is_choice = self.is_choice = True
-            ends = {name: last for name in shown if (last := order.run([(name, None)]))}
-            if len(ends) > 1:
-                tell(self.found, choose(self.plan, ends), "the default recipe only lists the others", TOP)
+        if is_known(self.found, "recipe", names, self.recipes, TOP):
+            shown = [
+                name for name, each in self.recipes.items()
+                if name != marked and not name.startswith("_") and "private" not in each.attributes
+                and not each.only_lists
+            ]  # fmt: skip
+            if not names and marked and not self.recipes[marked].only_lists:
+                names = [marked]
+            order.is_choice = self.is_choice = not names
+            others = [] if wanted else shown
+            emit(self.plan, self.found, "recipe", wanted=names, others=others, run=order.run, place=TOP)
         return self.plan
 
     def _head(self) -> None:
@@ -277,7 +245,7 @@ class Justfile:
             names = texts if self.settings.get("export") == "true" else self.exported
             env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in names}
             for name in texts:
-                if any(kind == "back" or text == "shell" for kind, text in texts[name]):
+                if any(kind == "back" for kind, _ in texts[name]):
                     self.evaluator.name(name)
             keys |= {
                 key: value for key, value in (("env", env), ("env_file", self._files_of_variables())) if value
@@ -298,24 +266,13 @@ class Justfile:
         named = next(
             (self.settings[key] for key in ("dotenv-path", "dotenv-filename") if key in self.settings), ""
         )
-        if not named and "true" not in (
+        is_wanted = named or "true" in (
             self.settings.get("dotenv-load"),
             self.settings.get("dotenv-required"),
-        ):
-            return []
-        name = self._constant(named) if named else ".env"
-        path = os.path.join(os.path.dirname(self.found.file), name)
-        if not os.path.isfile(path):
-            self.found.todo(
-                "dotenv", f"the file {name} is not there: where it is to be read, add it to `env_file`", TOP
-            )
-            return []
-        if re.search(rb"^[^#\n]*[$`]", read_source(path, "file"), re.MULTILINE):
-            raise UntranslatableError("dotenv", f"just fills in variables in {name}, and planrun does not")
-        self.found.differs("dotenv", f"{name} has to be there, and wins over the caller's environment", TOP)
-        return [name]
+        )
+        return env_files(self.found, [self._constant(named) if named else ".env"], TOP) if is_wanted else []
 
-    def _find(self, key: tuple[str, Any]) -> Recipe | None:
+    def _find(self, key: tuple[str, Any]) -> Recipe:
         """Return a recipe with its arguments; one that is not certain becomes an abstract step."""
         name, args = key
         entry = self.recipes.get(name)
@@ -324,95 +281,86 @@ class Justfile:
             return Recipe(f"{name}.ask", place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
         try:
             if self.unsure or entry is None:
-                raise UntranslatableError("just", self.unsure or "it is not in the file")
-            given, words = self._given(entry, args)
-            recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given, words))
+                raise UntranslatableError("just", self.unsure or "it is not in the file")  # noqa: TRY301
+            given = self._given(entry, args)
+            recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given))
             for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):
                 for other, tokens in needs:
                     values = self.evaluator.values(list(tokens), given)
                     keys.append((other, tuple(tuple(each) for each in values)))
         except UntranslatableError as why:
             reason = why.message
-            return Recipe(name, place, lambda step_id: self._abstract(DraftStep(step_id), reason, entry))
+            recipe = Recipe(name, place, lambda step_id: self._abstract(DraftStep(step_id), reason, entry))
+            if entry is None:
+                return recipe
+            recipe.before = [(other, ()) for other, tokens in entry.before if not tokens]
+            recipe.after = [(other, ()) for other, tokens in entry.after if not tokens]
         if (question := entry.attributes.get("confirm")) is not None:
             recipe.before.insert(0, (name, ("ask", question.strip("'\"") or f"Run recipe `{name}`?")))
         return recipe
 
-    def _given(
-        self, entry: Entry, args: tuple[Argument, ...] | None
-    ) -> tuple[dict[str, list[Piece]], dict[str, list[list[Piece]]]]:
-        """Return the values of a recipe's parameters, and the words of each for a shell; raises UntranslatableError."""
+    def _given(self, entry: Entry, args: tuple[Argument, ...] | None) -> dict[str, list[Piece]]:
+        """Return the values of a recipe's parameters, those of a plan where a run gives them."""
         given: dict[str, list[Piece]] = {}
-        words: dict[str, list[list[Piece]]] = {}
         rest = [list(each) for each in args or ()]
         for param in entry.params:
+            is_variadic = bool(param.sign.strip("$"))
             if rest:
-                values, rest = (rest, []) if param.sign.strip("$") else (rest[:1], rest[1:])
+                values, rest = (rest, []) if is_variadic else (rest[:1], rest[1:])
+                given[param.name] = merged(
+                    [piece for each in values for piece in (" ", *each)][1:], self.found
+                )
             elif args is not None and param.default is None and "*" not in param.sign:
                 raise UntranslatableError("just", f"`{param.name}` gets no value")
             else:
-                values = self._from_run(entry, param, given, is_top=args is None)
-            pieces = [piece for value in values for piece in (" ", *value)][1:]
-            given[param.name] = merged(pieces, self.found)
-            words[param.name] = values
+                given[param.name] = self._from_run(entry, param, given, is_top=args is None)
         if rest:
             raise UntranslatableError("just", f"{entry.name} takes {len(entry.params)} arguments")
-        return given, words
+        return given
 
     def _from_run(
         self, entry: Entry, param: Parameter, given: dict[str, list[Piece]], *, is_top: bool
-    ) -> list[list[Piece]]:
-        """Return the values of a parameter that no other recipe gives: its default, or what a run gives."""
+    ) -> list[Piece]:
+        """Return the value of a parameter that no other recipe gives: its default, or what a run gives."""
         default: list[Piece] = [""]
         if param.default is not None:
             default = self.evaluator.value(list(param.default), given)
         name, text = param.name.replace("-", "_"), (*default, "")[0]
-        if (
-            not is_top
-            or not NAME.match(name)
-            or len(default) > 1
-            or not isinstance(text, str)
-            or (text and not SAFE.match(text))
-        ):
-            return [] if param.default is None else [default]
+        is_text = len(default) < 2 and isinstance(text, str) and (not text or SAFE.match(text))
+        if not is_top or not NAME.match(name) or not is_text:
+            return default
         if self.owners.setdefault(name, entry.name) != entry.name:
             name = f"{entry.name.replace('-', '_')}_{name}"
-        is_required = param.default is None and "*" not in param.sign
         fragment: dict[str, Any] = {"type": "string", "default": text}
         if param.sign.strip("$"):
             fragment = {"type": "array", "items": {"type": "string"}, "default": [text] if text else []}
             message = f"each word of {param.name} stays one word; just would split it at its blanks"
             self.found.differs("arguments", message, entry.place)
-        if is_required and not self.is_choice:
+        if param.default is None and "*" not in param.sign and not self.is_choice:
             fragment |= {"required": True}
             del fragment["default"]
         self.plan.params[name] = fragment
         if param.sign.strip("$"):
-            return [[ShellText(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]]
-        return [[Value(expression=f"params.{name}")]]
+            return [ShellText(text=f"${{{{ params.{name} | sh }}}}", is_bare=True)]
+        return [Value(expression=f"params.{name}")]
 
-    def _step(
-        self, step_id: str, entry: Entry, given: dict[str, list[Piece]], words: dict[str, list[list[Piece]]]
-    ) -> DraftStep | None:
+    def _step(self, step_id: str, entry: Entry, given: dict[str, list[Piece]]) -> DraftStep | None:
         step = DraftStep(step_id)
         if entry.title and entry.title.isprintable():
             step.keys["title"] = entry.title[:200]
         try:
-            self._fill(step, entry, given, words)
+            self._fill(step, entry, given)
         except UntranslatableError as why:
             return self._abstract(step, why.message, entry)
         return step if entry.body else None
 
-    def _fill(
-        self,
-        step: DraftStep,
-        entry: Entry,
-        given: dict[str, list[Piece]],
-        words: dict[str, list[list[Piece]]],
-    ) -> None:
+    def _fill(self, step: DraftStep, entry: Entry, given: dict[str, list[Piece]]) -> None:
         """Write the script of a recipe; raises UntranslatableError."""
         if unknown := entry.attributes.keys() - _ATTRIBUTES:
             raise UntranslatableError("attribute", f"the attribute `{min(unknown)}`")
+        is_positional = "positional-arguments" in {*entry.attributes, *self.settings}
+        if is_positional and entry.params and re.search(r"\$\{?[\d@*#]", "\n".join(entry.body)):
+            raise UntranslatableError("attribute", "it takes its arguments by position")
         if folder := entry.attributes.get("working-directory"):
             step.keys["workdir"] = folder.strip("'\"")
         env = {
@@ -426,15 +374,19 @@ class Justfile:
             for each in entry.params
             if self.is_choice and each.default is None and isinstance(given[each.name][0], Value)
         ]
-        is_positional = (
-            self.settings.get("positional-arguments") == "true" or "positional-arguments" in entry.attributes
-        )
-        if is_positional and entry.params:
-            first.append(
-                " ".join(["set --", *(_word(value) for each in entry.params for value in words[each.name])])
-            )
-        if entry.body and (entry.body[0].startswith("#!") or "script" in entry.attributes):
-            self._whole(step, entry, given, first, env)
+        if entry.body and entry.body[0].startswith("#!"):
+            words = shlex.split(known(self.evaluator.filled(entry.body[0][2:], given), "a shebang line"))
+            if words and os.path.basename(words[0]) == "env":
+                words = words[2:] if words[1:2] == ["-S"] else words[1:]
+            program = os.path.basename(words[0]) if words else ""
+            pieces = self.evaluator.filled("\n".join(entry.body[1:]).strip("\n") + "\n", given)
+            if program in POSIX:
+                step.keys["shell"] = shlex.join(shell_of(words)[0])
+                step.keys["run"] = "\n".join([*first, script_of(pieces, env)])
+            elif INTERPRETERS.match(program) and len(words) == 1 and not first:
+                step.keys |= {"shell": words[0], "run": template_of(pieces, "a part of a script")}
+            else:
+                raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
         else:
             step.keys["run"] = joined(self._lines(entry, given, env), strict=self.strict, first=first)
         if env:
@@ -458,52 +410,11 @@ class Justfile:
                 )
         return found
 
-    def _whole(
-        self,
-        step: DraftStep,
-        entry: Entry,
-        given: dict[str, list[Piece]],
-        first: list[str],
-        env: dict[str, str],
-    ) -> None:
-        """Write the script of a recipe that one program runs; raises UntranslatableError."""
-        body = list(entry.body)
-        if (named := entry.attributes.get("script")) is not None:
-            text = named or self.settings.get("script-interpreter", "").strip("[]") or "'sh', '-eu'"
-            words = [token.strip("'\"") for kind, token in tokens_of(text) if kind == "string"]
-        else:
-            words = shlex.split(known(self.evaluator.filled(body.pop(0)[2:], given), "a shebang line"))
-            if os.path.basename(words[0]) == "env":
-                words = words[2:] if words[1:2] == ["-S"] else words[1:]
-        program = os.path.basename(words[0]) if words else ""
-        pieces = self.evaluator.filled("\n".join(body).strip("\n") + "\n", given)
-        if program in POSIX:
-            step.keys["shell"] = shlex.join(shell_of(words)[0])
-            step.keys["run"] = "\n".join([*first, script_of(pieces, env)])
-        elif _INTERPRETERS.match(program) and len(words) == 1 and not first:
-            step.keys["shell"] = words[0]
-            step.keys["run"] = template_of(pieces, "a part of a script")
-        else:
-            raise UntranslatableError("shell", f"the program `{' '.join(words)}` runs it")
-
     def _abstract(self, step: DraftStep, why: str, entry: Entry | None) -> DraftStep:
         """Leave a recipe to a person or a model, with its text."""
-        found = self.found.of(entry.file) if entry is not None else self.found
-        place = entry.place if entry is not None else TOP
-        step.make_abstract(found.todo("recipe", f"the recipe {step.id}: {why}", place, step.id))
-        if entry is not None:
-            step.keys["description"] = entry.text[:4000]
+        place, text = (entry.place, entry.text) if entry is not None else (TOP, step.id)
+        step.leave(self.found, "recipe", f"the recipe {step.id}: {why}", place, text)
         return step
-
-
-def _word(value: list[Piece]) -> str:
-    """Return one argument as one word of a shell; raises UntranslatableError."""
-    piece = value[0]
-    if len(value) == 1 and isinstance(piece, Value):
-        return f"${{{{ {piece.expression} | sh }}}}"
-    if len(value) == 1 and isinstance(piece, ShellText):
-        return piece.text if piece.is_bare else f'"{piece.text}"'
-    return shlex.quote(known(value, "an argument"))
 
 
 def _is_open(line: str) -> bool:
@@ -581,12 +492,6 @@ def _needs(tokens: list[Token]) -> list[Need]:
 
 def convert_justfile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a justfile becomes; `jobs` are the wanted recipes, none: the default."""
-    for code, message in TOP_FINDINGS:
-        found.differs(code, message.format("just"), TOP)
     justfile = Justfile(found)
-    try:
-        justfile.read(text, found.file)
-        return justfile.convert(jobs)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
-        return DraftPlan()
+    justfile.read(text)
+    return justfile.convert(jobs)

@@ -1,4 +1,4 @@
-"""A Makefile as a plan: a target is a step where its recipe is certain, and `make TARGET` where make alone knows it.
+"""A Makefile as a plan: a target is a step where all that it needs is certain, and `make TARGET` everywhere else.
 
 make never runs while a file is converted: `$(shell …)` and `include` run commands as soon as it reads.
 """
@@ -8,38 +8,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from itertools import groupby
+from graphlib import CycleError, TopologicalSorter
 
-from planrun.convert.choice import choose, tell
-from planrun.convert.draft import DraftPlan, DraftStep
+from planrun.convert.draft import DraftPlan, DraftStep, literal_text
 from planrun.convert.reader import Findings, UntranslatableError
-from planrun.convert.recipes.scripts import (
-    DEFAULT,
-    NAME,
-    TOP_FINDINGS,
-    Piece,
-    ShellText,
-    joined,
-    known,
-    merged,
-    script_of,
-    shell_of,
-    template_of,
-)
-from planrun.convert.recipes.sequence import Order, Recipe
+from planrun.convert.recipes.scripts import joined, script_of, shell_of
+from planrun.convert.recipes.sequence import Order, Recipe, emit, is_known
 from planrun.model.record import Record
-from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import SCALAR, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
-# What make itself sets, and the environment overrides.
-_IMPLICIT = {
-    "CC": "cc", "CXX": "g++", "CPP": "cc -E", "AR": "ar", "LD": "ld", "AS": "as", "RM": "rm -f", "LEX": "lex",
-    "YACC": "yacc", "ARFLAGS": "rv", "FC": "f77", "CO": "co", "PC": "pc", "TEX": "tex", "MAKEINFO": "makeinfo",
-}  # fmt: skip
 _ASSIGNED = re.compile(r"([^\s:#=+?!]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)\Z", re.DOTALL)
 _CONDITION = re.compile(r"(?:ifeq|ifneq|ifdef|ifndef|else|endif)\b")
 _DEFINED = re.compile(r"(?:export\s+|override\s+)*define\s+(\S+)")
@@ -52,9 +33,7 @@ _REACHING = frozenset((
     "VPATH", "GPATH", ".RECIPEPREFIX", ".LIBPATTERNS", "MAKEFLAGS", "PATH", "HOME", "USER", "LANG", "LC_ALL",
     "TMPDIR", "TERM", "PWD",
 ))  # fmt: skip
-_OF_MAKE = frozenset(
-    ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MAKECMDGOALS", "MAKEFILE_LIST", "MAKEFILES"]
-)
+# What make knows to make without a rule, by its ending, and what it makes files without one from.
 _MADE = re.compile(r".*\.(o|a|c|cc|C|cpp|p|f|F|m|r|y|l|ym|yl|s|S|mod|sym|def|h|info|dvi|tex|out|ln|el|elc)\Z")
 _SOURCES = (
     ".o", ".c", ".cc", ".C", ".cpp", ".p", ".f", ".F", ".m", ".r", ".s", ".S", ".mod", ".sh", ".y", ".l",
@@ -66,15 +45,13 @@ TOP = Node(SCALAR, "", 1, 1)
 
 
 class Rule(Record):
-    """What the file says of one target; `first` are needed before it without counting for its age."""
+    """What the file says of one target."""
 
     place: Node
     title: str = ""
     needs: tuple[str, ...] = ()
-    first: tuple[str, ...] = ()
     recipe: tuple[str, ...] | None = None
     unfit: str = ""  # why make has to run it
-    is_open: bool = False  # whether make alone knows what else runs with it, or what it needs
 
 
 class Makefile:
@@ -82,20 +59,18 @@ class Makefile:
 
     def __init__(self, found: Findings) -> None:
         self.found = found
-        self.values: dict[str, list[Piece] | str] = {}  # pieces, or a text that is expanded where it is read
+        self.plan = DraftPlan()
+        self.values: dict[str, str] = {"SHELL": "/bin/sh", "MAKE": "make"}  # expanded where they are read
+        self.fixed: set[str] = set()  # variables that were expanded where they were set
         self.unknown: dict[str, str] = {}  # variables that make alone knows, and why
         self.rules: dict[str, Rule] = {}
         self.patterns: list[str] = []
-        self.needed_by_patterns: set[str] = set()
         self.phony: set[str] = set()
         self.exported: list[str] = []
         self.current: list[str] = []  # the targets whose recipe is read
-        self.needs: list[str] = []  # of the rule that is read
-        self.is_new = False  # whether the next line of a recipe begins it
-        self.goal = self.comment = ""
+        self.comment = ""
         self.doubt = ""  # why it is not known whether make reads the lines that are being read
         self.unsure = ""  # why nothing of the file is certain
-        self._whys: dict[str, str] = {}
         self._open: list[str] = []
 
     # Reading.
@@ -138,69 +113,56 @@ class Makefile:
 
     def _statement(self, text: str, place: Node) -> None:
         """Read an assignment or a rule; raises UntranslatableError where it makes everything uncertain."""
-        word, _, rest = text.partition(" ")
-        is_export = False
-        while word in ("export", "override", "private") and not rest.lstrip().startswith(":"):
-            is_export, text = is_export or word == "export", rest.strip()
-            word, _, rest = text.partition(" ")
+        is_export = bool(re.match(r"export\s+[^:\s]", text))
+        text = text.removeprefix("export").strip() if is_export else text
+        word = text.split()[0]
         colon, match = _colon(text), _ASSIGNED.match(text)
         if match and (colon < 0 or match.start(2) <= colon):
             self.current = []
             self._assign(match[1], match[2], match[3])
             self.exported += [match[1]] if is_export else []
-        elif is_export and text and "$" not in text:
+        elif is_export and "$" not in text and colon < 0:
             self.exported += text.split()
-        elif (
-            colon < 0
-            or is_export
-            or word in ("include", "-include", "sinclude", "unexport", "vpath", "undefine")
-        ):
-            raise UntranslatableError("make", f"`{text[:80] or 'export'}`")
+        elif colon < 0 or is_export or word in ("include", "-include", "sinclude", "override", "private"):
+            raise UntranslatableError("make", f"`{text[:80]}`")
         else:
             self._rule(text, colon, place)
 
     def _assign(self, name: str, sign: str, value: str) -> None:
-        if name in _REACHING or "$" in name:
+        if name in _REACHING or name == ".DEFAULT_GOAL" or "$" in name:
             raise UntranslatableError("make", f"`{name}` is set")
         earlier = self.values.get(name)
-        if sign == "?=" and (earlier is not None or name in self.unknown):
+        if name in self.unknown or (sign == "?=" and earlier is not None):
             return
         try:
-            if self.doubt or sign == "!=" or (sign == "+=" and earlier is None):
-                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")
-            if name == ".DEFAULT_GOAL":
-                self.goal = known(self._expand(value), name)
-            if sign == "?=":
-                self.values[name] = [_from_environment(name, self._expand(value))]
-            elif sign == "+=" and isinstance(earlier, list):
-                self.values[name] = [*earlier, " ", *self._expand(value)]
+            if self.doubt or sign in ("!=", "?=") or (sign == "+=" and earlier is None):
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")  # noqa: TRY301
+            if sign == "+=" and name not in self.fixed:
+                self.values[name] += f" {value}"
             elif sign in ("=", "+="):
-                self.values[name] = f"{earlier} {value}" if sign == "+=" else value
+                self.values[name] = value if sign == "=" else f"{earlier} {self._literal(value)}"
+                self.fixed -= {name} if sign == "=" else set()
             else:
-                self.values[name] = self._expand(value)
+                self.values[name] = self._literal(value)
+                self.fixed.add(name)
         except UntranslatableError as why:
-            self.unknown[name] = self.unknown.get(name, why.message)
+            self.unknown[name] = why.message
+
+    def _literal(self, value: str) -> str:
+        return self._expand(value).replace("$", "$$")
 
     def _rule(self, text: str, colon: int, place: Node) -> None:
-        targets = _names(known(self._expand(text[:colon].removesuffix("&")), "a target"))
-        rest = text[colon + 1 :]
-        unfit = self.doubt or ("it has a double colon" if rest[:1] == ":" else "")
-        is_open = text[:colon].endswith("&") and len(targets) > 1
-        rest = rest.removeprefix(":")
-        if _ASSIGNED.match(re.sub(r"^((export|private|override)\s+)+", "", rest.strip())):
-            unfit, rest = "it has variables of its own", ""
-        rest, semicolon, recipe = rest.partition(";")
-        before, _, only = rest.partition("|")
+        targets = _names(self._expand(text[:colon].removesuffix("&")))
+        unfit = self.doubt
+        if text[:colon].endswith("&"):
+            unfit = unfit or "one recipe makes several targets"
+        rest, semicolon, recipe = text[colon + 1 :].partition(";")
+        needs: list[str] = []  # what is no name of a target here has no rule, and make runs it
         try:
-            needs, first = (_names(known(self._expand(part), "what it needs")) for part in (before, only))
-            if (
-                re.search(r"[*?\[\]()~%:]|(?<!\S)-l|\.WAIT", " ".join([*needs, *first]).replace("\\:", ""))
-                and "\\:" not in rest
-            ):
-                raise UntranslatableError("make", f"make alone knows what it needs: {before.strip()[:60]}")
+            needs = _names(self._expand(rest))
         except UntranslatableError as why:
-            needs, first, unfit, is_open = [], [], unfit or why.message, True
-        self.current, self.is_new, self.needs = targets, True, needs
+            unfit = unfit or why.message
+        self.current = targets
         for target in targets:
             if target == ".PHONY" and not unfit:
                 self.phony.update(needs)
@@ -208,110 +170,80 @@ class Makefile:
                 raise UntranslatableError("make", f"the target `{target}`")
             elif "%" in target:
                 self.patterns.append(target)
-                self.needed_by_patterns.update(needs)
             elif not target.startswith("."):
                 self.unsure = self.unsure or ("" if self.rules else self.doubt)
-                rule = self.rules.get(target) or Rule(place=place)
-                self.rules[target] = rule.but(
-                    needs=(*rule.needs, *needs), first=(*rule.first, *first), unfit=rule.unfit or unfit,
-                    title=self.comment or rule.title, is_open=rule.is_open or is_open,
-                )  # fmt: skip
+                if target in self.rules:
+                    unfit = unfit or "it has several rules"
+                rule = Rule(place=place, needs=tuple(needs), title=self.comment, unfit=unfit)
+                self.rules[target] = self.rules.get(target, rule).but(unfit=unfit)
         if semicolon:
             self._recipe(recipe.strip())
 
     def _recipe(self, line: str) -> None:
-        """Add a line to the recipe of the current targets; a second recipe takes the place of the first."""
         for target in self.current:
             if (rule := self.rules.get(target)) is not None:
-                if self.is_new:  # what stands beside the recipe comes before what other rules say
-                    count = len(self.needs)
-                    needs = (*self.needs, *(rule.needs[:-count] if count else rule.needs))
-                    rule = rule.but(recipe=(), needs=needs)
-                self.rules[target] = rule.but(
-                    recipe=(*(rule.recipe or ()), line), unfit=rule.unfit or self.doubt
-                )
-        self.is_new = False
+                recipe = (*(rule.recipe or ()), line)
+                self.rules[target] = rule.but(recipe=recipe, unfit=rule.unfit or self.doubt)
 
-    def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> list[Piece]:
+    def _expand(self, text: str, auto: Mapping[str, str] | None = None) -> str:
         """Return a text with its variables filled in; raises UntranslatableError for what make alone knows."""
-        found: list[Piece] = []
-        at = 0
+        found, at = "", 0
         for match in re.finditer(r"\$(?:\$|([({])|(.))", text, re.DOTALL):
             if match.start() < at:
                 raise UntranslatableError("make", f"`{text[match.start() : match.start() + 60]}`")
-            found.append(text[at : match.start()])
+            found += text[at : match.start()]
             at, name = match.end(), match[2]
             if match[1]:
                 end = text.find(")" if match[1] == "(" else "}", at)
                 name, at = text[at:end] if end >= 0 else "", end + 1
-            found += ["$"] if name is None else self._value(name, auto or {})
-        return merged([*found, text[at:]], self.found)
+            found += "$" if name is None else self._value(name, auto or {})
+        self.found.spend(50 + len(found) + len(text) - at)
+        return found + text[at:]
 
-    def _value(self, name: str, auto: Mapping[str, str]) -> list[Piece]:
+    def _value(self, name: str, auto: Mapping[str, str]) -> str:
         if name in auto:
-            return [auto[name]]
+            return auto[name]
         if (
-            not re.fullmatch(r"[\w.-]+", name)
-            or name in _OF_MAKE
-            or name in self.unknown
+            name in self.unknown
+            or name not in self.values
             or name in self._open
+            or len(self._open) > MAX_NESTING
         ):
-            raise UntranslatableError(
-                "make", f"`$({name[:60]})`: {self.unknown.get(name, 'make alone knows it')}"
-            )
-        value = self.values.get(name)
-        if isinstance(value, list):
-            return value
-        if value is not None and len(self._open) < MAX_NESTING:
-            self._open.append(name)
-            try:
-                return self._expand(value, auto)
-            finally:
-                self._open.pop()
-        if name in ("MAKE", "SHELL"):
-            return ["make" if name == "MAKE" else "/bin/sh"]
-        if name in ("CURDIR", "PWD"):
-            return [ShellText(text="${PLANRUN_WORKSPACE}")]
-        return [_from_environment(name, [_IMPLICIT.get(name, "")])]
+            message = f"`$({name[:60]})`: {self.unknown.get(name, 'make or the environment alone knows it')}"
+            raise UntranslatableError("make", message)
+        self._open.append(name)
+        try:
+            return self._expand(self.values[name], auto)
+        finally:
+            self._open.pop()
 
     # Converting.
 
     def convert(self, wanted: Collection[str]) -> DraftPlan:
         """Return the plan."""
-        self.plan = plan = DraftPlan()
+        plan = self.plan
         plan.keys["defaults"] = {"shell": self._head(), "timeout": "24h"}
-        order = Order(plan, self.found, self._find)
-        unknown = [each for each in wanted if each not in self.rules and not self._by_pattern(each)]
-        if unknown and not self.unsure:
-            hint = did_you_mean(unknown[0], self.rules) or f"there are {', '.join(list(self.rules)[:30])}"
-            self.found.refuse("shape", f'there is no target "{unknown[0]}"; {hint}', TOP)
+        order = Order(plan, self._find)
+        goal = next(iter(self.rules), "")
+        known = {*self.rules, *filter(self._by_pattern, wanted)}
+        if not self.unsure and not is_known(self.found, "target", list(wanted), known, TOP):
             return plan
-        goal = self.goal or next(iter(self.rules), "")
-        others = [name for name in self.rules if name != goal and "/" not in name]
-        if not wanted and others and _HELP.fullmatch(goal):
-            order.is_choice = True
-            ends = {name: self._run(order, name) for name in others}
-            tell(self.found, choose(plan, ends), "the first target only lists the others", TOP)
-        elif wanted or goal or self.unsure:
-            for name in wanted or ["" if self.unsure else goal]:
-                self._run(order, name)
-            if others and not wanted:
-                names = f"{', '.join(others[:20])}{' …' if len(others) > 20 else ''}"
-                self.found.differs("target", f"only {goal} is converted; --job converts {names}", TOP)
+        others = [] if wanted else [name for name in self.rules if name != goal and "/" not in name]
+        order.is_choice = bool(others) and bool(_HELP.fullmatch(goal))
+        names = [] if order.is_choice else wanted or ([""] if self.unsure else [goal] if goal else [])
+        run = lambda name: self._run(order, name)  # noqa: E731
+        emit(plan, self.found, "target", wanted=list(names), others=others, run=run, place=TOP)
         return plan
 
     def _head(self) -> str:
         """Return the shell of all steps, and set the variables that they get."""
         try:
-            flags = self._value(".SHELLFLAGS", {}) if ".SHELLFLAGS" in self.values else ["-c"]
-            words = shlex.split(known([*self._value("SHELL", {}), " ", *flags], "the shell"))
-            shell, self.strict = shell_of(words)
-            env = {
-                name: template_of(self._value(name, {}), f"the variable {name}")
-                for name in self.exported
-                if name in self.values or name in self.unknown
-            }
-            if env and not self.unsure:
+            flags = (
+                self._value(".SHELLFLAGS", {}) if {".SHELLFLAGS"} & {*self.values, *self.unknown} else "-c"
+            )
+            shell, self.strict = shell_of(shlex.split(f"{self._value('SHELL', {})} {flags}"))
+            names = [name for name in self.exported if name in self.values or name in self.unknown]
+            if (env := {name: literal_text(self._value(name, {})) for name in names}) and not self.unsure:
                 self.plan.keys["env"] = env
             return shlex.join(shell)
         except (UntranslatableError, ValueError) as why:
@@ -319,105 +251,59 @@ class Makefile:
             return "/bin/sh"
 
     def _by_pattern(self, name: str) -> bool:
-        return any(
-            name.startswith(before) and name.endswith(after)
-            for before, _, after in (pattern.partition("%") for pattern in self.patterns)
-        )
+        halves = (pattern.partition("%") for pattern in self.patterns)
+        return any(name.startswith(before) and name.endswith(after) for before, _, after in halves)
 
     def _run(self, order: Order, goal: str) -> list[str]:
-        """Emit the steps of one goal; returns those that it ends with."""
-        whole = self.unsure or self._whole(goal)
-        if not whole and (ends := order.run([(goal, ())])):
+        """Emit the steps of one goal: make runs it where something that it needs is not certain; returns its ends."""
+        why = self.unsure or self._unfit(goal)
+        if not why and (ends := order.run(goal, ())):
             return ends
-        name = self.plan.name(goal or "make")
-        return [self.plan.add(self._by_make(name, goal, whole or "it has no commands")).id]
+        step = self._titled(DraftStep(self.plan.name(goal or "make")), goal)
+        file = os.path.basename(self.found.file)
+        words = ["make", *(["-f", file] if file not in _NAMES else []), *([goal] if goal else [])]
+        step.keys["run"] = f"{shlex.join(words)}\n"
+        place = self.rules[goal].place if goal in self.rules else TOP
+        message = f"make runs {goal or 'the default'}, and must be there: {why or 'it has no commands'}"
+        self.found.differs("make", message, place)
+        return [self.plan.add(step).id]
 
-    def _whole(self, goal: str) -> str:
-        """Return why make has to run a goal with all that it needs; "" where the plan does.
-
-        What make runs for one step must not be needed by another one: it would run twice.
-        """
-        own: set[str] = set()
-        waiting, inner = [goal], [goal]
-        while waiting:
-            name = waiting.pop()
-            if name in own or not self._is_made(name):
-                continue
-            own.add(name)
-            if name in (below := self._below(name)) or (name in self.rules and self.rules[name].is_open):
-                return f"make alone knows what is made with {name}, or what it needs"
-            if self._why(name):
-                inner += below
-            else:
-                waiting += [*self.rules[name].needs, *self.rules[name].first]
-        if self._why(goal):
-            return self._why(goal)
-        twice = [name for name in inner[1:] if name in own or inner.count(name) > 1]
-        return f"{twice[0]} is needed by what make runs, and by others" if twice else ""
-
-    def _below(self, name: str) -> set[str]:
-        """Return the targets that one needs, with those that these need."""
-        seen: set[str] = set()
-        waiting = [name]
-        while waiting:
-            each = waiting.pop()
-            rule = self.rules.get(each) or Rule(place=TOP)
-            needs = {*rule.needs, *rule.first, *(self.needed_by_patterns if self._by_pattern(each) else ())}
-            more = {need for need in needs if self._is_made(need)} - seen
-            seen |= more
-            waiting += more
-        return seen
-
-    def _is_made(self, name: str) -> bool:
-        """Say whether make may have something to run for a name."""
-        return name in self.rules or self._is_implied(name)
-
-    def _is_implied(self, name: str) -> bool:
-        """Say whether make may know how to make a file without a rule of its own."""
-        path = os.path.join(os.path.dirname(self.found.file), name)
-        sources = any(os.path.exists(f"{path}{ending}") for ending in _SOURCES)
-        return self._by_pattern(name) or bool(_MADE.match(name)) or sources
+    def _unfit(self, goal: str) -> str:
+        """Return why make has to run a goal with all that it may have to make for it; "" where steps do."""
+        needs: dict[str, list[str]] = {}
+        for name in (names := [goal]):  # grows while it is read
+            needs[name] = list(dict.fromkeys(self.rules[name].needs)) if name in self.rules else []
+            names += [each for each in needs[name] if each not in names]
+        try:
+            TopologicalSorter(needs).prepare()
+        except CycleError:
+            return "targets need each other"
+        return next(filter(None, map(self._why, names)), "")
 
     def _why(self, name: str) -> str:
         """Return why make has to run a target; "" where a step does."""
-        if name not in self._whys:
-            rule = self.rules.get(name) or Rule(place=TOP, unfit="no rule of the file is its own")
-            is_file = name not in self.phony
-            alike = any(os.path.splitext(need)[0] == name for need in rule.needs)
-            if rule.unfit:
-                why = rule.unfit
-            elif is_file and rule.recipe is None and (alike or self._is_implied(name)):
-                why = "it has no recipe of its own"
-            elif is_file and rule.recipe is not None and not self.phony.issuperset(rule.needs):
-                why = "whether it is up to date depends on the age of files"
-            else:
-                try:
-                    self._commands(name, rule)
-                    why = ""
-                except UntranslatableError as reason:
-                    why = reason.message
-            self._whys[name] = why
-        return self._whys[name]
+        rule = self.rules.get(name) or Rule(place=TOP, unfit=f"{name} has no rule")
+        path = os.path.join(os.path.dirname(self.found.file), name)
+        if rule.unfit:
+            return rule.unfit
+        if name not in self.phony and rule.recipe is None and (
+            self._by_pattern(name) or _MADE.match(name) or any(os.path.exists(path + each) for each in _SOURCES)
+            or any(os.path.splitext(need)[0] == name for need in rule.needs)
+        ):  # fmt: skip
+            return "it has no recipe of its own"
+        if name not in self.phony and rule.recipe is not None and not self.phony.issuperset(rule.needs):
+            return "whether it is up to date depends on the age of files"
+        try:
+            self._commands(name, rule)
+        except UntranslatableError as why:
+            return why.message
+        return ""
 
-    def _find(self, key: tuple[str, Hashable]) -> Recipe | None:
-        name, files = key
-        why, rule = self._why(name), self.rules.get(name) or Rule(place=TOP)
-        if isinstance(files, tuple) and files:
-            check = [{"files_exist": list(files)}]
-            return Recipe(f"{name}.files", rule.place, lambda step_id: DraftStep(step_id, validate=check))
-        if why:
-            return Recipe(name, rule.place, lambda step_id: self._by_make(step_id, name, why))
+    def _find(self, key: tuple[str, Hashable]) -> Recipe:
+        name, rule = key[0], self.rules[key[0]]
         recipe = Recipe(name, rule.place, lambda step_id: self._step(name, rule, step_id))
-        for is_made, names in groupby(dict.fromkeys((*rule.needs, *rule.first)), self._is_made):
-            recipe.before += [(each, ()) for each in names] if is_made else [(name, tuple(names))]  # noqa: B031
+        recipe.before = [(each, ()) for each in dict.fromkeys(rule.needs)]
         return recipe
-
-    def _by_make(self, step_id: str, name: str, why: str) -> DraftStep:
-        file = os.path.basename(self.found.file)
-        words = ["make", *(["-f", file] if file not in _NAMES else []), *([name] if name else [])]
-        place = self.rules[name].place if name in self.rules else TOP
-        self.found.differs("make", f"make runs {name or 'the default'}, and must be there: {why}", place)
-        return self._titled(DraftStep(step_id, run=f"{shlex.join(words)}\n"), name)
 
     def _titled(self, step: DraftStep, name: str) -> DraftStep:
         title = " ".join(self.rules[name].title.split())[:200] if name in self.rules else ""
@@ -431,49 +317,31 @@ class Makefile:
             return None
         first = []
         if name not in self.phony and not rule.needs:
-            first = [
-                f"[ ! -e {shlex.quote(name)} ] || exit 0  # as make: nothing to do for a file that is there"
-            ]
+            there = shlex.quote(name)
+            first = [f"[ ! -e {there} ] || exit 0  # as make: nothing to do for a file that is there"]
         return self._titled(DraftStep(step_id, run=joined(commands, strict=self.strict, first=first)), name)
 
     def _commands(self, name: str, rule: Rule) -> list[tuple[str, bool]]:
         """Return the commands of a recipe, and whose failures count for nothing; raises UntranslatableError."""
         needs = list(dict.fromkeys(rule.needs))
-        auto = {"@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs),
-                "|": " ".join(rule.first)}  # fmt: skip
+        auto = {"@": name, "<": next(iter(needs), ""), "^": " ".join(needs), "+": " ".join(rule.needs)}
         commands: list[tuple[str, bool]] = []
         for line in rule.recipe or ():
-            pieces = self._expand(line, auto)
-            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            text = self._expand(line, auto)
             for variable in re.findall(r"\$\{?(\w+)", text):
-                if (variable in self.values or variable in self.unknown) and variable not in self.exported:
+                if variable in {*self.values, *self.unknown} - {*self.exported}:
                     raise UntranslatableError("make", f"a command reads `${variable}`, which the file sets")
-            first = pieces[0] if isinstance(pieces[0], str) else ""
-            signs = first[: len(first) - len(first.lstrip(" \t\n@+-"))]
-            pieces = [first[len(signs) :], *pieces[1:]] if first else pieces
-            begin = next((piece for piece in pieces if piece != ""), "")
-            if isinstance(begin, ShellText) and begin.text.partition("-")[2][:1] in ("", "}", "@", "+", "-"):
-                raise UntranslatableError("make", "a variable may say that a failure does not count")
-            if begin != "":
-                commands.append((script_of(pieces, {}), "-" in signs))
+            command = text.lstrip(" \t\n@+-")
+            if command:
+                commands.append((script_of([command], {}), "-" in text[: len(text) - len(command)]))
         if self.strict and any(tolerated for _, tolerated in commands):
             raise UntranslatableError("make", "a line whose failure does not count, in a shell with -e")
         return commands
 
 
-def _from_environment(name: str, otherwise: list[Piece]) -> Piece:
-    """Return a variable that the environment may set, with a default; raises UntranslatableError."""
-    parts = [each.text if isinstance(each, ShellText) else each for each in otherwise]
-    if not NAME.match(name) or not all(
-        isinstance(each, ShellText) or DEFAULT.match(str(each)) for each in otherwise
-    ):
-        raise UntranslatableError("make", f"the default of `{name}` cannot be written in a shell")
-    return ShellText(text=f"${{{name}-{''.join(map(str, parts))}}}", reads=name)
-
-
 def _names(text: str) -> list[str]:
     """Return the names of targets: a backslash takes a blank, a colon and the like their meaning."""
-    words: Iterator[str] = iter(re.findall(r"(?:\\.|[^\s\\])+", text))
+    words = re.findall(r"(?:\\.|[^\s\\])+", text)
     return [re.sub(r"\\([\s:#%|;&\\])", r"\1", word) for word in words]
 
 
@@ -483,9 +351,8 @@ def _colon(text: str) -> int:
     while at < len(text):
         char = text[at]
         at += char == "\\"
-        depth += (
-            1 if char in "({" and (depth or text[at - 1 : at] == "$") else -1 if char in ")}" and depth else 0
-        )
+        opens = char in "({" and (depth or text[at - 1 : at] == "$")
+        depth += 1 if opens else -1 if char in ")}" and depth else 0
         if char == ":" and not depth:
             return at
         at += 1
@@ -494,12 +361,6 @@ def _colon(text: str) -> int:
 
 def convert_makefile(text: str, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Makefile becomes; `jobs` are the wanted targets, none: the default."""
-    for code, message in TOP_FINDINGS:
-        found.differs(code, message.format("make"), TOP)
     makefile = Makefile(found)
-    try:
-        makefile.read(text)
-        return makefile.convert(jobs)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", TOP)
-        return DraftPlan()
+    makefile.read(text)
+    return makefile.convert(jobs)

@@ -5,31 +5,34 @@ A piece is text that is known now, a value that the plan fills in, or what a she
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import pairwise
 
 from planrun.convert.draft import literal_text, says_nothing
 from planrun.convert.reader import UntranslatableError
+from planrun.errors import InvalidInput
 from planrun.model.record import Record
 from planrun.plan.check.quoting import open_quotes
+from planrun.plan.yaml.file import read_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planrun.convert.reader import Findings
+    from planrun.plan.yaml.node import Node
 
 SAFE = re.compile(r"[A-Za-z0-9._/@:+=,-]+\Z")  # what `run` accepts as a value
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 DEFAULT = re.compile(r"[\w./@:+=,% -]*\Z")  # what can stand in `${NAME-…}`
-TOP_FINDINGS = (
-    ("timeout", "a step has 24 hours; {} lets a command run as long as it takes"),
-    ("environment", "variables that look like credentials are not inherited; see `inherit_env`"),
-    ("folder", "commands run where planrun is started: the folder of the file"),
-)
 POSIX = frozenset(("sh", "bash", "dash", "ash", "ksh", "zsh"))
+INTERPRETERS = re.compile(r"(?:python[\d.]*|node|perl|ruby)\Z")
 _HOLE = "\0"
 _OUTSIDE = ("command", "double", "brace", "member", "back")
+_SIMPLE_LINE = re.compile(  # of a file of variables
+    r"""\s*(?:\#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'"$`\\#]*|'[^'$]*'|"[^"$\\`]*")\s*(?:\s\#.*)?"""
+)
 # A simple command whose effect on later ones is that of its process: no list, no substitution, no built-in that changes
 # the shell. An ampersand only in `>&`.
 _PLAIN = re.compile(r"(?!\w+\+?=)(?:[^;&|()`\n$#\\!<]|\$(?![('\"])|(?<=\S)[#!]|>&|\\[^\n])+\Z")
@@ -66,6 +69,32 @@ class ShellText(Record):
 
 
 Piece = str | Value | ShellText
+
+
+def env_files(found: Findings, names: Sequence[str], place: Node) -> list[str]:
+    """Return the files of variables that are there; raises UntranslatableError where planrun reads one otherwise."""
+    kept = []
+    for name in names:
+        path = os.path.join(os.path.dirname(found.file), os.path.expanduser(name))
+        if "$" in name or not os.path.isfile(path):
+            message = f"the file {name} is not there: where it is to be read, add it to `env_file`"
+            found.todo("dotenv", message, place)
+            continue
+        try:
+            lines = read_source(path, "file").decode("utf-8", "replace").splitlines()
+        except InvalidInput as error:
+            raise UntranslatableError("dotenv", str(error)) from None
+        if not all(map(_SIMPLE_LINE.fullmatch, lines)):
+            raise UntranslatableError(
+                "dotenv", f"{name} has lines that planrun reads otherwise than its tool"
+            )
+        kept.append(name)
+    if kept:
+        message = (
+            "a file of variables has to be there when the plan runs, and wins over the caller's environment"
+        )
+        found.differs("dotenv", message, place)
+    return kept
 
 
 def merged(pieces: Sequence[Piece], found: Findings) -> list[Piece]:

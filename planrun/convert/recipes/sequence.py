@@ -1,21 +1,82 @@
-"""Recipes in the order in which make and just run them: one after the other, each once, after what it needs."""
+"""Which recipes a plan has, and their order: one after the other, each once, after what it needs."""
 
 from __future__ import annotations
 
+from planrun.convert.draft import quoted
 from planrun.convert.reader import UntranslatableError
+from planrun.plan.problems import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Sequence
 
     from planrun.convert.draft import DraftPlan, DraftStep
     from planrun.convert.reader import Findings
     from planrun.plan.yaml.node import Node
 
     Key = tuple[str, Hashable]
+    Run = Callable[[str], list[str]]
 
 MAX_STEPS = 1000
 MAX_DEPTH = 100
+MAX_NAMED = 20  # other recipes that a finding names
+PARAM = "task"
+
+
+def is_known(found: Findings, word: str, names: Sequence[str], known: Collection[str], place: Node) -> bool:
+    """Say whether all wanted names are there, and refuse the file otherwise; `word` says what they name."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        hint = did_you_mean(unknown[0], known) or f"there are {', '.join(list(known)[:30])}"
+        found.refuse("shape", f'there is no {word} "{unknown[0]}"; {hint}', place)
+    return not unknown
+
+
+def emit(  # noqa: PLR0913
+    plan: DraftPlan,
+    found: Findings,
+    word: str,
+    *,
+    wanted: Sequence[str],
+    others: Sequence[str],
+    run: Run,
+    place: Node,
+) -> None:
+    """Emit what a run names; all others, and a parameter that chooses one of them, where it names nothing.
+
+    `wanted` has the default where nothing is asked for, and `others` what is left out then. `run` emits the steps of
+    one name and returns those that it ends with.
+    """
+    for name in wanted:
+        run(name)
+    if wanted and others:
+        names = f"{', '.join(others[:MAX_NAMED])}{' …' if len(others) > MAX_NAMED else ''}"
+        found.differs(word, f"only {wanted[0]} is converted; --job converts {names}", place)
+    ends = {} if wanted else {name: last for name in others if (last := run(name))}
+    if len(ends) < 2:
+        return
+    param = PARAM
+    while param in plan.params:
+        param = f"wanted_{param}"
+    users: dict[str, list[str]] = {step.id: [] for step in plan.steps}
+    edges = {step.id: list(step.edges) for step in plan.steps}
+    for name, last in ends.items():
+        for each in (waiting := list(last)):
+            if name not in users[each]:
+                users[each].append(name)
+                waiting += edges[each]
+    for step in plan.steps:
+        names_ = users[step.id]
+        if len(names_) < len(ends):
+            one = f"params.{param} == {quoted(names_[0])}" if len(names_) == 1 else ""
+            step.demand(one or f"params.{param} in [{', '.join(map(quoted, names_))}]")
+    fragment = {"type": "string", "enum": list(ends), "required": True, "description": f"The {word} to run."}
+    plan.params = {param: fragment, **plan.params}
+    message = (
+        f"no {word} runs by itself: the plan has all of them, and `--param {param}=NAME` chooses one; "
+        "--job converts single ones"
+    )
+    found.differs(word, message, place)
 
 
 class Recipe:
@@ -32,13 +93,10 @@ class Recipe:
 class Order:
     """Puts recipes into a plan; `find` returns the recipe of a name with its arguments."""
 
-    def __init__(self, plan: DraftPlan, found: Findings, find: Callable[[Key], Recipe | None]) -> None:
+    def __init__(self, plan: DraftPlan, find: Callable[[Key], Recipe]) -> None:
         self.plan = plan
-        self.found = found
         self.find = find
-        self.is_choice = (
-            False  # whether a run takes one of several: only what nothing comes before has its own name
-        )
+        self.is_choice = False  # only what nothing comes before has its own name then
         self.first = ""  # the step that all others wait for, "" for none
         self._shared: dict[tuple[Key, str], str] = {}
         self._done: set[Key] = set()
@@ -46,23 +104,19 @@ class Order:
         self._last = ""
         self._top = ""
 
-    def run(self, keys: Sequence[Key]) -> list[str]:
-        """Emit recipes that one call names; returns the steps that it ends with."""
-        self._done, self._open, self._last = set(), [], self.first
-        for key in keys:
-            self._top = key[0]
-            self._visit(key)
+    def run(self, name: str, args: Hashable = None) -> list[str]:
+        """Emit the recipe that one call names; returns the steps that it ends with."""
+        self._done, self._open, self._last, self._top = set(), [], self.first, name
+        self._visit((name, args))
         return [self._last] if self._last != self.first else []
 
     def _visit(self, key: Key) -> None:
         if key in self._done:
             return
-        recipe = self.find(key)
-        if recipe is None:
-            return
         circle = any(each[0] == key[0] for each in self._open) and key[1] in (None, ())
         if circle or len(self._open) > MAX_DEPTH or len(self.plan.steps) > MAX_STEPS:
             raise UntranslatableError("shape", f"{key[0]} needs itself, or there are too many steps")
+        recipe = self.find(key)
         self._open.append(key)
         for other in recipe.before:
             self._visit(other)

@@ -6,11 +6,12 @@ import os
 import posixpath
 import re
 
-from planrun.convert.choice import choose, tell
 from planrun.convert.draft import DraftPlan, DraftStep
 from planrun.convert.reader import Findings, Reader, UntranslatableError, is_nothing, text_of, truth_of
-from planrun.convert.recipes.scripts import TOP_FINDINGS
-from planrun.convert.taskfile.tasks import Emission, File, Task
+from planrun.convert.recipes.scripts import env_files
+from planrun.convert.recipes.sequence import emit, is_known
+from planrun.convert.taskfile.tasks import Emission, Task
+from planrun.convert.taskfile.values import File
 from planrun.errors import InvalidInput
 from planrun.plan.yaml.document import read_tree
 from planrun.plan.yaml.file import read_source
@@ -38,10 +39,6 @@ _LISTS = re.compile(
     r"(?: +(?:-l|-a|-la|--list|--list-all|--sort[ =]\w+|--color(?:[ =]\w+)?|-[tfds] \S+))+"
 )
 
-_SIMPLE_LINE = re.compile(  # of a file of variables: what planrun reads as go-task does
-    r"""\s*(?:\#.*)?|\s*(?:export\s+)?\w+=(?:[^\s'"$`\\#]*|'[^'$]*'|"[^"$\\`]*")\s*(?:\s\#.*)?"""
-)
-
 
 class Gathered:
     """All tasks by their full names, other names for them, and beginnings of names whose files cannot be read."""
@@ -60,10 +57,10 @@ class Gathered:
         for name, node in reader.mapping(root.get("tasks"), "`tasks`").items():
             if name in excluded:
                 continue
-            place = tasks.key(name)
-            self.tasks.setdefault(f"{file.prefix}{name}", Task(f"{file.prefix}{name}", node, place, file))
+            place, full = tasks.key(name), f"{file.prefix}{name}"
+            self.tasks.setdefault(full, Task(full, node, place, file))
             for alias in reader.texts(node.get("aliases"), "`aliases`") if node.kind == MAPPING else ():
-                self.aliases[f"{file.prefix}{alias}"] = f"{file.prefix}{name}"
+                self.aliases[f"{file.prefix}{alias}"] = full
         for name, node in reader.mapping(root.get("includes"), "`includes`").items():
             members = node.value if node.kind == MAPPING else {}
             reader.ignored(members, _OF_INCLUDE, node, f"the include {name}")
@@ -92,9 +89,8 @@ class Gathered:
             raise UntranslatableError("includes", f"it is in a file that is not there: {text}")
         self.files += 1
         if self.files > MAX_FILES or any(os.path.realpath(path) == os.path.realpath(each) for each in chain):
-            raise UntranslatableError(
-                "includes", f"it is in a file that includes itself, or too many: {text}"
-            )
+            message = f"it is in a file that includes itself, or too many: {text}"
+            raise UntranslatableError("includes", message)
         try:
             root, problems, complete = read_tree(read_source(path, "file"), path, "file")
         except InvalidInput as error:
@@ -102,13 +98,8 @@ class Gathered:
         if root is None or problems or not complete:
             raise UntranslatableError("includes", f"it is in a file that is no valid YAML: {path}")
         folder = posixpath.join(file.folder, file.fixed(text_of(members.get("dir"))))
-        inner = File(
-            root,
-            Reader(file.reader.found.of(path)),
-            file,
-            prefix=prefix,
-            folder=posixpath.normpath(folder) if folder else "",
-        )
+        folder = posixpath.normpath(folder) if folder else ""
+        inner = File(root, Reader(file.reader.found.of(path)), file, prefix=prefix, folder=folder)
         inner.given = dict(file.reader.mapping(members.get("vars"), "`vars`"))
         inner.is_internal = truth_of(members.get("internal")) is True or file.is_internal
         if not is_nothing(root.get("dotenv")):
@@ -118,95 +109,47 @@ class Gathered:
 
 def convert_taskfile(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
     """Return the plan that a Taskfile becomes; `jobs` are the wanted tasks, none: `default`."""
-    found.differs(
-        "shell", "commands are for bash; go-task has a shell of its own that is nearly the same", root
-    )
-    for code, message in TOP_FINDINGS:
-        found.differs(code, message.format("go-task"), root)
+    message = "commands are for bash; go-task has a shell of its own that is nearly the same"
+    found.differs("shell", message, root)
     plan = DraftPlan()
-    try:
-        _convert(root, found, jobs, plan)
-    except (RecursionError, UntranslatableError) as why:
-        found.refuse("too-large", str(why) or "the file is nested too deeply", root)
-    return plan
-
-
-def _convert(root: Node, found: Findings, jobs: Collection[str], plan: DraftPlan) -> None:
-    reader = Reader(found)
-    file = File(root, reader, None)
+    file = File(root, Reader(found), None)
     file.params = plan.params
     gathered = Gathered()
     gathered.add(file, (found.file,))
+    tasks = gathered.tasks
     version = text_of(root.get("version"))
     if not version.startswith("3"):
         file.unsure = f"the version of the Taskfile is {version or 'unknown'}; planrun knows 3"
-    emission = Emission(plan, gathered.tasks, gathered.aliases, gathered.lost)
     plan.keys["defaults"] = {"shell": "bash -e", "timeout": "24h"}
-    _variables_of_files(file, plan)
-    tasks = gathered.tasks
-    name = "default" if "default" in tasks else gathered.aliases.get("default", "")
-    callable_ = [
+    place = root.key("dotenv") if root.get("dotenv") is not None else root
+    try:  # the first of several files counts, as in go-task
+        names = list(map(file.fixed, file.reader.texts(root.get("dotenv"), "`dotenv`")))
+        if files := env_files(found, names, place):
+            plan.keys["env_file"] = files[::-1]
+    except UntranslatableError as why:
+        file.unsure = why.message
+        found.todo("dotenv", f"it makes all tasks uncertain: {why.message}", place)
+    emission = Emission(plan, tasks, gathered.aliases, gathered.lost)
+    default = emission.find("default")
+    names = [*jobs] or ([] if default is None or _only_lists(default.node) else [default.name])
+    others = [
         each for each, task in tasks.items()
-        if not task.is_internal and each != name and "*" not in each
+        if not jobs and not task.is_internal and task is not default and "*" not in each
     ]  # fmt: skip
-    emission.is_choice = not jobs and (not name or _only_lists(tasks[name].node))
+    known = [*tasks, *gathered.aliases]
+    known += [name for name in names if name not in known and (
+        emission.find(name) or any(map(name.startswith, gathered.lost)))]  # fmt: skip
+    if not is_known(found, "task", names, known, root):
+        return plan
+    emission.is_choice = not names
     emission.begin(file)
-    if not emission.is_choice:
-        for each in jobs or [name]:
-            if emission.find(each) is None and not any(each.startswith(prefix) for prefix in gathered.lost):
-                found.refuse(
-                    "task", f'there is no task "{each}"; there are {", ".join(list(tasks)[:30])}', root
-                )
-                return
-            emission.top(each)
-        if callable_ and not jobs:
-            others = f"{', '.join(callable_[:20])}{' …' if len(callable_) > 20 else ''}"
-            found.differs("task", f"only {name} is converted; --job converts {others}", root.key("tasks"))
-    else:
-        ends = {each: emission.top(each) for each in callable_}
-        if len(ends) > 1:
-            why = "the task `default` only lists the others" if name else "there is no task `default`"
-            tell(found, choose(plan, ends), why, root.key("tasks"))
-    for prefix, why in gathered.lost.items() if not tasks else ():  # all tasks are elsewhere
+    emit(plan, found, "task", wanted=names, others=others, run=emission.top, place=root.key("tasks"))
+    for prefix, reason in gathered.lost.items() if not tasks else ():  # all tasks are elsewhere
         step = DraftStep(plan.name(prefix.strip(":") or "includes"))
-        step.make_abstract(
-            found.todo(
-                "includes", f"the tasks of {prefix or 'an include'}: {why}", root.key("includes"), step.id
-            )
-        )
+        place = root.key("includes")
+        step.leave(found, "includes", f"the tasks of {prefix or 'an include'}: {reason}", place)
         plan.add(step)
-
-
-def _variables_of_files(file: File, plan: DraftPlan) -> None:
-    """Give the plan the files of variables: the first of several counts, as in go-task."""
-    names = file.reader.texts(file.root.get("dotenv"), "`dotenv`")
-    place, found = file.root.key("dotenv") if names else file.root, file.reader.found
-    kept = []
-    try:
-        for name in map(file.fixed, names):
-            path = os.path.join(os.path.dirname(found.file), os.path.expanduser(name))
-            if not os.path.isfile(path):
-                found.todo(
-                    "dotenv",
-                    f"the file {name} is not there: where it is to be read, add it to `env_file`",
-                    place,
-                )
-                continue
-            lines = read_source(path, "file").decode("utf-8", "replace").split("\n")
-            if not all(map(_SIMPLE_LINE.fullmatch, lines)):
-                raise UntranslatableError(
-                    "dotenv", f"{name} has lines that go-task reads otherwise than planrun"
-                )
-            kept.append(name)
-    except (UntranslatableError, InvalidInput) as why:
-        file.unsure = getattr(why, "message", str(why))
-        found.todo("dotenv", f"it makes all tasks uncertain: {file.unsure}", place)
-        return
-    if kept:
-        plan.keys["env_file"] = kept[::-1]
-        found.differs(
-            "dotenv", "a file of variables has to be there, and wins over the caller's environment", place
-        )
+    return plan
 
 
 def _only_lists(task: Node) -> bool:
