@@ -111,7 +111,8 @@ def commands_in(path: str, text: str) -> tuple[list[str], list[str]]:
         return [], [found[0].strip() for found in _COPIED.finditer(text)]
     if ending == ".json" or base.startswith(_TASKS):
         return _scripts(text) if ending == ".json" else _tasks(base, text), []
-    named, unsaid = [], [name] if name and files_read_by(name) is None else []
+    named: list[str] = []
+    unsaid = [name] if name and files_read_by(name) is None else []
     is_play = ending in (".yml", ".yaml") and ("hosts:" in text or "tasks" in folder or "handlers" in folder)
     if ending not in _DATA:
         _take_calls(text, named, unsaid)

@@ -17,6 +17,7 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.risk.actions import reads_bash
 from planrun.risk.defaults import LANGUAGES, files_read_by
 from planrun.risk.scripts import Runs, functions_in, runs_of
 from planrun.risk.tokens import HOLES
@@ -25,7 +26,7 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.approval.digest import Listing
@@ -64,6 +65,8 @@ _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand 
 _DOCUMENTS = tuple(names_in("ignore .mailmap .md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .pdf"))
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
 _COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
+_LIKE_BASH = names_in("zsh ksh mksh ksh93 yash fish")
+_STARTING = ("system", "spawn", "subprocess", "exec(", "popen", "child_process", "execSync", "require(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
 
@@ -263,6 +266,7 @@ class _Search:
             f"{os.path.splitext(own)[0]}.lock.json",
             *[os.path.normpath(os.path.join(folder, f)) for f in plan.files],
         }
+        self.env = plan.env
         self.known: dict[str, str] = {}
         self.why: dict[str, str] = {}
         self.seen: dict[str, tuple[int, ...]] = {}
@@ -427,8 +431,17 @@ def _looked_at(step: Step, params: Mapping[str, Any], workspace: str) -> _Look:
         shell = (step.shell or BASH) if step.action.is_script else ()
         recipe, later = Recipe(argv=(*shell, *words), env={}, workdir=_filled(step.workdir or "")), True
     found = runs(step, recipe, workspace)
+    if step.action.is_script and not reads_bash(recipe.argv[:-1]):
+        found = _of_another_shell(recipe.argv)
     later = later and bool(found.unsaid)
     return _Look(argv=recipe.argv, runs=found.but(unsaid=()) if later else found, later=later)
+
+
+def _of_another_shell(argv: Sequence[str]) -> Runs:
+    name = os.path.basename(argv[0])
+    if name in _LIKE_BASH:
+        return runs_of(argv[-1]).but(scripts=())
+    return Runs() if files_read_by(name) is not None else Runs(strangers=(name,))
 
 
 def _filled(text: Text) -> str:
@@ -448,13 +461,17 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
     text = "\n".join(look.argv)
     yield from _gaps(look.runs, text, search)
     yield from [word for word in _COMPUTING if word in text]
-    if "system" in text or "spawn" in text:
+    if any(word in text for word in _STARTING):
         from planrun.approval.commands import commands_in  # few texts run others by calls
 
-        for inner in commands_in("", text)[0]:
+        named, unsaid = commands_in("", text)
+        yield from unsaid
+        for inner in named:
             yield from _gaps(runs_of(inner), "", search)
-    values = [f"{name}={step.env[name]}" for name in ("PATH", "HOME") if isinstance(step.env.get(name), str)]
-    yield from _folders("\n".join(values))
+    env = {**search.env, **step.env}
+    yield from _folders(
+        "\n".join([f"{name}={value}" for name, value in env.items() if isinstance(value, str)])
+    )
 
 
 def _gaps(runs: Runs, text: str, search: _Search) -> Iterator[str]:
@@ -502,6 +519,8 @@ def _unsaid_in_files(ran: Iterable[str], search: _Search) -> list[str]:
     for (path, text), runs in shells.items():
         strangers = tuple([name for name in runs.strangers if name not in defined])
         found[path] += _gaps(runs.but(strangers=strangers), text, search)
+    for path in [path for path in search.texts if path.endswith("env")]:
+        found[path] += _folders(search.texts[path])
     gaps = {path: list(dict.fromkeys(what)) for path, what in sorted(found.items()) if what}
     lines = [
         f"{path}: {what[0]}" + (f", and {len(what) - 1} more" if what[1:] else "")

@@ -594,3 +594,22 @@ def test_what_was_found_before_counts_until_a_file_changes(planrun: Run, tmp_pat
         assert digest() == digest() == expected
         seen.append(expected)
     assert len(set(seen)) == 4
+
+
+UNNAMED: dict[str, dict[str, Any]] = {
+    "zsh": {"steps": [{"id": "a", "run": "frob", "shell": ["zsh", "-c"]}]},
+    "a shell that is not known": {"steps": [{"id": "a", "run": "true", "shell": ["frob", "-c"]}]},
+    "python": {"steps": [{"id": "a", "run": "subprocess.run(x)", "shell": ["python3", "-c"]}]},
+    "HOME of the plan": {"env": {"HOME": "."}, "steps": [{"id": "a", "run": "git fetch"}]},
+    "settings of the step": {"steps": [{"id": "a", "run": "git fetch", "env": {"XDG_CONFIG_HOME": "."}}]},
+    "exec": {"steps": [{"id": "a", "exec": ["env", "HOME=.", "git", "fetch"]}]},
+    "exec of awk": {"steps": [{"id": "a", "exec": ["awk", 'BEGIN{system("frob")}']}]},
+    "file of variables": {"steps": [{"id": "a", "run": "true", "env_file": "e.env"}]},
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_a_plan_that_runs_what_nothing_names(tmp_path: Path, name: str) -> None:
+    """Other shells, folders of programs and settings, calls in other languages: the plan is not covered in full."""
+    repository(tmp_path, {"e.env": "PATH=.\n"})
+    assert reviewed(tmp_path, UNNAMED[name]).uncovered
