@@ -52,6 +52,8 @@ _SILENT = names_in(
 _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
+_PLAIN_BYTES = "".join([*_PLAIN_NAME, "/", "\0"]).encode()
+_FEW = 40  # names that are looked up one by one
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
 _IMPORTS = ("import", "from", "require", "use", "include", "load", "source", "import_module")
 _CODE = names_in(
@@ -92,15 +94,35 @@ def _words(text: str) -> list[str]:
 class _Names:
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
-        self.bases: dict[str, list[str]] = {}
-        for path in self.paths:
-            self.bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        self._all = "\0".join(["", *self.paths, ""])
+        self._bases: dict[str, list[str]] = {}
+        self._asked = 0
         self._stems: dict[str, list[str]] = {}
         self._odd: list[str] = []
-        if not _PLAIN_NAME.issuperset("".join(self.bases)):
+        if self._all.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES):
             self._odd = [base for base in self.bases if not _PLAIN_NAME.issuperset(base)]
         self.words: set[str] = set()
         self.has_patterns = False
+
+    @property
+    def bases(self) -> dict[str, list[str]]:
+        """The files by their base names."""
+        if not self._bases:
+            for path in self.paths:
+                self._bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        return self._bases
+
+    def of_base(self, base: str) -> list[str]:
+        """Return the files of a base name; a few are looked up in one text of all, which costs less than a table."""
+        self._asked += 1
+        if self._asked > _FEW:
+            return self.bases.get(base, [])
+        found, at = [], self._all.find(f"{base}\0")
+        while at > 0:
+            if self._all[at - 1] in "/\0":
+                found.append(self._all[self._all.rfind("\0", 0, at) + 1 : at] + base)
+            at = self._all.find(f"{base}\0", at + 1)
+        return found
 
     def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
@@ -141,7 +163,7 @@ class _Names:
                 programs |= {"git-hooks"} if HOOKED.search(text) else set()
             read = {glob for name in programs for glob in files_read_by(name) or ()}
             self.words |= read
-            found.update(path for base in read for path in self.bases.get(base, ()))
+            found.update(path for base in read for path in self.of_base(base))
             found.update(self._of_patterns([glob for glob in read if not _PLAIN_NAME.issuperset(glob)]))
         return found
 
@@ -154,23 +176,22 @@ class _Names:
 
     def below(self, texts: Iterable[str]) -> set[str]:
         """Return the files in the folders that texts name."""
-        folders = {path[: path.rfind("/")] for path in self.paths if "/" in path}
         words = {word.strip("/").removeprefix("./") for text in texts for word in _words(text)}
         words |= {word[2:].lstrip("/") for word in words if word[:1] == "-"}
-        inside = tuple([f"{os.path.normpath(word)}/" for word in words if word])
-        chosen = {folder for folder in folders if f"{folder}/".startswith(inside)}
-        return {path for path in self.paths if path[: path.rfind("/")] in chosen} if chosen else set()
+        inside = {f"{os.path.normpath(word)}/" for word in words if word}
+        chosen = tuple([folder for folder in inside if f"\0{folder}" in self._all])
+        return {path for path in self.paths if path.startswith(chosen)} if chosen else set()
 
     def has(self, path: str) -> bool:
         """Whether a path is that of one of the files."""
-        return path in self.bases.get(path[path.rfind("/") + 1 :], ())
+        return path in self.of_base(path[path.rfind("/") + 1 :])
 
     def _of_word(self, word: str) -> list[str]:
         """Return the files that end in a path; where none does, those of its base name."""
         parts = [part for part in word.rstrip("/.").split("/") if part not in ("", ".", "..")]
         if not parts:
             return []
-        known = self.bases.get(parts[-1], [])
+        known = self.of_base(parts[-1])
         end = "/".join(parts)
         return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
 
@@ -477,7 +498,7 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
 def _gaps(runs: Runs, text: str, search: _Search) -> Iterator[str]:
     """Yield what a text runs without a name of a file that counts."""
     for shown, base in runs.unsaid:
-        if not any(path in search.known for path in search.names.bases.get(base, ())):
+        if not any(path in search.known for path in search.names.of_base(base)):
             yield " ".join(shown.split())[:80]
     for name in runs.strangers:
         if name[:3] != "-m " or not any(path in search.known for path in search.names.of_module(name[3:])):
