@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from stat import S_ISDIR, S_ISREG
 
 from planrun.model.jsontext import dumps
@@ -173,16 +172,11 @@ class Listing:
             prefix = "" if inner == "." else f"{inner}/"
             found = _tracked(self._top, self._git, _DEEP)
             below = [path[len(prefix) :] for path in found if path.startswith(prefix)] if prefix else found
-            self._names = names = sorted(below)
-            places = [bisect_left(names, own) for own in _OWN]
-            if any(
-                [
-                    name.startswith(own)
-                    for own, at in zip(_OWN, places, strict=True)
-                    for name in names[at : at + 1]
-                ]
-            ):
-                self._names = [name for name in names if name.partition("/")[0] not in _OWN]
+            self._names = [
+                name
+                for name in sorted(below)
+                if not name.startswith(_OWN) or name.partition("/")[0] not in _OWN
+            ]
         return self._names
 
     def state(self, path: str) -> tuple[int, ...]:
