@@ -361,22 +361,22 @@ def entries(data: bytes) -> tuple[list[str], list[str]]:
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     if version not in (2, 3, 4):
         raise ValueError(f"an index of version {version}")
-    found: tuple[set[bytes], set[bytes]] = (set(), set())
+    found: tuple[dict[bytes, None], dict[bytes, None]] = ({}, {})  # in order, which makes sorting them cheap
     sound = 0
     for fixed in _ENTRY:  # the index does not name its hash size; a wrong one almost never parses
         try:
             files, links = _walk(data, count, fixed, is_short=version == 4)
         except (ValueError, IndexError):
             continue
-        found[0].update(files)
-        found[1].update(links)
+        found[0].update(dict.fromkeys(files))
+        found[1].update(dict.fromkeys(links))
         sound += 1
     if not sound:
         raise ValueError("an index that is not understood")
     return _decoded(found[0]), _decoded(found[1])
 
 
-def _decoded(names: set[bytes]) -> list[str]:
+def _decoded(names: dict[bytes, None]) -> list[str]:
     return (
         sorted(os.fsdecode(b"\0".join(names)).split("\0")) if names else []
     )  # one by one takes ten times as long

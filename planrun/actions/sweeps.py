@@ -33,6 +33,10 @@ def secret_met(sweeps: Sequence[Sweep], workspace: str) -> str:
     """Return the first file with the name of a secret that is read, or `more than N files`; "" when there is none."""
     budget = _Budget()
     for folder, pattern, scope in sweeps:
+        if scope == "addresses":
+            if _config_holds_credentials(workspace, of_addresses=True):
+                return ".git/config"
+            continue
         found = _expanded(workspace, "", pattern.split("/"), budget) if scope == "paths" else None
         if found is None:
             found = _below(workspace, folder, pattern, scope, budget)
@@ -110,11 +114,18 @@ def _is_tracked(workspace: str, path: str) -> bool:
     return False
 
 
-def _config_holds_credentials(workspace: str) -> bool:
-    try:
-        with open(os.path.join(workspace, ".git/config"), "rb") as file:
-            data = file.read(1 << 16).lower()
-    except OSError:
-        return False
-    in_addresses = any(b"@" in line.partition(b"://")[2].partition(b"/")[0] for line in data.splitlines())
-    return in_addresses or any(word in data for word in _CREDENTIALS)
+def _config_holds_credentials(workspace: str, *, of_addresses: bool = False) -> bool:
+    data = b""
+    for root in roots(workspace):  # a linked working tree has its settings above its own folder of git
+        for path in ("config", "../../config"):
+            try:
+                with open(os.path.join(root.gitdir, path), "rb") as file:
+                    data += file.read(1 << 16).lower()
+            except OSError:
+                continue
+    for line in data.splitlines():
+        scheme, _, rest = line.partition(b"://")
+        user = rest.partition(b"/")[0].rpartition(b"@")[0]
+        if b":" in user or (user and scheme.endswith((b"http", b"https"))):  # `ssh://git@host` has none
+            return True
+    return not of_addresses and any(word in data for word in _CREDENTIALS)

@@ -172,9 +172,11 @@ class Listing:
             prefix = "" if inner == "." else f"{inner}/"
             found = _tracked(self._top, self._git, _DEEP)
             below = [path[len(prefix) :] for path in found if path.startswith(prefix)] if prefix else found
-            self._names = sorted(
-                [name for name in below if not (name.startswith(_OWN) and name.partition("/")[0] in _OWN)]
-            )
+            self._names = [
+                name
+                for name in sorted(below)
+                if not name.startswith(_OWN) or name.partition("/")[0] not in _OWN
+            ]
         return self._names
 
     def state(self, path: str) -> tuple[int, ...]:

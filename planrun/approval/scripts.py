@@ -17,15 +17,16 @@ from planrun.errors import EvaluationError, InvalidInput
 from planrun.model.record import Record
 from planrun.plan.compile.canonical import plain
 from planrun.plan.yaml.file import NotRegular, read_script
+from planrun.risk.actions import reads_bash
 from planrun.risk.defaults import LANGUAGES, files_read_by
-from planrun.risk.scripts import Runs, runs_of
+from planrun.risk.scripts import Runs, functions_in, runs_of
 from planrun.risk.tokens import HOLES
 from planrun.risk.words import names_in
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from planrun.approval.digest import Listing
@@ -38,6 +39,7 @@ _LOCK = (
 )
 MOST_FILES = 5000
 MOST_BYTES = 64 << 20  # of all of them
+MOST_GAPS = 20  # files of which it is said what they run
 MOST_TEXT = 4 << 20  # bytes of files that are searched for further names
 _LONGEST = 1000  # characters of a path
 _TEXT = 8192  # the first bytes; a text has no NUL among them
@@ -50,18 +52,23 @@ _SILENT = names_in(
 _APART = str.maketrans(dict.fromkeys("\"'`;&|()<>{}[]$=,:!#\\\t\n\r\f\v", " "))
 _QUOTES = str.maketrans("", "", "\"'\\")
 _PLAIN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+@%~^-")
+_PLAIN_BYTES = "".join([*_PLAIN_NAME, "/", "\0"]).encode()
+_FEW = 40  # names that are looked up one by one
 _SPECIAL = ("$", "`", "{", "[", "*", "?", "(")  # may make a pattern of a word
-_IMPORTS = ("import", "from", "require", "use", "include", "load", "source")
+_IMPORTS = ("import", "from", "require", "use", "include", "load", "source", "import_module")
 _CODE = names_in(
     ".py .pyw .pyi .js .mjs .cjs .ts .tsx .jsx .mts .cts .json .node .sh .bash .rb .pl .pm .lua .php .mk .so"
     " .el .elc .jl .hs .psm1 .class .java .jar .kt .m .cr .rs .go .nim .ex .exs .erl .r .R .tcl"
     " .vim .scm .ru .t .beam .wasm"
 )
+_ENDINGS = frozenset([ending for endings in LANGUAGES.values() for ending in endings])
 _FOLDERS = ("__init__", "__main__", "index", "main", "mod")  # stems that stand for their folder
-# Files of documents are not searched: they name everything, and run nothing.
-_DOCUMENTS = tuple(names_in(".md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .xml .pdf"))
+# Documents and lists of what is left out are not searched: they name everything, and run nothing.
+_DOCUMENTS = tuple(names_in("ignore .mailmap .md .rst .txt .adoc .csv .tsv .svg .html .css .lock .po .pdf"))
 _SHELLS = ("", ".sh", ".bash", ".zsh", ".mk", ".json", ".toml", ".yml", ".yaml", ".ini", ".cfg")
 _COMPUTING = ("__import__", "importlib", "runpy", "exec(", "eval(")
+_LIKE_BASH = names_in("zsh ksh mksh ksh93 yash fish")
+_STARTING = ("system", "spawn", "subprocess", "exec(", "popen", "child_process", "execSync", "require(")
 _KEEPS = ("/", "~", "$HOME", "${HOME}", "$PATH", "${PATH")  # how a harmless entry of PATH begins
 
 
@@ -87,15 +94,35 @@ def _words(text: str) -> list[str]:
 class _Names:
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
-        self.bases: dict[str, list[str]] = {}
-        for path in self.paths:
-            self.bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        self._all = "\0".join(["", *self.paths, ""])
+        self._bases: dict[str, list[str]] = {}
+        self._asked = 0
         self._stems: dict[str, list[str]] = {}
         self._odd: list[str] = []
-        if not _PLAIN_NAME.issuperset("".join(self.bases)):
+        if self._all.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES):
             self._odd = [base for base in self.bases if not _PLAIN_NAME.issuperset(base)]
         self.words: set[str] = set()
         self.has_patterns = False
+
+    @property
+    def bases(self) -> dict[str, list[str]]:
+        """The files by their base names."""
+        if not self._bases:
+            for path in self.paths:
+                self._bases.setdefault(path[path.rfind("/") + 1 :], []).append(path)
+        return self._bases
+
+    def of_base(self, base: str) -> list[str]:
+        """Return the files of a base name; a few are looked up in one text of all, which costs less than a table."""
+        self._asked += 1
+        if self._asked > _FEW:
+            return self.bases.get(base, [])
+        found, at = [], self._all.find(f"{base}\0")
+        while at > 0:
+            if self._all[at - 1] in "/\0":
+                found.append(self._all[self._all.rfind("\0", 0, at) + 1 : at] + base)
+            at = self._all.find(f"{base}\0", at + 1)
+        return found
 
     def named(self, text: str, ending: str = "") -> set[str]:
         """Return the files that a text may name; `ending`: that of the file it stands in."""
@@ -113,13 +140,15 @@ class _Names:
         for base in self._odd:
             if base in text or base in bare or not base.isprintable():
                 found.update(self.bases[base])
-        found.update(self._of_patterns([word for word in words if "*" in word or "?" in word]))
-        if any(word in text for word in _IMPORTS) or (":" in text and ending in (".toml", ".cfg")):
+        objects = [f"{word[: word.rfind('.')]}.*" for word in words if word.endswith((".o", ".lo", ".obj"))]
+        patterns = [word for word in words if "*" in word or "?" in word]
+        found.update(self._of_patterns([*patterns, *objects]))
+        if any(word in text for word in _IMPORTS) or ending in (".toml", ".cfg", ".ini", ".py"):
             from planrun.approval.patterns import modules_in
 
-            for name in {*modules_in(text), *modules_in(bare)}:
+            for name in {*modules_in(text, ending), *modules_in(bare, ending)}:
                 self.words.add(name)
-                found.update(self.of_module(name))
+                found.update([path for path in self.of_module(name) if os.path.splitext(path)[1] in _CODE])
         if ending in _SHELLS:
             programs = {word.rpartition("/")[2] for word in words}
             if any(name in LANGUAGES or name.rstrip("0123456789.") in LANGUAGES for name in programs):
@@ -134,7 +163,7 @@ class _Names:
                 programs |= {"git-hooks"} if HOOKED.search(text) else set()
             read = {glob for name in programs for glob in files_read_by(name) or ()}
             self.words |= read
-            found.update(path for base in read for path in self.bases.get(base, ()))
+            found.update(path for base in read for path in self.of_base(base))
             found.update(self._of_patterns([glob for glob in read if not _PLAIN_NAME.issuperset(glob)]))
         return found
 
@@ -147,22 +176,22 @@ class _Names:
 
     def below(self, texts: Iterable[str]) -> set[str]:
         """Return the files in the folders that texts name."""
-        folders = {path[: path.rfind("/")] for path in self.paths if "/" in path}
         words = {word.strip("/").removeprefix("./") for text in texts for word in _words(text)}
-        inside = tuple([f"{os.path.normpath(word)}/" for word in words if word])
-        chosen = {folder for folder in folders if f"{folder}/".startswith(inside)}
-        return {path for path in self.paths if path[: path.rfind("/")] in chosen} if chosen else set()
+        words |= {word[2:].lstrip("/") for word in words if word[:1] == "-"}
+        inside = {f"{os.path.normpath(word)}/" for word in words if word}
+        chosen = tuple([folder for folder in inside if f"\0{folder}" in self._all])
+        return {path for path in self.paths if path.startswith(chosen)} if chosen else set()
 
     def has(self, path: str) -> bool:
         """Whether a path is that of one of the files."""
-        return path in self.bases.get(path[path.rfind("/") + 1 :], ())
+        return path in self.of_base(path[path.rfind("/") + 1 :])
 
     def _of_word(self, word: str) -> list[str]:
         """Return the files that end in a path; where none does, those of its base name."""
         parts = [part for part in word.rstrip("/.").split("/") if part not in ("", ".", "..")]
         if not parts:
             return []
-        known = self.bases.get(parts[-1], [])
+        known = self.of_base(parts[-1])
         end = "/".join(parts)
         return [path for path in known if f"/{path}".endswith(f"/{end}")] or known
 
@@ -199,7 +228,7 @@ class _Names:
     def _index(self) -> None:
         for base, paths in self.bases.items():
             stem, ending = os.path.splitext(base)
-            if ending in _CODE:
+            if ending in _CODE or ending in _ENDINGS:
                 self._stems.setdefault(stem, []).extend(paths)
                 for path in paths if stem in _FOLDERS else ():
                     self._stems.setdefault(os.path.dirname(path).rpartition("/")[2], []).append(path)
@@ -258,10 +287,13 @@ class _Search:
             f"{os.path.splitext(own)[0]}.lock.json",
             *[os.path.normpath(os.path.join(folder, f)) for f in plan.files],
         }
+        self.env = plan.env
         self.known: dict[str, str] = {}
         self.why: dict[str, str] = {}
         self.seen: dict[str, tuple[int, ...]] = {}
         self.made: set[str] = set()  # without git what these texts write is no part of the workspace
+        self.commands: dict[str, tuple[list[str], list[str]]] = {}  # of files: see `patterns.commands_in`
+        self.texts: dict[str, str] = {}
         self.bytes = self.text = 0
 
     def add(self, paths: Iterable[str], *, follow: bool) -> None:
@@ -276,12 +308,17 @@ class _Search:
                 if data is not None and follow and self._is_searched(path, data):
                     ending, text = os.path.splitext(path)[1], data.decode("utf-8", "replace")
                     found |= self.names.named(text, ending)
+                    from planrun.approval.commands import commands_in  # many plans name no text
+
+                    self.texts[path], self.commands[path] = text, commands_in(path, text)
+                    for each in self.commands[path][0]:
+                        found |= self.names.named(each) if each != text else set()
                     if not self.is_git and ending in _SHELLS:
                         self.made.update(runs_of(text).made)
             due = sorted(found - self.seen.keys())
 
     def _is_searched(self, path: str, data: bytes) -> bool:
-        if path.lower().endswith(_DOCUMENTS) or b"\0" in data[:_TEXT]:
+        if b"\0" in data[:_TEXT] or (path.lower().endswith(_DOCUMENTS) and not _has_options(path, data)):
             return False
         self.text += len(data)
         if self.text > MOST_TEXT:
@@ -333,6 +370,11 @@ class _Search:
         return state[:1] == (1,) and state[3] > 0
 
 
+def _has_options(path: str, data: bytes) -> bool:
+    """Whether a list has lines that are options, as those of pip: `-r more.txt`."""
+    return path.endswith(".txt") and (data[:1] == b"-" or b"\n-" in data)
+
+
 def _is_record(data: bytes) -> bool:
     """Whether a file is an approval or a lockfile, and nothing besides: no program finds anything else in it."""
     if b'"digest"' not in data:
@@ -366,14 +408,21 @@ def collect(plan: Plan, params: Mapping[str, Any], workspace: str, listing: List
     named = {path for text in unique for path in search.names.named(text)}
     named |= {path for path in ran if search.names.has(path) or not listing.is_git}
     search.add(named, follow=True)
-    search.add(search.names.below(unique), follow=False)
+    images = [
+        text
+        for path, text in search.texts.items()
+        if "dockerfile" in path.lower() or "containerfile" in path.lower()
+    ]
+    search.add(search.names.below([*unique, *images]), follow=False)
     uncovered = dict(search.why)
     if listing.note:
         uncovered["files of the workspace"] = listing.note
-    for step, look in zip(steps, found, strict=True):
-        uncovered |= dict.fromkeys(
-            [f"{step.id}: {what}" for what in _unsaid(step, look, search)], "it may run any file"
-        )
+    unsaid = [
+        f"{step.id}: {what}"
+        for step, look in zip(steps, found, strict=True)
+        for what in _unsaid(step, look, search)
+    ]
+    uncovered |= dict.fromkeys([*unsaid, *_unsaid_in_files(ran, search)], "it may run any file")
     loose = _loose(steps, unique, search) if listing.is_git else set()
     uncovered |= _unread(plan, ran, loose - search.made, search)
     contents: dict[str, bytes] = {}
@@ -403,8 +452,17 @@ def _looked_at(step: Step, params: Mapping[str, Any], workspace: str) -> _Look:
         shell = (step.shell or BASH) if step.action.is_script else ()
         recipe, later = Recipe(argv=(*shell, *words), env={}, workdir=_filled(step.workdir or "")), True
     found = runs(step, recipe, workspace)
+    if step.action.is_script and not reads_bash(recipe.argv[:-1]):
+        found = _of_another_shell(recipe.argv)
     later = later and bool(found.unsaid)
     return _Look(argv=recipe.argv, runs=found.but(unsaid=()) if later else found, later=later)
+
+
+def _of_another_shell(argv: Sequence[str]) -> Runs:
+    name = os.path.basename(argv[0])
+    if name in _LIKE_BASH:
+        return runs_of(argv[-1]).but(scripts=())
+    return Runs() if files_read_by(name) is not None else Runs(strangers=(name,))
 
 
 def _filled(text: Text) -> str:
@@ -421,23 +479,75 @@ def _unsaid(step: Step, look: _Look, search: _Search) -> Iterator[str]:
         return
     if not look.runs.understood:
         yield "its script is not understood"
-    for text, base in look.runs.unsaid:
-        if not any(path in search.known for path in search.names.bases.get(base, ())):
-            yield " ".join(text.split())[:80]
-    for name in look.runs.strangers:
+    text = "\n".join(look.argv)
+    yield from _gaps(look.runs, text, search)
+    yield from [word for word in _COMPUTING if word in text]
+    if any(word in text for word in _STARTING):
+        from planrun.approval.commands import commands_in  # few texts run others by calls
+
+        named, unsaid = commands_in("", text)
+        yield from unsaid
+        for inner in named:
+            yield from _gaps(runs_of(inner), "", search)
+    env = {**search.env, **step.env}
+    yield from _folders(
+        "\n".join([f"{name}={value}" for name, value in env.items() if isinstance(value, str)])
+    )
+
+
+def _gaps(runs: Runs, text: str, search: _Search) -> Iterator[str]:
+    """Yield what a text runs without a name of a file that counts."""
+    for shown, base in runs.unsaid:
+        if not any(path in search.known for path in search.names.of_base(base)):
+            yield " ".join(shown.split())[:80]
+    for name in runs.strangers:
         if name[:3] != "-m " or not any(path in search.known for path in search.names.of_module(name[3:])):
             yield name
-    text = "\n".join(look.argv)
-    yield from [word for word in _COMPUTING if word in text]
-    value = step.env.get("PATH")
-    given = [value] if isinstance(value, str) else []
-    if "PATH=" in text:
+    yield from _folders(text)
+
+
+def _folders(text: str) -> Iterator[str]:
+    """Yield what a text makes of variables with folders in which programs find code and settings."""
+    if any(each in text for each in ("PATH=", "HOME=", "ZDOTDIR=", "USERBASE=", "XDG_")):
         from planrun.approval.patterns import paths_in
 
-        given += paths_in(text)
-    for path in given:
-        if not all(entry.startswith(_KEEPS) for entry in path.split(":")):
-            yield f"PATH={path}"
+        for name, value in paths_in(text):
+            entries = [entry for entry in value.split(":") if not entry.startswith(_KEEPS)]
+            if any(name == "PATH" or "$" in each or "`" in each or not each.strip("./") for each in entries):
+                yield f"{name}={value}"
+
+
+def _unsaid_in_files(ran: Iterable[str], search: _Search) -> list[str]:
+    """Return what the files that count run without naming it, one text for each file."""
+    run = {path for path in ran if path in search.texts}
+    due = sorted(search.commands)
+    shells: dict[tuple[str, str], Runs] = {}
+    while due:
+        path = due.pop()
+        is_bare = path in run and not os.path.splitext(path)[1] and not search.texts[path].startswith("#!")
+        for text in [search.texts[path]] if is_bare else search.commands[path][0]:
+            runs = runs_of(text)
+            if not runs.understood:
+                from planrun.approval.commands import runs_by_heads  # rare
+
+                runs = runs_by_heads(text)
+            shells[path, text] = runs
+            more = {script.path for script in runs.scripts} & search.texts.keys() - run
+            run |= more
+            due += more
+    defined = {name for _, text in shells for name in functions_in(text)}
+    found = {path: list(unsaid) for path, (_, unsaid) in search.commands.items()}
+    for (path, text), runs in shells.items():
+        strangers = tuple([name for name in runs.strangers if name not in defined])
+        found[path] += _gaps(runs.but(strangers=strangers), text, search)
+    for path in [path for path in search.texts if path.endswith("env")]:
+        found[path] += _folders(search.texts[path])
+    gaps = {path: list(dict.fromkeys(what)) for path, what in sorted(found.items()) if what}
+    lines = [
+        f"{path}: {what[0]}" + (f", and {len(what) - 1} more" if what[1:] else "")
+        for path, what in gaps.items()
+    ]
+    return [*lines[:MOST_GAPS], *([f"{len(lines) - MOST_GAPS} more files"] if lines[MOST_GAPS:] else [])]
 
 
 def _loose(steps: Iterable[Step], texts: Iterable[str], search: _Search) -> set[str]:

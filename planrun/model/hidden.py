@@ -82,6 +82,8 @@ def without_sequences(text: str) -> str:
 
 _C1 = frozenset("\x90\x98\x9b\x9d\x9e\x9f")
 _SINGLE = CONTROLS.replace(b"\x1b", b"")
+_ORDINARY = bytes(code for code in range(0x80) if code not in CONTROLS)
+_FEW = 12  # different colours of a text, each of which is replaced at once
 _CANCEL = b"\x18"  # ends a sequence as an escape character does, and is not shown
 _NEAR = 256  # bytes, beside those that are looked for, in which the line of a position may begin
 _LONGEST = 3  # bytes that begin a character and are not all of it
@@ -192,7 +194,7 @@ def readings(text: bytes) -> list[Reading]:
     is_odd = not text.isascii() and _has_unseen(text)
     if b"\x1b" in text and not is_odd:
         known = _patterns()
-        rest, colours = known.colours.subn(_CANCEL, text)
+        rest, colours = _without_colours(text)
         shown = rest.translate(None, CONTROLS)
         if b"\x1b" not in rest and len(rest) - len(shown) == colours:
             return [*found, Reading(text, shown, known.colours, is_coloured=True)]
@@ -227,15 +229,34 @@ def begun(text: bytes) -> int:
     is_odd = not is_ascii and _has_unseen(
         end[:whole].lstrip(_CONTINUING) if len(end) < len(text) else end[:whole]
     )
-    match = (known.cut_wide if is_odd else known.cut).search(end)
+    # One of 7 bits has no escape inside, but for that of its end.
+    last = end.rfind(b"\x1b", 0, max(0, end.rfind(b"\x1b")))
+    match = known.cut_wide.search(end) if is_odd else known.cut.search(end, max(0, last))
     return len(text) - len(end) + (min(whole, match.start()) if match else whole)
 
 
 def _has_unseen(text: bytes) -> bool:
-    return not _is_utf8(text) or any(
-        first in text and prefix in text and pattern.search(text)
+    if not _is_utf8(text):
+        return True
+    rest = text.translate(None, _ORDINARY)  # whole characters, side by side
+    return any(
+        first in rest and prefix in rest and pattern.search(rest)
         for first, prefix, pattern in _patterns().unseen
     )
+
+
+def _without_colours(text: bytes) -> tuple[bytes, int]:
+    """Return `text` with a CAN in place of each colour, and how many there were."""
+    colours, size = _patterns().colours, 0
+    for _ in range(_FEW):
+        found = colours.match(text, max(0, text.find(b"\x1b")))
+        if not found:
+            break
+        parts = text.split(found[0])  # faster than `replace`
+        size += len(parts) - 1
+        text = _CANCEL.join(parts)
+    rest, more = colours.subn(_CANCEL, text) if b"\x1b" in text else (text, 0)
+    return rest, size + more
 
 
 def _is_utf8(text: bytes) -> bool:

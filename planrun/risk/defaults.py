@@ -11,7 +11,7 @@ from planrun.risk.words import names_in
 
 _PYTHON = "pyproject.toml setup.py setup.cfg sitecustomize.py usercustomize.py"
 _NODE = "package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml .npmrc .yarnrc .yarnrc.yml pnpm-workspace.yaml .pnpmfile.cjs tsconfig*.json"
-_OF_NODE = ".{0}rc* {0}.config.* {0}.conf.* {0}.json .{0}.* {0}-*.json .{0}ignore release.config.* .releaserc* babel.config.* .babelrc* .storybook/* angular.json vue.config.*"
+_OF_NODE = ".{0}rc* {0}.config.* {0}.conf.* {0}.json .{0}.* {0}-*.json .{0}ignore release.config.* .releaserc* babel.config.* .babelrc* .storybook/* tailwind.config.* .env* angular.json vue.config.*"
 _JVM = "*.java *.kt *.groovy *.scala *.class"
 _READS = {
     "make gmake bmake remake": "Makefile makefile GNUmakefile BSDmakefile",
@@ -29,7 +29,7 @@ _READS = {
     "doctest python python2 python3 pypy pypy3 ipython bpython py pythonw compileall py_compile tabnanny zipfile tarfile pdb cProfile timeit"
     " profile trace": "sitecustomize.py usercustomize.py pyvenv.cfg *.pth",
     "pip pip3 pipx uv uvx poetry hatch pdm pipenv rye flit twine virtualenv venv conda mamba micromamba pip-compile maturin easy_install"
-    " python-build hatchling setuptools-scm cibuildwheel": f"{_PYTHON} hatch_build.py hatch.toml uv.toml build.py uv.lock poetry.lock poetry.toml pdm.lock Pipfile* requirements*.txt environment.y*ml constraints*.txt Cargo.toml",
+    " python-build hatchling setuptools-scm cibuildwheel": f"{_PYTHON} hatch_build.py hatch.toml uv.toml build.py uv.lock poetry.lock poetry.toml pdm.lock Pipfile* .python-version .pypirc requirements*.txt environment.y*ml constraints*.txt Cargo.toml",
     "coverage black isort mypy pyright flake8 pylint autoflake autopep8 yapf pyupgrade docformatter bandit vulture codespell"
     " ruff lint-imports djlint pydocstyle pycodestyle pyre interrogate deptry pyflakes mutmut bumpversion bump2version tbump"
     " towncrier commitizen cz dmypy stubtest import-linter ty basedpyright": f"{_PYTHON} .{{0}} .{{0}}rc {{0}}.ini {{0}}.toml .{{0}}.* {{0}}.json"
@@ -38,7 +38,7 @@ _READS = {
     "gunicorn uvicorn hypercorn daphne flask django-admin celery alembic waitress-serve streamlit locust scrapy dagster prefect"
     " airflow dbt behave robot pserve": "gunicorn.conf.py app.py wsgi.py asgi.py main.py .flaskenv .env manage.py settings.py celeryconfig.py alembic.ini env.py locustfile.py scrapy.cfg pyproject.toml dbt_project.yml profiles.yml dagster.yaml prefect.yaml config.toml environment.py *.robot",
     "pre-commit": ".pre-commit-config.yaml .pre-commit-hooks.yaml",
-    "git hub": ".gitattributes .gitmodules .lfsconfig",
+    "git hub": ".gitattributes .gitmodules .lfsconfig .gitignore .mailmap",
     "git-hooks": ".pre-commit-config.yaml *lefthook*.y*ml .husky/* .githooks/* .lintstagedrc* .overcommit.yml",
     "lefthook husky overcommit": "*lefthook*.y*ml .husky/* .overcommit.yml .git-hooks/*",
     "docker docker-compose podman podman-compose buildah nerdctl buildctl kaniko": "Dockerfile* *.Dockerfile *.dockerfile Containerfile* docker-compose*.y*ml compose*.y*ml docker-bake*.* .dockerignore .env",
@@ -58,8 +58,8 @@ _READS = {
     "puppet chef-client knife kitchen inspec": "*.pp Puppetfile *.rb kitchen.yml .kitchen.yml",
     "pulumi": "Pulumi*.y*ml __main__.py index.ts index.js main.go package.json",
     "cdk sam serverless sls amplify": "cdk.json samconfig.toml template.y*ml serverless.*",
-    "vercel netlify wrangler firebase fly flyctl heroku railway now": "vercel.json netlify.toml wrangler.toml wrangler.json* firebase.json fly.toml heroku.yml Procfile railway.*",
-    "go golangci-lint staticcheck govulncheck gotestsum ginkgo air ko goreleaser buf mage wire": "go.mod go.sum go.work *.go .golangci.* .air.toml .ko.yaml .goreleaser.y*ml buf*.y*ml magefile.go",
+    "vercel netlify wrangler firebase fly flyctl heroku railway now gcloud": "app.y*ml cloudbuild.y*ml cron.yaml dispatch.yaml .gcloudignore .elasticbeanstalk/* vercel.json netlify.toml wrangler.toml wrangler.json* firebase.json fly.toml heroku.yml Procfile railway.*",
+    "go golangci-lint staticcheck govulncheck gotestsum ginkgo air ko goreleaser buf mage wire": "go.mod go.sum modules.txt go.work *.go .golangci.* .air.toml .ko.yaml .goreleaser.y*ml buf*.y*ml magefile.go",
     "gofmt goimports gofumpt": "",
     "cargo rustc cross trunk wasm-pack bacon rustdoc": "Cargo.toml Cargo.lock *.rs .cargo/* rust-toolchain rust-toolchain.toml nextest.toml deny.toml clippy.toml .clippy.toml Cross.toml Trunk.toml bacon.toml",
     "rustfmt rustup": "rust-toolchain rust-toolchain.toml rustfmt.toml .rustfmt.toml",
@@ -106,8 +106,10 @@ _READS = {
     "tclsh wish expect": ".tclshrc pkgIndex.tcl",
     "nix nix-build nix-shell nix-instantiate nixos-rebuild devenv devbox": "*.nix flake.lock devenv.* devbox.* .envrc",
     "guix": "manifest.scm guix.scm channels.scm",
-    "just": "[Jj]ustfile .justfile JUSTFILE *.just",
-    "task go-task": "[Tt]askfile* .taskrc.y*ml",
+    "rg fd fdfind ag": ".ignore .rgignore .fdignore .agignore .gitignore",
+    "rsync": ".rsync-filter .cvsignore",
+    "just": ".env [Jj]ustfile .justfile JUSTFILE *.just",
+    "task go-task": ".env [Tt]askfile* .taskrc.y*ml",
     "mise rtx asdf": "mise*.toml .mise* .tool-versions .config/mise* mise/* mise-tasks/*",
     "direnv": ".envrc .env",
     "zizmor": "zizmor.y*ml .github/workflows/* action.y*ml",
@@ -131,7 +133,11 @@ _READS = {
 `{0}` is the name of the program.
 """
 _LANGUAGES = {
-    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
+    ".py .pyw .pyi .pyc .so": "python pypy ipython pytest coverage pylint flake8 mypy sphinx-build alembic scrapy robot behave nox invoke inv fab doit ansible-playbook gunicorn uvicorn hypercorn daphne waitress-serve flask django-admin celery streamlit locust nose2 trial PYTHONPATH PYTHONSTARTUP PYTEST_ADDOPTS PYTEST_PLUGINS DJANGO_SETTINGS_MODULE FLASK_APP",
+    ".awk": "gawk awk mawk nawk AWKPATH",
+    ".jq .json": "jq gojq jaq",
+    ".html .latex .tex .csl .yaml .lua .docx .bib": "pandoc",
+    ".c .cc .cpp .o .y .l .f .s .sh .p .r": "make gmake bmake remake",
     ".js .mjs .cjs .ts .mts .cts .tsx .jsx .json .node .wasm": "node nodejs bun deno tsx ts-node esno mocha jest nodemon NODE_OPTIONS --require --import --loader --experimental-loader",
     ".rb .so .ru": "ruby jruby irb rspec rake RUBYOPT rackup puma unicorn",
     ".pl .pm .t .plx": "perl prove PERL5OPT",

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Sweep = tuple[str, str, str]
 """What is read that no word names: a folder of the workspace, a pattern, and which files below the folder fit it.
 
-`all` of them, `visible` ones, those that git has `tracked`, by their own names, or the `paths` that bash makes of it.
+`all` of them, `visible` ones, those that git has `tracked`, by their own names, or the `paths` that bash makes of it;
+`addresses`: those of git's configuration.
 """
 
 _FOLDERS = ("-t", "--target-directory")
@@ -128,8 +129,12 @@ def read(use: Use, how: str) -> Iterator[Sweep]:
     """Yield what a program reads that no word names: the files below a folder, or those that fit a pattern.
 
     `below`: with an option as for grep, or always as for rg. `packs`: all of it goes into one file, under another name.
-    `tracked`: what git keeps. `patches`: the same, where the history is printed with its changes.
+    `tracked`: what git keeps. `patches`: the same, where the history is printed with its changes. `addresses`: of
+    remotes, which may hold credentials.
     """
+    if how == "addresses":
+        yield "", "", how
+        return
     given = _given_names(use)
     name = use.words[0].value or ""
     if how in ("tracked", "patches"):

@@ -84,13 +84,13 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
     unsaid: dict[tuple[str, str], None] = {}
     made: dict[str, None] = {}
     strangers: dict[str, None] = {}
-    defined = _functions(text)
+    defined = functions_in(text)
     for part in scope.found:
         cwds = sorted(part.cwds, key=str)
         for variant in part.variants:
             written = [target for _, op, target, _ in variant.redirects if ">" in op]
             made |= dict.fromkeys([_inside(target, cwd, scope.ground) for target in written for cwd in cwds])
-            inner = _inline(variant.words)
+            inner = _inline(variant.words) or _given(variant)
             if inner and inner != text:
                 within = runs_of(inner)
                 unsaid |= dict.fromkeys([] if within.understood else [("a text that is not understood", "")])
@@ -114,8 +114,8 @@ def runs_of(text: str, setting: Setting = NO_SETTING) -> Runs:
     )
 
 
-def _functions(text: str) -> set[str]:
-    """Return the names before `()`, behind `function` and behind `alias`."""
+def functions_in(text: str) -> set[str]:
+    """Return the names of functions and aliases: those before `()`, behind `function` and behind `alias`."""
     words = text.replace(" (", "(").replace("(", " ( ").replace("=", " ").replace(";", " ; ").split()
     pairs = list(zip(words, [*words[1:], ""], strict=False))
     return {one for one, two in pairs if two == "("} | {
@@ -176,12 +176,25 @@ def _run(variant: Variant) -> Arg | None:
 def _inline(words: Sequence[Arg]) -> str:
     """Return the text that a shell among some words runs; "" when there is none."""
     values = [word.value or "" for word in words]
+    if values[:1] == ["trap"] and values[1:2] not in ([], ["-"], ["-p"], ["-l"]):
+        return values[1]
     shells = [
         at for at, value in enumerate(values) if value.rpartition("/")[2] in (*_SHELLS, "su", "runuser")
     ]
     for at in range(shells[0] + 1, len(values) - 1) if shells else ():
         if _is_text(values[at]):
             return values[at + 1]
+    return ""
+
+
+def _given(variant: Variant) -> str:
+    """Return the text that a shell reads from its command line: a here-document, a here-string."""
+    name = (variant.words[0].value or "").rpartition("/")[2] if variant.words else ""
+    for _, op, target, here in variant.redirects if name in _SHELLS else ():
+        if here is not None:
+            return here.value or ""
+        if op == "<<<":
+            return target.value or ""
     return ""
 
 

@@ -268,3 +268,49 @@ def test_plugins_are_found_however_they_are_spelt(file: str, text: str, tmp_path
     assert finding_of("mypy --config-file=x src", made) is not None
     (work / file).write_text(text)
     assert finding_of("mypy src", made) == ("medium", f"{file} decides what `mypy` runs")
+
+
+@pytest.mark.parametrize(
+    "text", ["git remote -v", "git remote", "git remote show", "git remote get-url origin"]
+)
+@pytest.mark.parametrize(
+    ("address", "is_secret"),
+    [
+        ("https://example.org/x", False),
+        ("ssh://git@example.org/x", False),
+        ("git@example.org:x", False),
+        ("https://user:hunter@example.org/x", True),
+        ("https://ghs_0123456789@example.org/x", True),
+        ("ssh://user:hunter@example.org/x", True),
+    ],
+)
+def test_addresses_of_remotes_may_hold_credentials(
+    tmp_path: Path, text: str, address: str, *, is_secret: bool
+) -> None:
+    """What prints addresses is high where the configuration holds a credential in one; in a linked tree, too."""
+    work = tmp_path / "work"
+    subprocess.run(["git", "init", "-q", work], check=True)
+    subprocess.run(["git", "-C", work, "config", "remote.origin.url", address], check=True)
+    subprocess.run(
+        [
+            "git",
+            "-C",
+            work,
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+        check=True,
+    )
+    subprocess.run(["git", "-C", work, "worktree", "add", "-q", tmp_path / "linked"], check=True)
+    for folder in (work, tmp_path / "linked"):
+        known = classify(text)
+        made = job(folder, {"HOME": str(tmp_path)})
+        found = raised(known.commands, made, made.cwd, sweeps=known.sweeps)
+        assert (found is not None and found[0] == "high") == is_secret

@@ -383,6 +383,45 @@ def test_a_file_that_a_program_reads_unasked(everything: Path, at: int) -> None:
     assert place(at) in found.scripts or any(what.startswith("a: ") for what in found.uncovered)
 
 
+THROUGH = [
+    json.loads(line)
+    for line in (Path(__file__).parents[1] / "data" / "read_by_files.jsonl").read_text().splitlines()
+]
+
+
+@pytest.mark.parametrize("row", THROUGH, ids=lambda row: f"{row[0]} reads {row[1]}")
+def test_a_file_that_another_file_reads(tmp_path: Path, row: tuple[str, str, dict[str, str]]) -> None:
+    """What scripts, recipes, tasks and code name or run counts, or the plan is not covered in full."""
+    text, name, files = row
+    repository(tmp_path, {**files, "unrelated.txt": "x\n"})
+    holds(tmp_path, {"steps": [{"id": "a", "run": text}]}, name)
+
+
+SCRIPTS = {
+    "functions": "f() { echo; }\nif f; then\n  for x in 1 2; do echo $x | sort; done\nfi\n",
+    "not understood": "select x in a b; do\n  echo $x; local y=1\ndone\n[[ a =~ ^b(c|d)$ ]] && cp a b # frob\n",
+    "a function of another file": ". ./lib.sh\nhelp_me\n",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_that_runs_no_other_file(tmp_path: Path, name: str) -> None:
+    """Ordinary scripts are covered in full."""
+    repository(tmp_path, {"run.sh": SCRIPTS[name], "lib.sh": "help_me() { echo; }\n"})
+    assert not reviewed(tmp_path, {"steps": [{"id": "a", "run": "sh run.sh"}]}).uncovered
+
+
+def test_gaps_are_shown_in_part(tmp_path: Path) -> None:
+    """One line for each file, and one for those beyond 20."""
+    files = {f"s/{at}.sh": "frob\nfrobnicate\n" for at in range(25)}
+    repository(tmp_path, files)
+    uncovered = reviewed(
+        tmp_path, {"steps": [{"id": "a", "run": "for f in s/*.sh; do echo; done"}]}
+    ).uncovered
+    assert len(uncovered) == 21
+    assert {"s/0.sh: frob, and 1 more", "5 more files"} <= uncovered.keys()
+
+
 @pytest.mark.parametrize("text", QUIET)
 def test_a_command_that_runs_no_file(everything: Path, text: str) -> None:
     """Ordinary commands are covered in full, and bring no file along."""
@@ -555,3 +594,22 @@ def test_what_was_found_before_counts_until_a_file_changes(planrun: Run, tmp_pat
         assert digest() == digest() == expected
         seen.append(expected)
     assert len(set(seen)) == 4
+
+
+UNNAMED: dict[str, dict[str, Any]] = {
+    "zsh": {"steps": [{"id": "a", "run": "frob", "shell": ["zsh", "-c"]}]},
+    "a shell that is not known": {"steps": [{"id": "a", "run": "true", "shell": ["frob", "-c"]}]},
+    "python": {"steps": [{"id": "a", "run": "subprocess.run(x)", "shell": ["python3", "-c"]}]},
+    "HOME of the plan": {"env": {"HOME": "."}, "steps": [{"id": "a", "run": "git fetch"}]},
+    "settings of the step": {"steps": [{"id": "a", "run": "git fetch", "env": {"XDG_CONFIG_HOME": "."}}]},
+    "exec": {"steps": [{"id": "a", "exec": ["env", "HOME=.", "git", "fetch"]}]},
+    "exec of awk": {"steps": [{"id": "a", "exec": ["awk", 'BEGIN{system("frob")}']}]},
+    "file of variables": {"steps": [{"id": "a", "run": "true", "env_file": "e.env"}]},
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_a_plan_that_runs_what_nothing_names(tmp_path: Path, name: str) -> None:
+    """Other shells, folders of programs and settings, calls in other languages: the plan is not covered in full."""
+    repository(tmp_path, {"e.env": "PATH=.\n"})
+    assert reviewed(tmp_path, UNNAMED[name]).uncovered

@@ -331,7 +331,7 @@ REMOTE: dict[str, Rules] = {
     ),
     "clone": Rule("medium", "url make?", "-q -v -n -b=name -o=name -s -l --depth=number --branch=name --single-branch --no-single-branch --no-tags --quiet --verbose --no-checkout --bare --mirror --filter=text --sparse --progress --shallow-since=text --origin=name -j=number --jobs=number --shallow-submodules --no-remote-submodules -4 -6", effects=_NET, check=_clone, reason="fetches a repository"),
     "ls-remote": Rule("medium", "remote? text*", "-h -t -q --heads --branches --tags --refs --quiet --exit-code --get-url --sort=text --symref", effects="network", reason="asks a remote"),
-    "remote": Rule("high", "", "-v --verbose", sub={"": Rule("read-only"), "show": (Rule("read-only"), Rule("read-only", "name", "-n", needs="-n"), Rule("medium", "remote", effects="network")), "get-url": Rule("read-only", "name", "--push --all"), "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"), "update": Rule("medium", "name*", "-p --prune", effects="network writes")}),
+    "remote": Rule("high", "", "-v --verbose", sub={"": Rule("read-only", reads="addresses"), "show": (Rule("read-only", reads="addresses"), Rule("read-only", "name", "-n", needs="-n", reads="addresses"), Rule("medium", "remote", effects="network")), "get-url": Rule("read-only", "name", "--push --all", reads="addresses"), "prune": Rule("medium", "remote+", "-n --dry-run", effects="network writes"), "update": Rule("medium", "name*", "-p --prune", effects="network writes")}),
 }  # fmt: skip
 
 PROGRAMS: dict[str, Rules] = {
