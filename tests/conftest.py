@@ -37,6 +37,7 @@ OTHER_MARKS = (
     *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTEST_ADDOPTS"),
     *("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "LANGUAGE", "TZ"),
     *("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONWARNINGS", "PYTHONDEVMODE"),
+    "PYTHONDONTWRITEBYTECODE",  # thousands of starts would compile planrun again
     *("PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONMALLOC"),
     *("BASH_ENV", "ENV", "CDPATH", "POSIXLY_CORRECT", "SHELLOPTS", "BASHOPTS", "GREP_OPTIONS", "GREP_COLORS"),
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS"),
@@ -112,9 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Let `-n auto` start three workers for two processors: a third of the tests' time is waiting for steps."""
-    processors = os.cpu_count() or 1
-    return processors + (processors + 1) // 2
+    """Let `-n auto` start two workers for a processor: a third of the tests' time is waiting for steps."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
