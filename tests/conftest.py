@@ -227,8 +227,35 @@ def rows_are_shown_by_running_planrun(request: pytest.FixtureRequest) -> Iterato
         )
 
 
-LONGEST = ("test_cases.py",)
-"""Files that take longest, longest first."""
+LONGEST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        *("agents/test_stale_patches", "agents/test_patches", "test_cases", "agents/test_together"),
+        *("agents/test_loop_of_agents", "llm/test_model_process", "agents/test_memory", "cli/test_generate"),
+        *(
+            "agents/test_agents_in_plans",
+            "agents/test_tools_of_agents",
+            "convert/test_meaning",
+            "action/test_act",
+        ),
+        *(
+            "convert/test_workflow_meaning",
+            "cluster/test_steps_on_workers",
+            "agents/test_kills",
+            "agents/test_web",
+        ),
+        *("agents/test_mcp", "cli/test_slow_reader", "app/test_replans", "app/test_expanding_runs"),
+        *(
+            "cli/test_expand",
+            "convert/test_converted_dagu",
+            "convert/test_converted_gitlab",
+            "house/test_wheel",
+        ),
+        *("features/test_rows_shown_by_commands", "reports/test_html_in_a_browser", "docs/test_played_pages"),
+        *("executors/test_containers", "app/test_ways_to_run_a_file", "cli/test_model_settings"),
+    )
+)
+"""Files that take longest, longest first; most of it is processes that load the library of a model."""
 
 
 def longest_first(items: list[pytest.Item], longest: Sequence[str]) -> None:
