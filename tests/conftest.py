@@ -23,7 +23,7 @@ from planrun.executors import hardening
 from tests.golden import OPTION, Golden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 # What a CI system says about itself: a test that wants it sets it, no test inherits it.
@@ -112,7 +112,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without looking for garbage, and leave them out of later looks: they live until the end."""
     gc.disable()
     try:
