@@ -8,6 +8,7 @@ from tests.conftest import (
     clean_environment,
     collector_on,
     heeded_signals,
+    longest_first,
     open_to_children,
     planrun,
     pytest_configure,
@@ -27,6 +28,31 @@ __all__ = [
     "pytest_xdist_auto_num_workers",
     "rows_are_shown_by_running_planrun",
 ]
+
+
+LONGEST = tuple(
+    f"proofs/test_{name}.py"
+    for name in (
+        *("pipelines", "cluster", "sandbox", "tapes", "surfaces", "kills", "risk", "powercut", "escape"),
+        *(
+            "shared_queue_proof",
+            "story",
+            "strangers",
+            "hostile",
+            "views",
+            "calls_of_models",
+            "ending",
+            "filters",
+        ),
+        *("replan_proof", "faults", "limits", "values", "cached", "masks", "kills_at_gates", "queue_proof"),
+    )
+)
+"""Files that take longest, longest first: mostly that of `proofs/README.md`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files."""
+    longest_first(items, LONGEST)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -93,8 +93,11 @@ def drawn(name: str, chance: random.Random) -> Iterator[tuple[str, ...]]:
             yield (name, "-e", texts[0], "-e", texts[1], "input")
 
 
-def tried(count: int, seed: int, programs: dict[str, list[list[str]]]) -> Sum:
-    """Draw so many programs of each kind, and run those that are read-only by each real program."""
+def tried(count: int, seed: int, programs: dict[str, list[list[str]]], *, until_wrong: bool = False) -> Sum:
+    """Draw so many programs of each kind, and run those that are read-only by each real program.
+
+    `until_wrong` ends with the first that did more than print.
+    """
     found = Sum()
     with tempfile.TemporaryDirectory(prefix="filters-") as folder:
         room = Path(folder)
@@ -114,6 +117,8 @@ def tried(count: int, seed: int, programs: dict[str, list[list[str]]]) -> Sum:
                     for way in ways
                     if (deed := _deed(way, words, room, before))
                 ]
+                if until_wrong and found.wrong:
+                    return found
     return found
 
 
@@ -166,7 +171,7 @@ def is_caught(fault: str, programs: dict[str, list[list[str]]]) -> bool:
     """Whether a planted fault shows."""
     name, planted = FAULTS[fault]
     with planted():
-        found = tried(1000, 1, {name: programs[name]})
+        found = tried(1000, 1, {name: programs[name]}, until_wrong=True)
     print(f"planted fault: {fault}: {(*found.wrong, 'NOT CAUGHT')[0]}")
     return bool(found.wrong)
 

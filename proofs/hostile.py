@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from planrun.plan import load
 from planrun.plan.printing import render_text
 from planrun.plan.problems import MAX_PROBLEMS
-from planrun.plan.schema import shape
 from planrun.plan.yaml import document
 from planrun.plan.yaml.file import MAX_BYTES
 
@@ -266,7 +266,7 @@ def wrong(name: str) -> list[str]:
     """Read a hostile file in this process; returns what is wrong with what was found."""
     hostile = HOSTILE[name]
     data = hostile.data
-    root, problems = shape.read(data, name)
+    problems = load.check_bytes(data, name).problems
     found = [
         each
         for each in problems
@@ -277,6 +277,5 @@ def wrong(name: str) -> list[str]:
         f"{len(problems)} problems": len(problems) <= MAX_PROBLEMS + 2,
         "a problem without a place": all(each.line >= 1 and each.col >= 1 for each in problems),
         "much text": len(render_text(problems, {name: data})) < 20_000,
-        "a tree without a problem": root is None or bool(problems),
     }
     return [f"{name}: {what}" for what, holds in rules.items() if not holds]

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def test_errors_of_the_service_show_no_credentials(planrun: Command, seed: int) -> None:
-    """Four of the forms in errors; the long form takes all."""
-    for form in random.Random(seed).sample(sorted(sentback.FORMS), 4):
+    """Two of the forms in errors; the long form takes all."""
+    for form in random.Random(seed).sample(sorted(sentback.FORMS), 2):
         sentback.error_shows_no_credentials(planrun, form)
 
 
 def test_records_of_a_run_hold_no_credentials(planrun: Command, seed: int) -> None:
-    """Four of the forms in runs in which a planning fails."""
-    for form in random.Random(seed + 1).sample(sorted(sentback.FORMS), 4):
+    """Two of the forms in runs in which a planning fails."""
+    for form in random.Random(seed + 1).sample(sorted(sentback.FORMS), 2):
         sentback.records_hold_no_credentials(planrun, form)
 
 

@@ -23,7 +23,7 @@ from planrun.executors import hardening
 from tests.golden import OPTION, Golden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
 # What a CI system says about itself: a test that wants it sets it, no test inherits it.
@@ -37,6 +37,7 @@ OTHER_MARKS = (
     *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES", "PYTEST_ADDOPTS"),
     *("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "LANGUAGE", "TZ"),
     *("PYTHONIOENCODING", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONWARNINGS", "PYTHONDEVMODE"),
+    "PYTHONDONTWRITEBYTECODE",  # thousands of starts would compile planrun again
     *("PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONMALLOC"),
     *("BASH_ENV", "ENV", "CDPATH", "POSIXLY_CORRECT", "SHELLOPTS", "BASHOPTS", "GREP_OPTIONS", "GREP_COLORS"),
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS"),
@@ -100,17 +101,31 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
             STARTS.by_fixtures.add(fixturedef.argname)
 
 
-def pytest_configure() -> None:
-    """Refuse a locale in which this process would read what planrun prints as something else."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a locale in which this process would read what planrun prints as something else.
+
+    Workers take files in the order of `longest_first`; in xdist's own, the most tests first, long files come last.
+    """
+    config.option.loadscopereorder = False
     if codecs.lookup(locale.getencoding()).name != "utf-8":
         raise pytest.UsageError("the tests read and print UTF-8: set LC_ALL=C.UTF-8 or PYTHONUTF8=1")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage, and leave them out of later looks: they live until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Let `-n auto` start three workers for two processors: a third of the tests' time is waiting for steps."""
-    processors = os.cpu_count() or 1
-    return processors + (processors + 1) // 2
+    """Let `-n auto` start two workers for a processor: a third of the tests' time is waiting for steps."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -223,8 +238,46 @@ def rows_are_shown_by_running_planrun(request: pytest.FixtureRequest) -> Iterato
         )
 
 
+LONGEST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        *("agents/test_stale_patches", "agents/test_patches", "test_cases", "agents/test_together"),
+        *("agents/test_loop_of_agents", "llm/test_model_process", "agents/test_memory", "cli/test_generate"),
+        *(
+            "agents/test_agents_in_plans",
+            "agents/test_tools_of_agents",
+            "convert/test_meaning",
+            "action/test_act",
+        ),
+        *(
+            "convert/test_workflow_meaning",
+            "cluster/test_steps_on_workers",
+            "agents/test_kills",
+            "agents/test_web",
+        ),
+        *("agents/test_mcp", "cli/test_slow_reader", "app/test_replans", "app/test_expanding_runs"),
+        *(
+            "cli/test_expand",
+            "convert/test_converted_dagu",
+            "convert/test_converted_gitlab",
+            "house/test_wheel",
+        ),
+        *("features/test_rows_shown_by_commands", "reports/test_html_in_a_browser", "docs/test_played_pages"),
+        *("executors/test_containers", "app/test_ways_to_run_a_file", "cli/test_model_settings"),
+    )
+)
+"""Files that take longest, longest first; most of it is processes that load the library of a model."""
+
+
+def longest_first(items: list[pytest.Item], longest: Sequence[str]) -> None:
+    """Begin with these files, so that all workers end at the same time; the order of others stays."""
+    order = {name: number for number, name in enumerate(longest)}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a `shows` mark that names no row: a proof of nothing would count as one."""
+    """Refuse a `shows` mark that names no row: a proof of nothing would count as one. Begin with the long files."""
+    longest_first(items, LONGEST)
     for item in items:
         for mark in item.iter_markers("shows"):
             if not mark.args or not all(isinstance(row, str) and ROW.fullmatch(row) for row in mark.args):
