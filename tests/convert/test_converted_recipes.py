@@ -38,7 +38,7 @@ def test_reading_a_makefile_runs_nothing(tmp_path: Path) -> None:
     [
         ("all: main.o\n\tcc $^\n", "whether it is up to date depends on the age of files"),
         (".PHONY: all\nall:\n\techo $(wildcard *.c)\n", "`$(wildcard *.c)`: make or the environment alone knows it"),
-        ("all::\n\ttrue\n", ": has no rule"),
+        (".PHONY: all\nall::\n\ttrue\n", ": has no rule"),
         ("include gone.mk\nall:\n\ttrue\n", "`include gone.mk`"),
         ("ifeq ($(shell ls),x)\nA = 1\nendif\n.PHONY: all\nall:\n\techo $(A)\n", "`$(A)`: a condition decides it"),
         (".PHONY: all b\nall: A = 1\nall: b\nb:\n\techo $(A)\n", "it has several rules"),

@@ -187,7 +187,7 @@ class _Parser:
             found = self.expression()
             self.take(")")
             return found
-        if kind != "name":
+        if kind != "name" or text == "if":
             raise UntranslatableError("expression", f"it has `{text}` where a value is expected")
         if self.look() != ("sign", "("):
             return self.given[text] if text in self.given else self.own.name(text)
