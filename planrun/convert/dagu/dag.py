@@ -105,7 +105,7 @@ class Dag:
             self._emit(step, keys, waited[step.id])
         self._handlers(handlers)
 
-    def _head(self) -> None:  # noqa: C901, PLR0912
+    def _head(self) -> None:
         keys, found, plan = self.keys, self.found, self.plan
         for name in keys.unknown({*_KNOWN, *_NOT_KEPT}):
             self._doubt(f"`{name}`", keys.node.key(name))
@@ -247,7 +247,7 @@ class Dag:
                 waiting += by_id[name].edges
         return found
 
-    def _emit(self, step: DraftStep, keys: Keys, waited: list[DraftStep]) -> None:  # noqa: C901, PLR0912
+    def _emit(self, step: DraftStep, keys: Keys, waited: list[DraftStep]) -> None:
         edges: dict[str, str] = {} if waited and not self.met else dict(self.begin)
         conditions = list(self.met)
         for other in waited:
@@ -271,7 +271,7 @@ class Dag:
                 self.skippable.discard(step.id)
             if self.unsure or step.id in self.missing:
                 missing = f'there is no step "{self.missing.get(step.id)}" to wait for'
-                raise UntranslatableError("dag", self.unsure or missing)  # noqa: TRY301
+                raise UntranslatableError("dag", self.unsure or missing)
             if keys.text("action") == "human.task":
                 self._ask(step, Keys(keys.get("with"), "`with`", self.reader))
             else:
@@ -329,7 +329,7 @@ class Dag:
         step, keys = DraftStep(self.plan.name(name)), self._step_keys(node)
         try:
             if self.unsure or keys.get("preconditions", "precondition") is not None:
-                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")  # noqa: TRY301
+                raise UntranslatableError("handler", self.unsure or "a handler with preconditions")
             self.reading.fill(step, keys, ())
             self._share(step, [])
         except (UntranslatableError, ValueError) as why:

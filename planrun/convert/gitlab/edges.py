@@ -65,7 +65,7 @@ class Edges:
             self._connect(name, self.jobs[name])
         return [step for name in self.chosen for step in self.jobs[name].steps]
 
-    def _start(self, name: str, job: Job) -> None:  # noqa: C901
+    def _start(self, name: str, job: Job) -> None:
         """Say when a job starts, and who is asked before; raises UntranslatableError."""
         step, rules = job.step, job.members.get("rules")
         when, manual = text_of(job.members.get("when")) or "on_success", ""
@@ -121,7 +121,7 @@ class Edges:
                 "dotenv", "several jobs write the same `dotenv` report, or a variable names it"
             )
 
-    def _connect(self, name: str, job: Job) -> None:  # noqa: C901
+    def _connect(self, name: str, job: Job) -> None:
         """Give the steps of a job their edges."""
         when = self.whens[name]
         is_waiting = when in ("always", "on_failure")

@@ -347,7 +347,7 @@ class Job:
             raise UntranslatableError("image", "an image without a name")
         step.keys |= {"container": {"image": self.scope.expand(image), "user": "0:0"}, "shell": "sh -e"}
 
-    def _result(self, step: DraftStep) -> None:  # noqa: C901
+    def _result(self, step: DraftStep) -> None:
         """Say what the step makes, how often it is tried, and what its failure means."""
         artifacts = self.reader.mapping(self.members.get("artifacts"), "`artifacts`")
         reports = [

@@ -281,7 +281,7 @@ class Justfile:
             return Recipe(f"{name}.ask", place, lambda step_id: DraftStep(step_id, ask={"question": args[1]}))
         try:
             if self.unsure or entry is None:
-                raise UntranslatableError("just", self.unsure or "it is not in the file")  # noqa: TRY301
+                raise UntranslatableError("just", self.unsure or "it is not in the file")
             given = self._given(entry, args)
             recipe = Recipe(name, place, lambda step_id: self._step(step_id, entry, given))
             for needs, keys in ((entry.before, recipe.before), (entry.after, recipe.after)):

@@ -136,7 +136,7 @@ class Makefile:
             return
         try:
             if self.doubt or sign in ("!=", "?=") or (sign == "+=" and earlier is None):
-                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")  # noqa: TRY301
+                raise UntranslatableError("make", self.doubt or f"`{name} {sign} {value[:60]}`")
             if sign == "+=" and name not in self.fixed:
                 self.values[name] += f" {value}"
             elif sign in ("=", "+="):

@@ -227,7 +227,7 @@ class _Reading:
         self.deps: list[Call] = []
         self.scope = task.file.scope().with_values({"TASK": task.name, "ALIAS": task.name, **given})
 
-    def parts(self) -> list[DraftStep | Call]:  # noqa: C901
+    def parts(self) -> list[DraftStep | Call]:
         """Return the steps of the commands, and the calls between them; raises UntranslatableError."""
         node, get = self.task.node, self.task.get
         if self.task.file.unsure:
