@@ -41,7 +41,7 @@ def write_markdown(
     status, heading = facts.status_of(state), facts.heading(state)
     at = heading.rindex(" [")  # the brackets around the status are ours
     title = f"# {ICONS.get(status, ICONS['running'])} {inline(heading[:at], 1100)}{heading[at:]}"
-    page.add([f"{title}\n\n**{inline(facts.summary(state), 1000)}**\n"])
+    page.add([f"{title}\n\n## Execution Summary\n\n**{inline(facts.summary(state), 1000)}**\n"])
     logs = LOG_BYTES if page.left is None else page.left // 2
     kept = 0
     if page.left is not None:  # the head of the ledger is there to be compared, however long the rest is

@@ -126,6 +126,8 @@ def test_reports_of_text_and_markdown(planrun: Command, tmp_path: Path) -> None:
     assert line.lstrip().startswith("✓ Step good: Fine (0.")
     markdown = planrun("report", "last", "--format", "markdown").stdout
     assert markdown == (tmp_path / "planrun-out" / "report.md").read_text("utf-8")
+    assert "\n## Execution Summary\n\n**failed (exit code 1), " in markdown
+    assert "8 steps: 4 successful, 3 failed, 1 blocked" in markdown
     summary = ledger(tmp_path)["summary"]
     assert (summary["total"], summary["completed"], summary["failed"], summary["blocked"]) == (8, 4, 3, 1)
     for title in ("Fine", "Second try", "Broken"):
