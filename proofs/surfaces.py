@@ -260,7 +260,7 @@ def _github(shop: Workshop) -> list[Leak]:
 
 def _killed(shop: Workshop) -> list[Leak]:
     shop.kill_in_the_middle()
-    # What a step wrote into its file of outputs is there until the run is resumed; SECURITY.md says so.
+    # What a step wrote into its file of outputs is there until the run is resumed; docs/threat-model.md says so.
     found = shop.leaks(besides=("outputs",))
     shop.run("resume", "last", "--logs", "all", ends=1)
     return found + shop.leaks()
