@@ -187,6 +187,10 @@ TASK: dict[str, Case] = {
         "tasks:\n  default: {deps: [a, b], cmds: [show d]}\n  a: {deps: [c], cmds: [show a]}\n  b: {deps: [c], cmds: [show b]}\n"
         "  c: {run: once, cmds: [show c]}\n", orderless=True
     ),
+    "run: once, long before": _task(
+        "tasks:\n  default: {cmds: [{task: g}, {task: m}, {task: r}]}\n  g: {run: once, cmds: [show g]}\n"
+        "  m: sleep 0.3; show m\n  r: {deps: [g], cmds: [show r]}\n"
+    ),
     "run: when_changed": _task(
         "tasks:\n  default: {deps: [{task: a, vars: {X: 1}}, {task: a, vars: {X: 1}}, {task: a, vars: {X: 2}}], "
         "cmds: [{task: a, vars: {X: '2'}}]}\n  a: {run: when_changed, cmds: ['show a {{.X}}']}\n", orderless=True
