@@ -44,27 +44,29 @@ def _lines(chance: random.Random, most: int = 4) -> list[str]:
 def _makefile(chance: random.Random) -> Case:
     """Return a drawn Makefile, in which a target needs later ones."""
     names = NAMES[: chance.randint(1, 6)]
-    sign = chance.choice(("=", ":=", "?=", "+="))
+    sign = chance.choice(("=", "=", "=", ":=", ":=", ":=", "?=", "+="))
     head = [f"V {sign} {chance.choice(VALUES)}"] if chance.random() < 0.8 else []
     head += chance.choice(
         ([], [], [], ["SHELL := /bin/bash"], [".ONESHELL:"], ["export V"], ["W = $(V)w", "V = last"])
     )
     if chance.random() < 0.1:
         head += ["SHELL = /bin/bash", ".SHELLFLAGS = -eu -o pipefail -c"]
-    phony = [name for name in names if chance.random() < 0.8]
+    phony = [
+        name for name in names if chance.random() < 0.95
+    ]  # make runs what is not certain, which proves little
     body = []
     for at, name in enumerate(names):
         needs = [each for each in names[at + 1 :] if chance.random() < 0.35]
-        needs += chance.choice(([], [], [], [], ["in.txt"], ["nope.txt"]))
+        needs += chance.choice((*[[]] * 18, ["in.txt"], ["nope.txt"]))
         only = ["|", chance.choice(names[at + 1 :])] if names[at + 1 :] and chance.random() < 0.1 else []
-        colon = chance.choice((":", ":", ":", ":", ":", "::"))
+        colon = chance.choice((*[":"] * 19, "::"))
         body.append(f"{name}{colon} {' '.join([*needs, *only])}")
         if chance.random() < 0.9:
             body += [
                 f"\t{chance.choice(('', '', '@', '-', '-@'))}{line.replace('$', '$$').replace('@V', '$(V)')}"
                 for line in _lines(chance)
             ]
-        if chance.random() < 0.08:
+        if chance.random() < 0.04:
             body += [f"{chance.choice(names)}: {chance.choice(('X = 1', 'in.txt', ''))}"]
     text = "\n".join([*head, f".PHONY: {' '.join(phony)}", *body]) + "\n"
     env = {"V": chance.choice(VALUES)} if chance.random() < 0.2 else {}

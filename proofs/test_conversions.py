@@ -28,5 +28,5 @@ def test_drawn_files_do_the_same_as_plans(tool: str, tmp_path: Path, seed: int) 
 def test_a_planted_fault_is_found(tmp_path: Path) -> None:
     """Lines that share a shell are noticed."""
     with conversions.broken():
-        _, wrong = conversions.tried("make", 1, ROUNDS, tmp_path)
+        _, wrong = conversions.tried("make", 1, 2 * ROUNDS, tmp_path)
     assert wrong

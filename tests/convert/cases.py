@@ -24,6 +24,7 @@ def _task(text: str, goal: str = "", **given: object) -> Case:
 UP = ".PHONY: all\nall: a.up b.up\n\\tshow $^\n%.up: %.txt\n\\ttr a-z A-Z <$< >$@\n\\tshow $*\n"
 TWICE = ".PHONY: all a b c\nall: a b\na: c\n\\tshow a $(shell echo 1)\nb: c\n\\tshow b\nc:\n\\tshow c\n"
 MAKE: dict[str, Case] = {
+    "a failure of a line with set does not count": _make(".PHONY: a\na:\n\\t-set -e; false; show z\n\\tshow y\n"),
     "order": _make(".PHONY: a b c\na: b c\n\\tshow a\nb:\n\\tshow b\nc: b\n\\tshow c\n"),
     "escaped colon": _make(
         "start: tools\\:lint\n\\tshow start\ntools\\:lint:\n\\tshow right\nlint:\n\\tshow wrong\n.PHONY: start lint\n", "start"
@@ -185,6 +186,10 @@ TASK: dict[str, Case] = {
     "run: once": _task(
         "tasks:\n  default: {deps: [a, b], cmds: [show d]}\n  a: {deps: [c], cmds: [show a]}\n  b: {deps: [c], cmds: [show b]}\n"
         "  c: {run: once, cmds: [show c]}\n", orderless=True
+    ),
+    "run: once, long before": _task(
+        "tasks:\n  default: {cmds: [{task: g}, {task: m}, {task: r}]}\n  g: {run: once, cmds: [show g]}\n"
+        "  m: sleep 0.3; show m\n  r: {deps: [g], cmds: [show r]}\n"
     ),
     "run: when_changed": _task(
         "tasks:\n  default: {deps: [{task: a, vars: {X: 1}}, {task: a, vars: {X: 1}}, {task: a, vars: {X: 2}}], "

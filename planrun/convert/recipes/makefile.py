@@ -294,7 +294,7 @@ class Makefile:
         if name not in self.phony and rule.recipe is not None and not self.phony.issuperset(rule.needs):
             return "whether it is up to date depends on the age of files"
         try:
-            self._commands(name, rule)
+            joined(self._commands(name, rule), strict=self.strict)
         except UntranslatableError as why:
             return why.message
         return ""

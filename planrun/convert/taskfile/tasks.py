@@ -191,7 +191,9 @@ class Emission:
         ends: list[str] = []
         for call in reading.deps:
             ends += self.call(*call, after, task)
-        after = list(dict.fromkeys([*ends, *(after if reading.env or not ends else [])]))
+        # A task that runs once may have run long before.
+        behind = set() if reading.env else self._behind(ends)
+        after = list(dict.fromkeys([*ends, *(each for each in after if each not in behind)]))
         for part in parts:
             after = self.add(part, after) if isinstance(part, DraftStep) else self.call(*part, after, task)
         if reason is None:
@@ -201,6 +203,12 @@ class Emission:
             after = self.add(DraftStep(self.plan.name(f"{label}.ask"), ask=ask), after)
         text = source_text(task.file.reader.found.file, task.place, is_key=True)
         return self.leave(label, task, reason, after, text or task.name)
+
+    def _behind(self, names: list[str]) -> set[str]:
+        edges = {step.id: step.edges for step in self.plan.steps}
+        for each in (found := list(names)):  # grows while it is read
+            found += [name for name in edges.get(each, ()) if name not in found]
+        return set(found)
 
     def leave(
         self, label: str, task: Task, why: UntranslatableError, after: list[str], text: str = ""
