@@ -1,4 +1,4 @@
-"""A program of sed, awk or jq that is read-only for the classifier does nothing but print when the real one runs it.
+"""A read-only program of sed, awk, jq or yq does nothing but print when the real one runs it.
 
 Programs are drawn from pieces that run, read and write, glued in every way. Those that are said to be read-only run for
 real, in a folder with a canary of each kind: a file that only they make, a secret in a file and one in the environment.
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 COUNT = 20_000
 _CANARY = "leaked-4711"
+_SLOW = {"yq": 10}
+"""Programs of which fewer are drawn: so many times fewer. One yq is a program of Python around jq."""
 _GLUE = ("", "", " ", ";", "\n", "\t", "}", "{", "#", "\\", "\\\n", " ; ", ",", "!")
 # Pieces of programs by what they are programs of; two blanks stand between them.
 _PIECES = {
@@ -47,6 +49,12 @@ _PIECES = {
         'import "x" as x  include "x"  input_filename  input  inputs  |  .  ..  [  ]  {  }  (  )  @text  '
         'keys  to_entries  as $x  $x  def f:  f  #  \\  "  if 1 then  else  end  1  reduce  $__loc__'
     ),
+    "yq": (  # one has jq's language, the other its own
+        'env(CANARY)  strenv(CANARY)  env (CANARY)  strenv( CANARY )  "${CANARY}" | envsubst  envsubst(nu)  '
+        'load(".env")  load_str(".env")  load_props(".env")  loadstr(".env")  eval("load_str(\\".env\\")")  '
+        'eval(.x)  system("touch made")  env  $ENV  $ENV.CANARY  $ ENV  .env  input_filename  filename  .x  .  ..  '
+        '[  ]  {  }  (  )  |  as $x  $x  keys  to_entries  "x"  "\\(env)"  "\\(strenv(CANARY))"  split_doc  #  1  ,'
+    ),
 }
 
 
@@ -61,7 +69,7 @@ class Sum:
 
 def real() -> dict[str, list[list[str]]]:
     """Return the programs of this machine by the name that they are classified under."""
-    named = {"sed": ("sed",), "awk": ("mawk", "gawk", "original-awk"), "jq": ("jq",)}
+    named = {"sed": ("sed",), "awk": ("mawk", "gawk", "original-awk"), "jq": ("jq",), "yq": ("yq", "go-yq")}
     found = {
         name: [[where] for each in names if (where := shutil.which(each))] for name, names in named.items()
     }
@@ -88,7 +96,8 @@ def drawn(name: str, chance: random.Random) -> Iterator[tuple[str, ...]]:
             for _ in range(1 if name != "sed" or chance.random() < 0.8 else 2)
         ]
         if len(texts) == 1:
-            yield (name, *(["-n"] if name == "jq" and chance.random() < 0.5 else []), texts[0], "input")
+            file = "data" if name == "yq" else "input"
+            yield (name, *(["-n"] if name in ("jq", "yq") and chance.random() < 0.5 else []), texts[0], file)
         else:
             yield (name, "-e", texts[0], "-e", texts[1], "input")
 
@@ -103,10 +112,11 @@ def tried(count: int, seed: int, programs: dict[str, list[list[str]]], *, until_
         room = Path(folder)
         (room / ".env").write_text(f"SECRET={_CANARY}\n")
         (room / "input").write_text("touch made\nx=1 y\n\n[a]\n")
+        (room / "data").write_text('x: load_str(".env")\ny: [${CANARY}]\n')
         before = sorted(path.name for path in room.iterdir())
         for name, ways in programs.items():
             source = drawn(name, random.Random(f"{seed} {name}"))
-            for _ in range(count if ways else 0):
+            for _ in range(count // _SLOW.get(name, 1) if ways else 0):
                 words = next(source)
                 found.drawn += 1
                 if classify_argv(words).level != "read-only":
@@ -131,7 +141,7 @@ def _deed(way: list[str], words: Sequence[str], room: Path, before: list[str]) -
             env={"PATH": "/usr/bin:/bin", "CANARY": _CANARY},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=0.5,
+            timeout=0.5 if words[0] not in _SLOW else 5,
             check=False,
         )
     except subprocess.TimeoutExpired as late:
@@ -162,6 +172,7 @@ FAULTS: dict[str, tuple[str, Callable[[], AbstractContextManager[object]]]] = {
         ),
     ),
     "awk only prints": ("awk", lambda: mock.patch.object(filters, "_AWK", ())),
+    "yq has no environment": ("yq", lambda: mock.patch.object(filters, "asks_environment", return_value="")),
     "jq has no environment": ("jq", lambda: mock.patch.object(filters, "asks_environment", return_value="")),
 }
 """Faults to plant in the classifier, each with the kind of programs by which it shows."""
@@ -171,7 +182,7 @@ def is_caught(fault: str, programs: dict[str, list[list[str]]]) -> bool:
     """Whether a planted fault shows."""
     name, planted = FAULTS[fault]
     with planted():
-        found = tried(1000, 1, {name: programs[name]}, until_wrong=True)
+        found = tried(1000 * min(4, _SLOW.get(name, 1)), 1, {name: programs[name]}, until_wrong=True)
     print(f"planted fault: {fault}: {(*found.wrong, 'NOT CAUGHT')[0]}")
     return bool(found.wrong)
 

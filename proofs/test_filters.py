@@ -1,4 +1,4 @@
-"""The short form of the proof that programs of sed, awk and jq which are read-only do nothing but print."""
+"""The short form of the proof that programs of sed, awk, jq and yq which are read-only do nothing but print."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_what_is_read_only_does_nothing_but_print(name: str, seed: int) -> None:
         pytest.skip(f"{name} is not on this machine")
     found = filters.tried(500, seed, {name: PROGRAMS[name]})
     assert found.wrong == []
-    assert found.run > 30
+    assert found.run > (30 if name != "yq" else 5)
 
 
 @pytest.mark.parametrize("fault", filters.FAULTS)
