@@ -64,7 +64,7 @@ def recipe(step: Step, scope: dict[str, Any], shell: tuple[str, ...]) -> Recipe:
 
 
 def command(step: Step, recipe: Recipe, file: str) -> tuple[tuple[str, ...], dict[str, Any]]:  # noqa: ARG001
-    """Return what stands for the argv of an agent, which no process has; there is no call."""
+    """Return a placeholder argv; an agent starts no process, and there is no call."""
     return recipe.argv, {}
 
 

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 
 
 KINDS = {"heads": "branch", "tags": "tag"}
-
 """What the refs below these folders of `refs` are called."""
-
 MOST = 1000
-
 """Rows of one attempt."""
 
 
@@ -101,15 +98,10 @@ def changes(
 
 
 CHUNK = 1 << 20  # bytes that are read at a time
-
 LARGE = 1 << 18  # bytes from which OpenSSL's implementation is worth its 3 ms of loading
-
 DEEPEST = 200  # levels of nested folders
-
 _GONE = (EACCES, ELOOP, ENOENT, ENOTDIR)
-
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -305,11 +297,8 @@ def _names(folder: int, glob: Glob, at: frozenset[int]) -> Iterator[tuple[str, b
 
 
 MAX_LISTED = 1000
-
 """The maximum of files in the record of one attempt, created ones first; for the others their number and list hash."""
-
 MADE = ("created", "changed", "unchanged", "restored")
-
 _NAMED = 3  # patterns in a message
 
 
@@ -464,8 +453,6 @@ def listing(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
 
 def digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a digest that is equal exactly when the steps made the same files, by any operation."""
-    from planrun.sha256 import sha256
-
     nothing = sha256().hexdigest()  # of the unlisted files, if these are other files
     lines = [
         f"{row.get('path', '')}\0{row['sha256']}\n"
@@ -504,15 +491,10 @@ def _row(path: str, seen: Seen, op: str) -> dict[str, Any]:
 
 
 MAX_FILES = 20_000  # of a tree; a larger one is not scanned, and the record says so
-
 MAX_CHANGES_LISTED = 1000  # rows of one attempt
-
 MAX_HASHED = 16 << 20  # bytes of one file: hashing happens between two steps
-
 ALL_HASHED = 64 << 20  # bytes of one attempt
-
 KEY = "tracked"  # distinguishes such a row from those of files that a step names
-
 _NEVER = (".git", ".planrun", "planrun-out")
 
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from planrun.actions.render import Recipe, added_environment
-from planrun.errors import EvaluationError
+from planrun.errors import EvaluationError, InvalidInput
 from planrun.expressions.evaluate import evaluate
 from planrun.expressions.render import render_text
 from planrun.model.job import Outcome, Prepared
@@ -150,7 +150,6 @@ def _load(name: str, where: CheckScope) -> tuple[Any, str]:
 
 
 def _load_yaml(path: str, name: str, masks: Masks | None) -> tuple[Any, str]:
-    from planrun.errors import InvalidInput
     from planrun.plan.schema.forms import to_data
     from planrun.plan.yaml.document import parse
     from planrun.plan.yaml.file import read_source

@@ -24,17 +24,34 @@ from planrun.records import rundir as records
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from planrun.actions.prepare import Steps
-    from planrun.app.session import Session
+    from planrun.clock import SystemClock
     from planrun.cluster.executor import LocalPart
+    from planrun.executors.wait import SignalInbox
     from planrun.model.plan import Plan, Step, Text
     from planrun.model.state import RunState
+    from planrun.ports import Masks
+    from planrun.settings import Settings
+
+    class Host(Protocol):
+        """What a cluster asks of the session of its run."""
+
+        settings: Settings
+        workspace: str
+        clock: SystemClock
+        inbox: SignalInbox
+
+        @property
+        def masks(self) -> Masks | None:
+            """What redacts everything that is written."""
+
+        def inherited(self, plan: Plan) -> dict[str, str]:
+            """Return the environment that steps inherit."""
 
 
 MOST = 1 << 30
-
 """Bytes of a workspace that are sent over the connections to workers; more needs a store."""
 
 
@@ -121,7 +138,7 @@ def _plain(texts: Sequence[Text]) -> list[str]:
 _CONNECTING = 60.0  # seconds for the scheduler and every worker to answer
 
 
-def cluster_of(plan: Plan, session: Session, run: str) -> Cluster:
+def cluster_of(plan: Plan, session: Host, run: str) -> Cluster:
     """Return the cluster that the caller named; raises InvalidInput when it or the plan cannot be used."""
     given = session.settings.executor
     address = scheduler_address(given)
@@ -143,7 +160,7 @@ def _template(step: Step) -> Step:
 class Cluster:
     """One run's connection to a cluster."""
 
-    def __init__(self, address: str, plan: Plan, session: Session, run: str) -> None:
+    def __init__(self, address: str, plan: Plan, session: Host, run: str) -> None:
         self._given = session.settings.executor
         home = records.home(session.workspace)
         name = f"{run}-{os.urandom(4).hex()}"
@@ -209,7 +226,7 @@ class Cluster:
             }
         }
 
-    def _ready(self, session: Session) -> Mapping[str, Any]:
+    def _ready(self, session: Host) -> Mapping[str, Any]:
         """Wait until every worker was checked; raises InvalidInput, Interrupted."""
         for said in self._client.wait(_CONNECTING, session.inbox.fd):
             if "ready" in said:
@@ -221,7 +238,7 @@ class Cluster:
             raise Interrupted(signals[0], "stopped while connecting to the cluster")
         raise InvalidInput(f"--executor {session.settings.executor}: the cluster does not answer")
 
-    def executor(self, base: LocalPart, steps: Steps, state: RunState, session: Session) -> ClusterExecutor:
+    def executor(self, base: LocalPart, steps: Steps, state: RunState, session: Host) -> ClusterExecutor:
         """Return the executor of the run, over the one for what must run here."""
         place = steps.place
         context = RemoteContext(

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from planrun.actions.prepare import Steps
-    from planrun.app.session import Session
+    from planrun.app.secrets import RunSecrets
     from planrun.approval.rules import Layers
+    from planrun.executors.wait import SignalInbox
     from planrun.model.notify import Target
     from planrun.model.plan import Plan
     from planrun.model.state import RunState
 
 
-def notifier_of(session: Session, state: RunState, steps: Steps) -> Notifier | None:
+def notifier_of(
+    state: RunState, steps: Steps, layers: Layers | None, secrets: RunSecrets | None, wake: SignalInbox
+) -> Notifier | None:
     """Return what notifies the targets of a run; None where every target of its plan is ruled out."""
     place = steps.place
-    layers = session.admission.layers if session.admission else None
 
     def refusal_of(recipient: Recipient) -> Callable[[], str]:
         target = recipient.target
@@ -45,13 +47,13 @@ def notifier_of(session: Session, state: RunState, steps: Steps) -> Notifier | N
     ]
     if not recipients:
         return None
-    values = session.secrets.values if session.secrets else {}
+    values = secrets.values if secrets else {}
     return Notifier(
         recipients,
         place.rundir,
         Place(workspace=place.workspace, env=place.env, secrets=values),
-        masks=session.masks,
-        wake=session.inbox,
+        masks=secrets.redactor if secrets else None,
+        wake=wake,
     )
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 PRUNED = ".pruned"
-
 """Prefix of a run's folder while it is deleted: a half-deleted run must not be listed."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from planrun.app.session import Session
 from planrun.approval.digest import named_plan, review
 from planrun.engine import Options
@@ -167,8 +169,6 @@ def selection_of(
 
 def _shard_of(plan: Plan, settings: Settings) -> dict[str, list[str]]:
     """Return a shard as a selection; `--skip` leaves steps out of every shard."""
-    import os
-
     from planrun.app.sharding import request, selection  # few runs are one of several
 
     if settings.only or settings.start or settings.until or settings.tag:

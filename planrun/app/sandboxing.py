@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from planrun.app.session import Session
     from planrun.approval.rules import Layers
     from planrun.model.plan import Plan, Sandbox, Step
+    from planrun.settings import Settings
 
     # A sandbox, who wants it, where that stands, and what runs without one.
     Wanted = tuple[Sandbox, str, str, str]
@@ -35,13 +35,12 @@ class Sandboxing(Record):
     options: dict[str, Any]
 
 
-def sandboxing_of(plan: Plan, session: Session) -> Sandboxing | None:
+def sandboxing_of(plan: Plan, layers: Layers | None, workspace: str, settings: Settings) -> Sandboxing | None:
     """Return how the sandboxes of a run are enforced, None where no step has one.
 
     Raises InvalidInput where a sandbox is required and cannot be had.
     """
-    layers = session.admission.layers if session.admission else None
-    workspace = os.path.abspath(session.workspace)
+    workspace = os.path.abspath(workspace)
     policies = list(_of_policies(plan, layers))
     confinement = Confinement(
         workspace=workspace,
@@ -61,14 +60,14 @@ def sandboxing_of(plan: Plan, session: Session) -> Sandboxing | None:
                         f" ({policies[0][2]}) requires a sandbox, which cannot confine it\n"
                         "  hint: run the step without a container, or take `sandbox` out of the policy"
                     )
-        confinement, options = _enforced(wanted, confinement, session.settings.sandbox_backend)
-    elif not (plan.llm or session.settings.expand or any(step.origin != "file" for step in plan.steps)):
+        confinement, options = _enforced(wanted, confinement, settings.sandbox_backend)
+    elif not (plan.llm or settings.expand or any(step.origin != "file" for step in plan.steps)):
         return None
     site = Site(
         workspace=workspace,
         records=os.path.join(workspace, HOME),
         home=confinement.home,
-        protected=tuple(_protected(plan, session, layers)),
+        protected=tuple(_protected(plan, settings, layers)),
         path=os.environ.get("PATH", os.defpath),
     )
     return Sandboxing(confinement=confinement, site=site, options=options)
@@ -138,12 +137,12 @@ def _for_models(layers: Layers | None) -> tuple[Sandbox, ...]:
     return tuple([policy.llm_sandbox for policy in policies if policy and policy.llm_sandbox])
 
 
-def _protected(plan: Plan, session: Session, layers: Layers | None) -> Iterator[str]:
+def _protected(plan: Plan, settings: Settings, layers: Layers | None) -> Iterator[str]:
     """Yield the files of plans, policies and approvals, wherever they stand in the workspace."""
     folder = os.path.dirname(os.path.abspath(plan.file))
     names = [os.path.abspath(plan.file), *[os.path.join(folder, name) for name in plan.files]]
     if layers is not None:
         names += [ceiling.file for ceiling in layers.ceilings if is_file(ceiling.file)]
-    names += [name for name in session.settings.approvals if is_file(name)]
+    names += [name for name in settings.approvals if is_file(name)]
     for name in names:
         yield os.path.normpath(os.path.abspath(name))

@@ -197,13 +197,17 @@ class Session:
             self._beside.close()
         self._mask(error)
 
+    @property
+    def _layers(self) -> Layers | None:
+        return self.admission.layers if self.admission else None
+
     def confine(self, plan: Plan) -> None:
         """Find what enforces the sandboxes of the plan and of policies; raises InvalidInput when nothing does."""
         if self.admission is None and not any([step.sandbox or step.kind == "group" for step in plan.steps]):  # noqa: C419 - half the time
             return
         from planrun.app.sandboxing import sandboxing_of  # few plans have sandboxes
 
-        self._sandboxing = sandboxing_of(plan, self)
+        self._sandboxing = sandboxing_of(plan, self._layers, self.workspace, self.settings)
 
     def connect(self, plan: Plan, run: str, before: Mapping[str, Any] | None = None) -> None:
         """Connect to the cluster that the caller named; raises InvalidInput, Interrupted.
@@ -522,7 +526,7 @@ class Session:
             return ()
         from planrun.app.notifying import notifier_of  # few runs notify
 
-        notifier = notifier_of(self, state, steps)
+        notifier = notifier_of(state, steps, self._layers, self.secrets, self.inbox)
         return (notifier,) if notifier else ()
 
     def _prompt_of(self, gates: PolicyGates | None, steps: Steps, screen: Console) -> Prompt | None:

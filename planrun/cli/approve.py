@@ -278,22 +278,14 @@ _BY = click.Option(
     envvar="PLANRUN_BY",
     help="Who responds. Default: the user's name.  [PLANRUN_BY]",
 )
-
-
 _REASON = click.Option(["--reason"], metavar="TEXT", default="", help="Why, for the record.")
-
-
 _DIGEST = click.Option(
     ["--digest"],
     metavar="HEX",
     default="",
     help="The reviewed digest; refused when the run or the plan has another one.",
 )
-
-
 _RESUME = click.Option(["--resume"], is_flag=True, help="Resume the run at once; the exit code is the run's.")
-
-
 _REPORTS = click.Option(
     ["--report-dir"],
     type=click.Path(),
@@ -301,11 +293,7 @@ _REPORTS = click.Option(
     envvar="PLANRUN_REPORT_DIR",
     help="Where the reports of a waiting run go. Default: planrun-out  [PLANRUN_REPORT_DIR]",
 )
-
-
 _JSON = click.Option(["--json"], is_flag=True, help="Print the recorded and the open requests as JSON.")
-
-
 _COMMON = (_BY, _REASON, _RESUME, _REPORTS, _JSON)
 
 
@@ -355,8 +343,6 @@ _FOR_PLANS = (
     ),
     click.Option(["--repo"], metavar="OWNER/NAME", help="With the two before. Default: that of the job."),
 )
-
-
 _PLAN_OPTIONS = (
     "named",
     "params",
@@ -447,8 +433,6 @@ approve = _command(
       planrun approve last --skip load-test
     """,
 )
-
-
 reject = _command(
     "reject",
     [
@@ -468,8 +452,6 @@ reject = _command(
       planrun reject last
     """,
 )
-
-
 decide = _command(
     "decide",
     [
@@ -493,8 +475,6 @@ decide = _command(
 
 
 _ENDINGS = (".yml", ".yaml")
-
-
 PARAM_HELP = "Give a parameter of the plan its value, as the run gets it; repeatable."
 
 

@@ -104,9 +104,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 
 
 _HEAD = ("Key", "Type", "Version", "By", "Value")
-
 _PAUSE = 0.2  # seconds between two looks at the ledger
-
 _SHOWN = 200  # characters of a value in a list
 
 

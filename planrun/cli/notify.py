@@ -6,7 +6,7 @@ import json
 
 import click
 
-from planrun.app.trying import Trial, try_out
+from planrun.app.notify_test import Trial, try_out
 from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable

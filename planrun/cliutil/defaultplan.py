@@ -80,13 +80,9 @@ def _simple(data: bytes) -> str:
 
 
 PROJECT_FILE = ".planrun.yml"
-
 PLAN_FILES = ("plan.yml", "plan.yaml")
-
 PLANS_FOLDER = "plans"
-
 ENDINGS = (".yml", ".yaml")
-
 _MOST_FILES = 200  # of a folder; a folder with more holds data
 
 

@@ -8,6 +8,7 @@ import sys
 from planrun.cliutil import write_stderr
 from planrun.errors import EXIT_INTERNAL, InvalidPlan, PlanrunError
 from planrun.model.commands import broken
+from planrun.model.hidden import escaped
 from planrun.reports.ci import from_checkout
 
 TYPE_CHECKING = False
@@ -59,6 +60,4 @@ def located(problems: Iterable[Problem]) -> list[Problem]:
 
 def printable(text: str) -> str:
     """The same text with everything that could steer a terminal or a CI agent made visible; line breaks stay."""
-    from planrun.model.hidden import escaped  # not needed where all goes well
-
     return broken(escaped(text, "\n"))

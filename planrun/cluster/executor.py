@@ -104,11 +104,8 @@ class RemoteLog:
 
 
 _LONG = 3600.0
-
 _BEHIND = 0.01  # seconds until what the pipe did not take is sent
-
 _KILLING = 3.0  # seconds for workers to confirm that attempts were killed
-
 _CLOSING = 4.0  # seconds for runners to end at the end of the run
 
 

@@ -10,7 +10,6 @@ from difflib import SequenceMatcher
 from planrun.diff import phrases
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Literal

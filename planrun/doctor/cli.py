@@ -30,6 +30,7 @@ from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
 from planrun.errors import PlanrunError
 from planrun.executors.mark import Marks
+from planrun.executors.sandbox.probe import BACKENDS, why_not
 from planrun.llm.credentials import NO_LIBRARY, AddressError, endpoint_of
 from planrun.model.record import Record
 from planrun.plan.load import load
@@ -91,26 +92,17 @@ def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
 
 
 LIBRARIES = ("click", "PyYAML", "jsonschema", "pydantic", "Jinja2", "junit-xml")
-
 """The libraries that planrun requires; anthropic is needed only to ask a model."""
-
 LEAST_SPACE = 1 << 30
-
 """Bytes. Below this a log, a report or the cache of a usual build may not fit."""
-
 LEAST_FILES = 1024
-
 """Open files: each running step takes a few, and a run with many steps at once needs more than 256."""
-
 SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0), or --policy COMMIT:PATH and review find no base"
-
 _PATIENCE = 10.0  # seconds for one program
 
 # What an engine answers only when it could start a container: Podman has no server to ask.
 _DOCKER = ("version", "--format", "{{.Server.Version}}")
-
 _PODMAN = ("info", "--format", "{{.Version.Version}}")
-
 _MOST_RUNS = 50  # newest runs that are checked
 
 
@@ -366,8 +358,6 @@ def _containers(environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _sandbox(_environ: Mapping[str, str]) -> Iterator[Check]:
-    from planrun.executors.sandbox.probe import BACKENDS, why_not  # starts sandboxed processes
-
     missing = {backend: why_not(backend) for backend in BACKENDS}
     working = [backend for backend, why in missing.items() if not why]
     if not working:
@@ -470,7 +460,6 @@ CHECKS = (
     *(_planrun, _python, _system, _processors, _shell, _git, _space, _writing, _cache),
     *(_containers, _sandbox, _mcp, _model, _ci, _terminal, _runs),
 )
-
 """In the order in which they are shown."""
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from planrun.app.ahead import Ahead
+from planrun.app.preflight import Ahead
 from planrun.approval.preview import PolicyPreview, fill, missing
 from planrun.model import graph
 from planrun.model.lifecycle import judge, weigh
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from planrun.app.admission import Admission
-    from planrun.app.ahead import Preview
+    from planrun.app.preflight import Preview
     from planrun.approval.preview import StepPreview
     from planrun.approval.rules import Decision
     from planrun.model.plan import Plan, Step

@@ -98,9 +98,7 @@ def _rows(outlook: Mapping[str, tuple[str, str]]) -> Iterator[str]:
 
 
 _LINES = 20  # of an action
-
 _BY_DEFAULT = "default:auto_approve"  # without any policy every step starts
-
 _VALUE = 200  # characters of a parameter
 
 

@@ -21,7 +21,6 @@ from planrun.model.job import Outcome
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from typing import Literal, Self
 

@@ -15,7 +15,6 @@ from planrun.plan.yaml.file import NotRegular, hash_of, read_script
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from planrun.model.job import Job, Outcome, Script
 

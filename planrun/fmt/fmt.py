@@ -76,8 +76,6 @@ def _head(lines: Lines, number: int, column: int) -> int:
 
 # What begins with a letter and has no mark of YAML; `:` only inside of words. Fewer marks between brackets.
 _PLAIN = re.compile(r"(?=[^\W\d])(?:[\w ./+=@();?~^$<>%!&*|\\,-]|:(?=[\w/]))*(?<! )")
-
-
 _PLAIN_IN_BRACKETS = re.compile(r"(?=[^\W\d])[\w ./+=@()~^$<>%-]*(?<! )")
 
 
@@ -130,8 +128,6 @@ def _collect(text: str, span: Span, edits: list[tuple[int, int, str]], *, in_bra
 
 # Each is left out where it would change what the file means, or where it cannot place a comment.
 _PASSES = (indented, unquoted, ordered_steps, ordered_plan, spaced, ended)
-
-
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 _WRITTEN = re.compile(
     r">>?\s*[\"']?\$\{?(" + "|".join(FOREIGN_FILES) + r")\b|\btee\s[^|;&\n]*\$\{?GITHUB_OUTPUT\b"
 )
-
 _EXPORTED = re.compile(
     r"(?:^|[;&({]|\bthen\b|\bdo\b)\s*(?:export|declare -x)\s+([A-Za-z_]\w*)=", re.MULTILINE
 )
-
 _SET_OUTPUT = re.compile(r"::set-output\s+name=")
 
 
@@ -78,7 +76,6 @@ def _has_variable(subject: Subject, step: Step, name: str) -> bool:
 
 
 LONG = 1800.0  # seconds that a step may run before a reader expects progress
-
 _DONE = {
     "destroys": "destroys something",
     "publishes": "publishes something",
@@ -261,11 +258,8 @@ def _danger(subject: Subject, step: Step) -> str:
 
 
 CLOSE = 0.7
-
 """The share of its timeout from which on a usual time is close to it: machines of CI systems differ by a third."""
-
 _HIDDEN = re.compile(r"\|\|\s*(true|:|exit 0)\s*\Z")
-
 _THROWN = re.compile(r"(&>|>&)\s*/dev/null\s*\Z|>\s*/dev/null\s+2>&1\s*\Z")
 
 

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 
 _WIDEST_ID = 30
-
 _MOST_STEPS = 60  # of one plan
-
 _NARROWEST = 40
-
 _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from planrun.app.following import Followed
-from planrun.app.standing import status_of
+from planrun.app.run_status import status_of
 from planrun.cliutil import write_stderr
 from planrun.cliutil.printing import say, speaks_unicode
 from planrun.errors import InvalidInput

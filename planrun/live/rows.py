@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from planrun.app.standing import metrics, said, why
+from planrun.app.run_status import metrics, said, why
 from planrun.model.record import Record
 from planrun.records import history
 from planrun.reports import facts

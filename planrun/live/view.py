@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from planrun.app.logtail import LogTail
-from planrun.app.standing import elapsed, status_of
+from planrun.app.run_status import elapsed, status_of
 from planrun.live.rows import FILTERS, Steps
 from planrun.model.record import Record
 from planrun.reports import facts
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 
 SHAPES = ("list", "groups", "dependencies")
-
 """What a key goes through: a list without groups, and two trees."""
-
 _DEEPEST = 10  # levels that are indented
 
 
@@ -156,11 +154,8 @@ def _below(names: Iterable[str], parents: Mapping[str, str]) -> dict[str, list[s
 
 
 _KEPT = 5000  # lines of a log
-
 _BAR = 20
-
 _NARROW = 70  # columns below which there is no bar
-
 _COLOURS = {
     "completed": "32",
     "failed": "31",
@@ -173,7 +168,6 @@ _COLOURS = {
     "skipped": "90",
     "pending": "90",
 }
-
 HELP = (
     "up, down, j, k      choose a step            home, end, page up, page down",
     "enter, l            its log on the whole screen, and back",

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _TURN = 1 << 22
-
 """Bytes of one log that are printed before the next log gets its turn."""
 
 
@@ -78,9 +77,7 @@ class Growing:
 
 
 _PAUSE = 0.1  # seconds between two looks at the ledger and the logs
-
 _SILENCE = 0.5  # seconds without an event, after which it is asked whether the process still lives
-
 _BEGINNING = 2.0  # seconds that a process may take from its lock to its first event
 
 

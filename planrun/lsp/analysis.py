@@ -18,6 +18,7 @@ from planrun.plan.load import NoCollection
 from planrun.plan.problems import Problem, in_order
 from planrun.plan.templates import filled, read_template
 from planrun.plan.yaml.document import read_tree
+from planrun.plan.yaml.file import read_source
 from planrun.plan.yaml.node import MAPPING, SCALAR, Node
 
 TYPE_CHECKING = False
@@ -187,8 +188,6 @@ class Analysis:
 
 def from_disk(path: str, encoding: str) -> Analysis | None:
     """Return the analysis of a file that is not open; None where it cannot be read."""
-    from planrun.plan.yaml.file import read_source
-
     try:
         return Analysis(path, Text(read_source(path).decode("utf-8"), encoding))
     except (InvalidPlan, UnicodeDecodeError):

@@ -27,13 +27,9 @@ if TYPE_CHECKING:
 _LINE = re.compile(
     r"(?P<lead>[ \t]*(?:-[ \t]+)*)(?P<key>[\w$.-]+|\"[^\"]*\"|'[^']*')[ \t]*:(?=[ \t]|$)(?P<rest>.*)"
 )
-
 _DASHES = re.compile(r"[ \t]*(?:-(?:[ \t]+|$))*")
-
 _BLOCK = re.compile(r"[ \t]*[|>][-+0-9]*[ \t]*(#.*)?")
-
 _MOST = 5000  # lines above that are looked at
-
 _OPEN = "${{"
 
 
@@ -171,17 +167,11 @@ def _flow(rest: str, above: Path, present: tuple[str, ...], *, at_value: bool = 
 
 
 _IDS = re.compile(r"(?:^[ \t]*(?:-[ \t]+)*|[{,][ \t]*)id:[ \t]*[\"']?([A-Za-z0-9_][\w.-]*)", re.MULTILINE)
-
 _LINKS = ("depends_on", "recovers", "replaces", "dependencies_completed")
-
 _BARE = ("condition", "that", "when")  # keys whose value is an expression without braces
-
 _PATH = re.compile(r"[\w.\[\]'\"-]*$")
-
 _STEP_OUTPUTS = re.compile(r"steps(?:\.|\[['\"])([\w.-]+?)(?:['\"]\])?\.outputs\.\w*$")
-
 _STEP_FIELDS = re.compile(r"steps(?:\.[\w-]+|\[['\"][^'\"]+['\"]\])\.\w*$")
-
 _FILES = (".yml", ".yaml")
 
 

@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 
 
 MOST_PLANS = 200
-
 """Files that are read as plans."""
-
 _MOST_NAMES = 50_000  # of files and folders that are looked at
-
 _LARGEST = 1 << 20  # bytes of a file
-
 _LIMIT = 2.0  # seconds
-
 _NOT_OURS = frozenset(("node_modules", "venv", "__pycache__", "dist", "build", "target", "vendor"))
 
 
@@ -73,11 +68,8 @@ def _contains(path: str, word: bytes) -> bool:
 
 
 _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-
 _PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-
 _FILES = ("uses", "extends", "template", "env_file")
-
 _TEMPLATES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "templates")
 
 

@@ -109,7 +109,7 @@ class Action(Record):
     is_script = False  # a shell reads it
     is_agent = False  # a language model does it, by tools
     asks = False  # a person, or criteria in their place, answer it
-    guards = False  # holds up what comes after it, and changes nothing: a model must not take it away
+    guards = False  # blocks dependents and changes nothing: a model must not remove it
     timed = True  # the timeout of its step bounds each attempt
     activity = "executing_plan"  # in the stream of events
     summary = ""  # in place of its text where only a line is shown

@@ -11,7 +11,6 @@ from __future__ import annotations
 from planrun.model.record import Record
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from typing import Any
 

@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 
 
 MOST_RUNS = 200
-
 """How many earlier runs are looked at for the last one of the same plan."""
-
 _END = 65536  # bytes at the end of a ledger that hold its last line
-
 _START = 1 << 20  # bytes at its beginning that hold its first one
 
 
@@ -137,9 +134,7 @@ def _line(path: str, *, last: bool) -> dict[str, Any] | None:
 
 
 _POLL = 0.05  # seconds until a process that starts is asked again whether it is ready
-
 QUIET = 2.0
-
 """Seconds without a new gate, after which a run that goes on meanwhile says that it waits."""
 
 

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 
 
 BLOCK = 2900
-
 """Characters of one block: Slack refuses more than 3,000."""
-
 _HEADER = 150  # Slack refuses more than 150 in a header
-
 _ROW = 400
-
 _QUOTED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 

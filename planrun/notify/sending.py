@@ -193,7 +193,7 @@ def _reap(pid: int, until: float) -> None:
                 os.waitpid(pid, 0)
                 return
             time.sleep(0.005)
-    except ChildProcessError:  # the program around us waits for any child
+    except ChildProcessError:  # already reaped by the embedding program
         return
 
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 MOST_CHARS = 65_536  # GitHub answers 422 to a longer comment
-
 BOT = "github-actions[bot]"
-
 """The author of comments that are made with the token of a job."""
 
 

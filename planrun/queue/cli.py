@@ -136,7 +136,6 @@ _PLACING = (
         scope="QUEUE",
     ),
 )
-
 _AT = Option(
     flags=("--at",),
     name="at",
@@ -145,11 +144,8 @@ _AT = Option(
     help="The queue in this folder or URL, which several machines share. Default: the queue of this folder.",
     scope="QUEUE",
 )
-
 _ADD = (_AT, *_PLACING, *QUEUED)
-
 _PIECE = 1 << 16  # bytes that are copied at once
-
 _MOST = 999_999  # the highest priority
 
 

@@ -7,13 +7,10 @@ or comes from the ledger of its run if its end was not observed.
 
 from __future__ import annotations
 
-import _signal
 import os
-import select
 import struct
 import subprocess
 import sys
-import time
 
 from planrun.app.summaries import resting_status
 from planrun.clock import SystemClock
@@ -35,6 +32,7 @@ from planrun.executors.tree import HAS_PROC
 from planrun.model.events import RunEnded
 from planrun.model.queue import EntryEnded, EntryQueued, Worker
 from planrun.model.record import Record
+from planrun.queue.keeper import FORM
 from planrun.records.lock import holder
 from planrun.records.reading import read_ledger
 from planrun.records.rundir import HOME, LEDGER, RUNS
@@ -43,7 +41,6 @@ from planrun.sha256 import sha256
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
     from typing import IO
 
     from planrun.model.plan import Plan
@@ -54,113 +51,8 @@ if TYPE_CHECKING:
     from planrun.records.reading import Reading
     from planrun.settings import Settings
 
-
-FORM = "d"
-
-_SIZE = struct.calcsize(FORM)
-
-_PR_SET_PDEATHSIG = 1
-
-_GRACE = 8.0  # seconds from SIGTERM to SIGKILL after the death of the runner; planrun needs less than seven
-
-_TURN = 0.05  # seconds between two looks at the child
-
-_PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGUSR1)
-
-
-def main(words: list[str]) -> int:
-    """Run the command and return its exit code; a signal that ended it ends this process, too."""
-    lease, fd, began = float(words[0]), int(words[1]), float(words[2])
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        try:
-            _die_with(parent)
-            os.close(fd)
-            os.execv(words[3], words[3:])
-        finally:
-            os._exit(127)
-
-    def pass_on(signum: int, _frame: FrameType | None) -> None:
-        os.kill(child, signum)
-
-    for signum in _PASSED_ON:
-        _signal.signal(signum, pass_on)
-    status = _Keeper(child, fd, lease, began).wait()
-    if os.WIFSIGNALED(status):
-        ended_by = os.WTERMSIG(status)
-        if ended_by in _PASSED_ON:
-            _signal.signal(ended_by, _signal.SIG_DFL)
-        os.kill(os.getpid(), ended_by)
-    return os.waitstatus_to_exitcode(status)
-
-
-def _die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(127)
-
-
-def _now() -> float:
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-class _Keeper:
-    def __init__(self, child: int, fd: int, lease: float, began: float) -> None:
-        self._child = child
-        self._fd = fd
-        self._lease = lease
-        self._ends_at = began + lease / 2
-        self._kills_at = began + lease * 3 / 4
-        self._is_ending = False
-
-    def wait(self) -> int:
-        """Wait for the child, and end it when the lease runs out; returns its wait status."""
-        while True:
-            pid, status = os.waitpid(self._child, os.WNOHANG)
-            if pid:
-                return status
-            self._enforce()
-            descriptors = [self._fd] if self._fd >= 0 else []
-            if select.select(descriptors, [], [], _TURN)[0]:
-                self._enforce()  # first: a sign that comes too late, as after a sleep of the machine, extends nothing
-                self._read()
-
-    def _read(self) -> None:
-        data = os.read(self._fd, 4096)
-        if not data:  # the runner is dead: no one will give signs of life
-            os.close(self._fd)
-            self._fd = -1
-            self._ends_at = min(self._ends_at, _now())
-            self._kills_at = min(self._kills_at, _now() + _GRACE)
-            return
-        # Writes of 8 bytes into a pipe are never cut.
-        (signed,) = struct.unpack(FORM, data[-_SIZE:])
-        if not self._is_ending:
-            self._ends_at = signed + self._lease / 2
-            self._kills_at = signed + self._lease * 3 / 4
-
-    def _enforce(self) -> None:
-        moment = _now()
-        if moment >= self._kills_at:
-            os.kill(self._child, _signal.SIGKILL)
-        elif moment >= self._ends_at and not self._is_ending:
-            self._is_ending = True
-            os.kill(self._child, _signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 VARIABLE = "PLANRUN_QUEUED"
-
 """Gives a queued `planrun execute` its run id and, behind a colon, the SHA-256 of the plan that was queued."""
-
 _DIGITS = frozenset("0123456789abcdef-")
 
 
@@ -179,12 +71,9 @@ def as_queued(plan: Plan, settings: Settings) -> Settings:
 
 # The shell replaces itself by planrun and keeps its pid and start time; at the end of its input it ends.
 _GATE = 'read -r word && test "$word" = go && exec "$@" </dev/null'
-
 # Without -P Python would import a planrun.py in the folder of the plan.
 _PLANRUN = (sys.executable, "-P", "-m", "planrun")
-
-_KEEPER = (sys.executable, "-P", "-m", "planrun.queue.workers")
-
+_KEEPER = (sys.executable, "-P", "-m", "planrun.queue.keeper")
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -304,9 +193,7 @@ def start_time_of(pid: int) -> str:
 
 
 CANCELLED = (128 + 1, 128 + 2, 128 + 15)
-
 """Exit codes of a planrun that a signal cancelled."""
-
 _REASONS = {
     EXIT_FAILED: "a step failed",
     EXIT_INVALID: "the plan or an option is wrong, or the folder is taken; nothing ran",

@@ -172,7 +172,7 @@ class Player:
         self.records = recorded.first - 1
         self.lost: RecordsLost | None = None
 
-    # The clock, which is where the recorded is.
+    # Clock: recorded time.
 
     def stamp(self) -> str:
         """When the next event was recorded: so what is made of it has the same moment."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planrun.app.ahead import Ahead
 from planrun.app.inspect import inspect, is_plan
+from planrun.app.preflight import Ahead
 from planrun.cliutil.click import policy_preview
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.app.inspect import inspect
 from planrun.app.rerun import refusal
-from planrun.app.standing import elapsed, metrics, next_steps, said, status_of, why
+from planrun.app.run_status import elapsed, metrics, next_steps, said, status_of, why
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json, speaks_unicode
 from planrun.model.rollback import owes

@@ -12,7 +12,7 @@ from planrun.app.following import Followed
 from planrun.app.inspect import find, known_runs, listing, read_run
 from planrun.app.logtail import LogTail
 from planrun.app.pages import baseline_of
-from planrun.app.standing import elapsed, metrics, status_of
+from planrun.app.run_status import elapsed, metrics, status_of
 from planrun.cliutil.ownverb import OwnVerb
 from planrun.model.record import Record
 from planrun.records.lock import holder
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 
 _RUNS = ("resume", "retry")  # verbs that run steps, and end with the run
-
 _ANSWERED_BY = 20.0  # seconds that a page waits for the verb
-
 _RUNNING_BY = 2.0  # a run takes longer to end; the page then shows that
 
 
@@ -110,15 +108,10 @@ class Verbs:
 
 
 MOST_RUNS = 200
-
 """Runs of the list, the newest ones."""
-
 LOG_BYTES = 256 * 1024  # of a log on its page: the end is followed, all of it can be downloaded
-
 _LINES = 1000  # of a log that grows, before events come
-
 SHARE = 20
-
 """A page of a run that is going on is made again after so many times the seconds that it took: 5 % of a processor."""
 
 

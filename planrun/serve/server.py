@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 _LOCAL = "0100007F"  # 127.0.0.1, as /proc/net/tcp has it on little-endian machines
-
 _LOCALS = (_LOCAL, "7F000001")
 
 
@@ -140,32 +139,14 @@ def _answer(run: str, form: Form, by: str) -> tuple[str, ...]:
 
 
 HOST = "127.0.0.1"
-
-
 _CONNECTIONS = 64
-
-
 _FORM = 64 * 1024  # bytes of a form
-
-
 _HTML = "text/html; charset=utf-8"
-
-
 _PATIENCE = 10.0  # seconds for a whole request
-
-
 _FIELDS = 20  # of an address
-
-
 _STATUS = {501: 405, 505: 400}  # those of the library that blame the server
-
-
 _KEPT = 200  # messages that no page has shown yet
-
-
 _NICE = 5
-
-
 """Runs come first where processors are short: they have the priority of the shell of this server."""
 
 

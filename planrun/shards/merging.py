@@ -105,8 +105,6 @@ def _time(case: Element) -> float:
 
 
 _BYTES = 200_000  # of one table
-
-
 _SHOWN = ("failed", "blocked", "cancelled")
 
 
@@ -191,23 +189,11 @@ def _table_row(step: dict[str, Any]) -> str:
 
 
 LEDGER = "ledger.json"
-
-
 _MAX_BYTES = 256 << 20  # of one ledger
-
-
 _DEPTH = 3  # folders below an argument in which ledgers are searched
-
-
 _SEVERITY = ("completed", "partial", "cancelled", "waiting", "failed")
-
-
 _STATUSES = ("skipped", "completed", "cancelled", "blocked", "failed")  # of a step that ran in several shards
-
-
 _COUNTED = ("completed", "failed", "skipped", "blocked", "cancelled")
-
-
 _JOINED = ("gates", "approvals", "agents", "notifications")
 
 

@@ -70,15 +70,10 @@ def patch_of(run: str, step: str) -> bytes:
 
 
 BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
-
 ICONS = {"read-only": "⚪", "low": "🟢", "medium": "🟡", "high": "🔴"}
-
 _DESTROYS = "💥"
-
 _ANSWERS = {"ask": "✋", "deny": "⛔"}
-
 _STOPPED = 100_000  # bytes for steps that are denied or need an approval
-
 _TABLE = "\n| | Step | Action | Depends on | At most | Risk |\n| --- | --- | --- | --- | ---: | --- |\n"
 
 
@@ -182,7 +177,6 @@ def _deed(step: Step, deed: str) -> str:
 
 
 DRAWINGS = ("mermaid", "dot", "text")
-
 FORMATS = ("text", "json", "markdown")
 
 

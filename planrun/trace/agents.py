@@ -33,11 +33,8 @@ _STEPS = {
     "cancelled": "cancellation",
     "lost": "error",
 }
-
 _ERRORS = ("refused", "spawn", "lost", "records", "denied", "copy")
-
 """Reasons of failures in which no command said no."""
-
 _RUNS = {
     "completed": "success",
     "partial": "success",
@@ -91,9 +88,7 @@ def step_error(step: StepState) -> tuple[str, str]:
 
 
 _RESULT = "planrun.result"
-
 _PROVIDER = {"gen_ai.provider.name": "anthropic"}
-
 _USAGE = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",

@@ -6,7 +6,7 @@ import os
 from stat import S_ISREG
 
 from planrun.actions.files import matching, patterns_of
-from planrun.app.ahead import Ahead
+from planrun.app.preflight import Ahead
 from planrun.app.run import selection_of
 from planrun.approval.preview import fill
 from planrun.model.plan import unmarked

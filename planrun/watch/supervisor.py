@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 
 _TIMES = 3  # changes in a row, after about the same time
-
 _AT_MOST = 10  # changes in a row, whenever they came
-
 _APART = 0.5  # seconds
-
 _SHARE = 0.25  # of the time since the start of the run
 
 
@@ -81,20 +78,14 @@ class Habits:
 
 
 WATCHED = "PLANRUN_WATCHED"
-
 """Set for the runs of a watch, which have its command line; steps do not inherit it.
 
 It names a file that says why the watch interrupts a run, and that is there only then.
 """
-
 _QUIET = 0.2  # seconds without a change, after which a run starts
-
 _LONGEST = 5.0  # seconds that changes may go on until it starts anyway
-
 _TURN = 0.1  # seconds between two looks at the child and the signals
-
 _END = 1.0  # seconds between two looks while a run ends
-
 _MANY = 10  # runs, from which `prune` is mentioned
 
 # Without -P Python would import a planrun.py in the folder of the plan.

@@ -18,8 +18,8 @@ from planrun.model.queue import EntryAdded, EntryCancelling, EntryStarted, Worke
 from planrun.places.place import open_place
 from planrun.queue import entries as verbs
 from planrun.queue import leases
+from planrun.queue.keeper import FORM
 from planrun.queue.sharing import settle_lost
-from planrun.queue.workers import FORM
 from planrun.records.queueplace import Conflict, QueuePlace
 from tests.conftest import LIMIT
 
@@ -140,7 +140,7 @@ def test_entries_of_a_lost_machine(tmp_path: Path, fields: dict[str, Any], statu
 def kept(*words: str, lease: float) -> tuple[subprocess.Popen[bytes], int]:
     """Start a command under a keeper; returns it, and where it gets signs of life."""
     theirs, ours = os.pipe()
-    keeper = [sys.executable, "-m", "planrun.queue.workers", str(lease), str(theirs), repr(leases.now())]
+    keeper = [sys.executable, "-m", "planrun.queue.keeper", str(lease), str(theirs), repr(leases.now())]
     process = subprocess.Popen([*keeper, *words], pass_fds=(theirs,), stdout=subprocess.PIPE)
     os.close(theirs)
     return process, ours

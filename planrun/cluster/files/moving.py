@@ -78,7 +78,6 @@ def remove(root: str, paths: Sequence[str], is_declared: Callable[[str], bool]) 
 
 
 _RECORDS = ".planrun/"  # what is below belongs to an attempt, and to no tree
-
 _ENDINGS = ("", ".progress")  # of the files in which a step writes its outputs
 
 

@@ -77,18 +77,15 @@ class Proxy:
         self._socket.close()
         try:
             os.waitpid(self._pid, 0)
-        except ChildProcessError:  # the program around us waits for any child
+        except ChildProcessError:  # already reaped by the embedding program
             return
 
 
 _SOCKET = 3  # as in starter.py
-
 _PORT = 3128  # as in starter.py
-
 _MAIN = (
     "import sys; sys.path.insert(0, sys.argv[1]); from planrun.executors.sandbox.starter import main; main()"
 )
-
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 
 # Variables that name sockets outside, which a sandboxed step does not have.
@@ -96,20 +93,15 @@ _UNREACHABLE = (
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
     *("DOCKER_HOST", "CONTAINER_HOST"),
 )
-
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
-
 _REFUSALS = (
     "Permission denied",
     "Operation not permitted",
     "Read-only file system",
     "Network is unreachable",
 )
-
 _MORE_REFUSALS = ("Could not resolve host", "Temporary failure in name resolution", "403 Forbidden")
-
 _MOST_STARTERS = 8
-
 GUIDE = "docs/how-to/sandbox.md"
 
 
@@ -435,5 +427,5 @@ class Starter:
         self._socket.close()
         try:
             os.waitpid(self._pid, 0)
-        except ChildProcessError:  # the program around us waits for any child
+        except ChildProcessError:  # already reaped by the embedding program
             return

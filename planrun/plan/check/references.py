@@ -12,7 +12,6 @@ from planrun.plan.keys.formulas import CONDITIONS
 from planrun.plan.problems import did_you_mean
 
 TYPE_CHECKING = False
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any

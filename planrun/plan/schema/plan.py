@@ -49,9 +49,7 @@ from planrun.plan.schema.step import (
 )
 
 SERVER_PATTERN = r"^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$"
-
 """A name of a server; `__` ends it in the name of a tool."""
-
 TOOL_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
 
 
@@ -264,20 +262,12 @@ class Llm(Written):
 
 
 Level = Literal["none", "read-only", "low", "medium", "high"]
-
-
 Origin = Literal["file", "searched", "expanded", "replanned", "agent"]
-
-
 FailureWord = Literal["block", "abort", "continue", "skip", "ask"]
-
-
 Patterns = FullText | Annotated[list[FullText], Field(min_length=1)]  # `*` stands for any text
 
 
 _FILLED = {"minProperties": 1, "x-filled": True}
-
-
 _ONE_KEY = {"minProperties": 1, "maxProperties": 1, "x-one-key": True}
 
 

@@ -14,12 +14,12 @@ import time
 from planrun.errors import PlanrunError
 from planrun.executors.hardening import harden
 from planrun.trace.beside import LOADED, READY
+from planrun.trace.sending import Sender
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planrun.trace.sending import Sender
 
 _EVERY = 1.0  # seconds between two looks at the ledger
 _SHARE = 10  # of the time at most one part goes into looking
@@ -57,7 +57,6 @@ class Follower:
     def __init__(self, rundir: str) -> None:
         from planrun.app import copies as _copies  # noqa: F401 - loaded now, and not when the run ends
         from planrun.trace import spans as _spans  # noqa: F401
-        from planrun.trace.sending import Sender
 
         self._rundir = rundir
         self._sender: Sender = Sender()
