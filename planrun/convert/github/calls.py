@@ -252,7 +252,7 @@ def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]
         job.made.insert(0, gate)
         job.plain.add(gate.id)
     has_condition = own.text not in ("", "true")
-    is_skippable = has_condition or (not own.asks and any(needed.anchor for needed in job.needs))
+    is_skippable = has_condition or (not own.asks and "completed" in entry.values())
     first = job.made[0] if job.made else None
     if first is None or (
         is_skippable and (first.id not in job.plain or job.asking or services or job.is_tolerant)

@@ -221,12 +221,12 @@ _NAMED = re.compile(
     r"""([A-Za-z_][A-Za-z0-9_-]*)(?:=|<<|["'`],)"""
 )
 _HANDED = re.compile(
-    r"""^(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
+    r"""^(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)=[^\n;&|]*?>>\s*["']?\$\{?GITHUB_ENV\b\}?["']?\s*(?:#.*)?$""",
     re.MULTILINE,
 )
 _HANDED_ANYWHERE = re.compile(
     r"""\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*["']?([A-Za-z_][A-Za-z0-9_]*)="""
-    r"""[^\n]*?(?:>>|\|\s*tee\s+(?:-a|--append))\s*["']?\$\{?GITHUB_ENV\b\}?["']?"""
+    r"""[^\n;&|]*?(?:>>|\|\s*tee\s+(?:-a|--append))\s*["']?\$\{?GITHUB_ENV\b\}?["']?"""
 )
 _SCRIPTS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 PRELUDES = {
