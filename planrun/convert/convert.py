@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag
 from planrun.convert.dagu.subdags import documents, names_of
-from planrun.convert.draft import ACTIONS
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
 from planrun.convert.reader import EVERYTHING, Finding, Findings
@@ -72,7 +71,7 @@ def _heading(source: str, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"  and {len(findings) - MAX_TOLD} more"
 
 
-def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
+def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:  # noqa: C901
     """Return the plan as text that `validate` accepts; "" where something is refused and not accepted.
 
     A step that the loader rejects is a finding, and without an action when that is accepted.
@@ -98,6 +97,10 @@ def valid_text(draft: DraftPlan, found: Findings, root: Node) -> str:
                 step.notes.append(f"todo: its condition was: {step.condition}")
                 step.condition = ""
             step.leave(found, "not-valid", f"the step {step.id} as a plan's: {message}", step.node or root)
+            for each in steps:  # no instance of another step has one of the same name there any more
+                for other, kind in each.edges.items():
+                    if step.id in (each.id, other) and isinstance(kind, dict):
+                        each.edges[other] = kind["instance"]
         if found.is_refused:
             return ""
 
@@ -190,13 +193,6 @@ def convert(order: Order) -> Converted:
 def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, root: Node) -> Converted:
     """Return a draft as the text of a plan, with all findings."""
     text = _text(draft, found, root)
-    if source == "github" and (unfolded := _origins(draft, found)):
-        again = Findings(order.file, order.accepted)
-        again.files = found.files
-        other = convert_workflow(root, again, order.jobs, unfolded)
-        other_text = _text(other, again, root)
-        if other_text and (not text or _left(other) < _left(draft)):
-            draft, found, text = other, again, other_text
     _check_accepted(order, found)
     return Converted(
         source=source,
@@ -204,18 +200,6 @@ def _converted(order: Order, source: str, draft: DraftPlan, found: Findings, roo
         text=text,
         steps=len(draft.steps) + len(draft.cleanup) if text else 0,
     )
-
-
-def _origins(draft: DraftPlan, found: Findings) -> frozenset[tuple[str, str]]:
-    """Return the jobs with a matrix of which something is refused: their instances may be converted one by one."""
-    wrong = {each.step for each in found.listed if each.code == "not-valid"}
-    return frozenset(
-        draft.troubled | {step.origin for step in draft.steps if step.id in wrong and step.origin is not None}
-    )
-
-
-def _left(draft: DraftPlan) -> int:
-    return sum(1 for step in draft.steps if set(ACTIONS).isdisjoint(step.keys))
 
 
 def _text(draft: DraftPlan, found: Findings, root: Node) -> str:

@@ -134,7 +134,7 @@ def test_the_port_of_a_service_is_a_parameter(made: Make) -> None:
 
 
 def test_instances_keep_their_own_way_beside_services(made: Make) -> None:
-    """What reads ports is a script like any other: the steps of the job are one script of each instance."""
+    """What reads ports is a script like any other, with an instance for each value."""
     assert "matrix-chain" not in codes(made(SERVED), "differs")
 
 

@@ -9,7 +9,8 @@ from planrun.convert.github.jobs import JobConversion, lock_name
 from planrun.convert.github.machines import choose, leave_out
 from planrun.convert.github.names import PlaceNames
 from planrun.convert.github.steps import SHELLS
-from planrun.convert.github.texts import cut, secrets_of, template, with_preludes
+from planrun.convert.github.texts import secrets_of, template, with_preludes
+from planrun.convert.github.words import cut
 from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, Node
@@ -29,19 +30,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _TYPES = {"boolean": "boolean", "number": "number"}
 
 
-def convert_workflow(
-    root: Node,
-    found: Findings,
-    jobs: Collection[str] = (),
-    unfolded: frozenset[tuple[str, str]] = frozenset(),
-) -> DraftPlan:
-    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all.
-
-    `unfolded` are jobs with a matrix, by file and name, whose instances become steps of their own.
-    """
+def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
+    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all."""
     workflow = Workflow(root, found)
-    workflow.unfolded = unfolded
-    workflow.plan.troubled = workflow.troubled
     workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
     nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
