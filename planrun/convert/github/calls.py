@@ -106,8 +106,8 @@ def _called(caller: Workflow, job: Job, names: PlaceNames, root: Node, path: str
 
 
 def _entry(workflow: Workflow, job: Job, own: Condition) -> list[Job]:
-    """Return the jobs for which the first jobs of a called workflow wait: a gate where there is a condition."""
-    if own.text in ("", "true") and not own.asks:
+    """Return the jobs for which the first jobs of a called workflow wait: a gate where they may be skipped."""
+    if not own.text and not own.asks and not any(each.anchor for each in job.behind()):
         return job.needs
     gate = Job(f"{job.name}.gate", job.node)
     gate.label = f"{job.label}.gate"
