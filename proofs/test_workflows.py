@@ -1,4 +1,4 @@
-"""The short form of the proof that plans run the jobs that GitHub runs."""
+"""The short form of the proof that plans run the steps that GitHub runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_drawn_graphs_run_the_jobs_that_github_runs(tmp_path: Path, seed: int) -> None:
-    """A few graphs; nothing of them is left to a person."""
+def test_drawn_workflows_run_the_steps_that_github_runs(tmp_path: Path, seed: int) -> None:
+    """A few workflows; nothing of them is left to a person."""
     ends, wrong = workflows.tried(seed, 12, tmp_path)
     assert not wrong
     assert ends == {"alike": 12}

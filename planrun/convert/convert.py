@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from planrun import __version__
 from planrun.convert.dagu.dag import convert_dag, first_document
-from planrun.convert.draft import ACTIONS, DraftPlan
+from planrun.convert.draft import DraftPlan
 from planrun.convert.github.workflow import convert_workflow
 from planrun.convert.gitlab.pipeline import convert_pipeline, read_pipeline
 from planrun.convert.reader import EVERYTHING, Finding, Findings, UntranslatableError
@@ -101,13 +101,6 @@ def convert(order: Order) -> Converted:
         found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
         draft = DraftPlan()
     text = _text(draft, found, root)
-    if source == "github" and (unfolded := _origins(draft, found)):
-        again = Findings(order.file, order.accepted)
-        again.files = found.files
-        other = convert_workflow(root, again, order.jobs, unfolded)
-        other_text = _text(other, again, root)
-        if other_text and (not text or _left(other) < _left(draft)):
-            draft, found, text = other, again, other_text
     _check_accepted(order, found)
     count = len(draft.steps) + len(draft.cleanup) if text else 0
     return Converted(source=source, findings=found.listed, text=text, steps=count)
@@ -124,18 +117,6 @@ def _tree(order: Order, source: str, data: bytes, found: Findings) -> Node:
     if not order.source and is_plan(root):
         raise InvalidInput(f"{order.file} is a plan of planrun already")
     return root
-
-
-def _origins(draft: DraftPlan, found: Findings) -> frozenset[tuple[str, str]]:
-    """Return the jobs with a matrix of which something is refused: their instances may be converted one by one."""
-    wrong = {each.step for each in found.listed if each.code == "not-valid"}
-    return frozenset(
-        draft.troubled | {step.origin for step in draft.steps if step.id in wrong and step.origin is not None}
-    )
-
-
-def _left(draft: DraftPlan) -> int:
-    return sum(1 for step in draft.steps if set(ACTIONS).isdisjoint(step.keys))
 
 
 def _text(draft: DraftPlan, found: Findings, root: Node) -> str:
@@ -168,6 +149,10 @@ def _text(draft: DraftPlan, found: Findings, root: Node) -> str:
                     step.condition = ""
                 message = f"the step {step.id} as a plan's: {problem.text}"
                 step.leave(found, "not-valid", message, step.node or root)
+                for each in steps:  # no instance of another step has one of the same name there any more
+                    for other, kind in each.edges.items():
+                        if step.id in (each.id, other) and isinstance(kind, dict):
+                            each.edges[other] = kind["instance"]
     return ""
 
 

@@ -35,18 +35,12 @@ class DraftStep:
         self.condition = ""
         self.notes: list[str] = []
         self.prelude: list[str] = []  # what has to stand before its script
-        self.is_raw = False  # whether parts behind it in one script are to see its variables
-        self.sets_path = False  # whether parts behind it need the PATH that it sets
-        self.parts = [name]  # ids of the steps whose scripts it runs
-        self.hands_on = False  # whether it writes to $GITHUB_ENV or $GITHUB_PATH for the parts behind it
+        self.hands_on: list[str] = []  # names of variables that it sets for later steps of its job
         self.renamed: set[str] = set()  # names of its outputs with dashes, which are underscores in the plan
         self.offers: dict[
             str, str
         ] = {}  # lines of script by outputs that it can write, and does where one is read
         self.node: Node | None = None  # where it stands in the file that is converted
-        self.origin: tuple[str, str] | None = (
-            None  # file and name of the job with a matrix that it is a part of
-        )
 
     def wait(self, step: str, kind: str = "ok") -> None:
         """Add an edge; what is there already and says more stays."""
@@ -103,7 +97,6 @@ class DraftPlan:
         self.params: dict[str, Any] = {}
         self.secrets: list[str] = []
         self.optional: set[str] = set()  # secrets without which the plan runs
-        self.troubled: set[tuple[str, str]] = set()  # jobs with a matrix of which something is refused
         self.maybe: set[str] = set()  # secrets of which one is enough
         self.steps: list[DraftStep] = []
         self.cleanup: list[DraftStep] = []

@@ -67,6 +67,8 @@ def test_steps_of_a_job_wait_for_each_other(made: Make) -> None:
         ('contains(fromJSON(\'["a", "b"]\'), github.ref)', "run.ref in ['a', 'b']"),
         ("github.actor == 'me'", "default(env.GITHUB_ACTOR, '') == 'me'"),
         ("runner.os == 'Linux'", None),
+        ("runner.os == 'LINUX' && 'a' != 'A' || github.ref == 'x'", "run.ref == 'x'"),
+        ("'1' == 1 && '' == 0 && contains(fromJSON('[1, 2]'), '2')", None),
         ("format('{0}-{1}', github.ref, github.sha) == '1'", "run.ref ~ '-' ~ run.sha == '1'"),
     ],
 )
@@ -134,7 +136,7 @@ def test_the_port_of_a_service_is_a_parameter(made: Make) -> None:
 
 
 def test_instances_keep_their_own_way_beside_services(made: Make) -> None:
-    """What reads ports is a script like any other: the steps of the job are one script of each instance."""
+    """What reads ports is a script like any other, with an instance for each value."""
     assert "matrix-chain" not in codes(made(SERVED), "differs")
 
 

@@ -82,6 +82,20 @@ def test_workflows_of_the_repository_are_put_in(there: Workspace) -> None:
     assert there.said == ["first", "a hello 3 own-hello 11", "b", "small 1", "small 2", "last from-b success"]
 
 
+def test_a_call_that_is_skipped_skips_what_needs_it(there: Workspace) -> None:
+    """Also when a job that it needs was skipped."""
+    main = """\
+        jobs:
+          off: {if: github.ref == 'none', runs-on: x, steps: [{run: echo never >> said}]}
+          call: {needs: off, uses: ./.github/workflows/small.yml, with: {n: never}}
+          after: {needs: call, runs-on: x, steps: [{run: echo never >> said}]}
+          always: {needs: call, if: always(), runs-on: x, steps: [{run: "echo ${{ needs.call.result }} >> said"}]}
+        """
+    write(there.folder, {**CALLED, ".github/workflows/main.yml": main})
+    assert there.planrun("convert", ".github/workflows/main.yml", "-o", "plan.yml").code == 0
+    assert (there.execute().code, there.said) == (0, ["skipped"])
+
+
 def test_findings_name_the_file_in_which_they_are(there: Workspace) -> None:
     """What a called workflow leaves is told at its own line; one that calls itself ends."""
     broken = "on: workflow_call\njobs: {s: {runs-on: ubuntu-latest, steps: [{uses: some/thing@v1}]}}\n"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planrun.convert.github.facts import Job, Workflow
     from planrun.convert.reader import Findings
 
+_MISSING = 'command -v {0} > /dev/null || {{ echo "{0} is not on the PATH" >&2; exit 1; }}\n'
 _PLACED = ("repository", "path", "ref", "submodules", "lfs", "ssh-key")
 _LOCAL_PATH = re.compile(r"(?![~/!])(?!.*(?:^|/)\.\.(?:/|$))(?!.*\$\{\{)[^\n]+")
 
@@ -76,21 +77,8 @@ class Actions:
         made.keys = {name: node.keys.get(name, uses) for name in members}
         return made
 
-    def _check_programs(self, step: DraftStep, programs: list[str]) -> None:
-        """Let a step check that programs are there."""
-        if self.job.is_whole or self.job.is_contained:
-            lines = [
-                f'command -v {name} > /dev/null || {{ echo "{name} is not on the PATH" >&2; exit 1; }}\n'
-                for name in programs
-            ]
-            step.keys["run"] = "".join(lines)
-            step.is_raw = True
-        else:
-            step.keys["validate"] = [{"commands_on_path": programs}]
-        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
-            step.keys["shell"] = "sh -e"
-
     def _setup(self, action: str, node: Node, name: str) -> DraftStep:
+        """Return a check that programs are there, in the version that is asked for; Python gets an environment."""
         uses = node.value["uses"]
         setup = Setup(action, {key: text_of(value) for key, value in self.inputs.items()})
         programs = " and ".join(setup.programs)
@@ -111,32 +99,23 @@ class Actions:
             self.found.differs("setup", message, uses)
         else:
             self.found.differs("setup", f"{message}{rest}", uses)
-        if setup.script:
-            self._scripted(step, setup, node)
-        else:
-            self._check_programs(step, setup.programs)
-        if self.job.is_contained and not self.job.is_mixed and "run" in step.keys:
+        if not setup.script and not self.job.is_contained:
+            step.keys["validate"] = [{"commands_on_path": setup.programs}]
+            return step
+        step.keys["run"] = setup.script or "".join(map(_MISSING.format, setup.programs))
+        if self.job.is_contained:
             step.keys["shell"] = "sh -e"
-        return step
-
-    def _scripted(self, step: DraftStep, setup: Setup, node: Node) -> None:
-        """Give a step the script of a setup; the version is put into its environment."""
-        names = PlaceNames(self.workflow, self.job, node, ({}, self.job.env, self.workflow.env))
-        before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
-        step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
-        step.keys["run"] = setup.script
-        step.offers = dict(OFFERS.get(setup.action, {}))
-        step.is_raw = True
-        if not setup.is_python:
-            return
-        step.keys["env"]["VENV"] = "${{ step.dir }}/venv"
-        if self.job.is_whole or self.job.is_contained:
-            step.keys["run"] += 'PATH="$VENV/bin:$PATH"\n'
-            step.sets_path = True
-        else:
+        if setup.script:
+            names = PlaceNames(self.workflow, self.job, node, ({}, self.job.env, self.workflow.env))
+            before = {name: f"${{{{ {value} }}}}" for name, value in self.job.exported.items()}
+            step.keys["env"] = {**before, "WANTED": template(setup.asked, names)}
+            step.offers = dict(OFFERS.get(setup.action, {}))
+        if setup.is_python:
+            step.keys["env"]["VENV"] = "${{ step.dir }}/venv"
             step.keys["run"] += 'echo "github_path=$VENV/bin:" >> "$PLANRUN_OUTPUT"\n'
             declare_outputs(step, ["github_path"])
-            self.job.handing[step.id] = ["PATH"]
+            step.hands_on = ["PATH"]
+        return step
 
     def checkout(self, uses: Node) -> None:
         """Note that the workspace is used as it is."""
@@ -163,8 +142,8 @@ class Actions:
         """
         paths = [line.strip() for line in text_of(self.inputs.get("path")).split("\n") if line.strip()]
         self.job.uploads[text_of(self.inputs.get("name")) or "artifact"] = paths
-        own = [step for step in self.job.made if "run" in step.keys and not step.is_raw]
-        maker = own[-1] if own else None
+        scripts = [step for step in self.job.made if step.node is not None and step.node.get("uses") is None]
+        maker = next((step for step in reversed(scripts) if "run" in step.keys), None)
         fit = [path.rstrip("/") for path in paths if _LOCAL_PATH.fullmatch(path)]
         message = "artifacts are not uploaded: the files stay in the workspace"
         if (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import DraftPlan, DraftStep, step_path
-from planrun.convert.github.spelling import Spelled
+from planrun.convert.expressions import Spelled, const
 from planrun.convert.reader import Reader, UntranslatableError
-from planrun.plan.yaml.node import MAPPING, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,11 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from planrun.convert.reader import Findings
+    from planrun.plan.yaml.node import Node
 
     Row = dict[str, Any]
-
-EMPTY = Node(MAPPING, {}, 1, 1)
-EMPTY.keys = {}
 
 
 class Matrix:
@@ -34,24 +31,23 @@ class Matrix:
         self.kinds: dict[str, str] = {}
         self.always: set[str] = set()
         self.instances: list[Row] = []
-        self.is_unfolded = False  # whether its instances are converted one by one
 
     def read(self, names: tuple[str, ...]) -> Spelled:
         """Return what `matrix.a` or `matrix.a.b` reads."""
         name = "_".join(axis_name(each) for each in names)
         if name not in self.kinds and self.instances:
-            return Spelled(text="''", value="", is_known=True)  # nothing, as GitHub reads it
+            return const("")  # nothing, as GitHub reads it
         if name not in self.kinds:
             raise UntranslatableError("matrix", f"`matrix.{'.'.join(names)}` is not in the matrix")
-        if name in self.always:
-            return Spelled(text=f"matrix.{name}", kind=self.kinds[name])
         kind = self.kinds[name]
+        if name in self.always:
+            return Spelled(text=f"matrix.{name}", kind=kind)
         otherwise = {"boolean": "false", "number": "0"}.get(kind, "''")
         return Spelled(text=f"default(matrix.{name}, {otherwise})", kind="string" if kind == "any" else kind)
 
 
 def axis_name(name: str) -> str:
-    """Return the name that an axis of a matrix has in the plan."""
+    """Return the name that an axis of a matrix, or a parameter, has in the plan."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
@@ -75,10 +71,6 @@ class Workflow:
         self.given: dict[str, Spelled] = {}  # values of inputs that a caller gives
         self.secret_names: dict[str, str] = {}  # names of the caller's secrets, by those here
         self.machine = "Linux"  # the system that the plan is for
-        self.unfolded: frozenset[tuple[str, str]] = (
-            frozenset()
-        )  # jobs whose instances become steps of their own
-        self.troubled: set[tuple[str, str]] = set()  # jobs with a matrix of which something is refused
         self.entry: list[Job] = []  # for what jobs wait that need none of their own workflow
 
     @property
@@ -133,26 +125,26 @@ class Job:
         self.anchor = ""
         self.anchor_gate = ""  # the anchor when it is a step that does nothing else
         self.dropped: set[str] = set()  # ids of steps that become nothing, as they have nothing to do here
-        self.sometimes: set[str] = set()  # steps that hand variables on which they need not write
         self.places: list[str] = []  # folders into which this repository is checked out
         self.exported: dict[str, str] = {}
+        self.folders: list[str] = []  # expressions of the folders that steps add to the PATH, the last first
         self.outputs: Mapping[str, Node] = {}
         self.asking: set[str] = set()  # steps that run whatever came before
-        self.handing: dict[str, list[str]] = {}  # names of variables that a step hands on, by its id
         self.uploads: dict[str, list[str]] = {}  # paths of artifacts, by their names
-        self.read: set[str] = set()  # steps whose end is read by another step's `if`
-        self.handed: set[str] = set()  # names of variables that only the later parts of the same script see
-        self.is_whole = False  # whether its steps are to be one script: instances of a matrix, a container
         self.is_contained = False
-        self.is_mixed = False  # whether only some instances run in a container
         self.shell = ""
-        self.usual_shell = ""
         self.folder: Node | None = None
         self.asks = False  # whether its `if` asks how others ended, so that it may run after a failure
         self.is_tolerant = False  # whether its failure does not count
         self.environment = ""  # for which people may have to approve it
         self.is_open = False  # while it is being converted
         self.is_converted = False
+
+    @property
+    def rows(self) -> list[dict[tuple[str, ...], Any]]:
+        """The values of its instances, by their paths; one without any where there is no matrix."""
+        found = [self.row] if self.row is not None else self.matrix.instances if self.matrix else [{}]
+        return [{("matrix", name): value for name, value in row.items()} for row in found]
 
     @property
     def counting(self) -> list[DraftStep]:

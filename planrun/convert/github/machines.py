@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from planrun.convert.draft import DraftStep
 from planrun.convert.github.facts import Job, Workflow
-from planrun.convert.github.grammar import NotAnExpressionError
-from planrun.convert.github.matrix import is_other, machine_text, matrix_of, texts_of
+from planrun.convert.github.matrix import is_other, machine_text, matrix_of
 from planrun.convert.github.names import PlaceNames
+from planrun.convert.github.words import texts_of
 from planrun.convert.reader import Findings, UntranslatableError, text_of
 
 TYPE_CHECKING = False
@@ -81,6 +81,4 @@ def _elsewhere(workflow: Workflow, job: Job) -> str:
         matrix_of(trial, Job(job.name, job.node), strategy, PlaceNames(trial, job, job.node))
     except UntranslatableError as why:
         return text_of(job.node.get("runs-on")) if why.message.startswith("every instance") else ""
-    except NotAnExpressionError:
-        return ""  # it is reported when the job is converted
     return ""

@@ -6,9 +6,7 @@ import re
 from contextlib import contextmanager
 
 from planrun.convert.draft import ACTIONS, step_path
-from planrun.convert.github.facts import Job
-from planrun.convert.github.grammar import NotAnExpressionError, pieces_of
-from planrun.convert.github.spelling import (
+from planrun.convert.expressions import (
     AND,
     CHOICE,
     FALSE,
@@ -17,10 +15,16 @@ from planrun.convert.github.spelling import (
     TRUE,
     Spelled,
     both,
+    chosen,
     const,
+    either,
+    fact,
     negated,
     spell,
 )
+from planrun.convert.github import words
+from planrun.convert.github.facts import Job, axis_name
+from planrun.convert.github.words import cut, put_together
 from planrun.convert.reader import UntranslatableError, data_of, text_of
 from planrun.plan.yaml.node import MAPPING
 
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from planrun.convert.draft import DraftStep
+    from planrun.convert.expressions import Tree
     from planrun.convert.github.facts import Composite, Workflow
-    from planrun.convert.github.grammar import Piece, Tree
     from planrun.plan.yaml.node import Node
 
 # Names of the `github` context that the runner also gives as a variable, GITHUB_ and the name.
@@ -41,9 +45,9 @@ _VARIABLES = frozenset((
     "workflow_ref", "workflow_sha", "workspace",
 ))  # fmt: skip
 _RUN = {"ref": "run.ref", "sha": "run.sha", "event_name": "run.event"}
+_RUNNER = {"arch": "X64", "temp": "/tmp", "tool_cache": "/tmp", "name": "local", "debug": ""}  # noqa: S108
+_WHOLE = ("github", "runner", "job", "steps", "env", "vars", "inputs", "matrix", "strategy")
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
-_RESULTS = ("success", "failure", "cancelled", "skipped")
-_UNFIT = re.compile(r"[^A-Za-z0-9_]")
 # Last names of values of an event that are true or false.
 _TRUTHS = frozenset(
     ("draft", "merged", "prerelease", "fork", "private", "locked", "deleted", "created", "forced")
@@ -86,8 +90,17 @@ class PlaceNames:
             return _READERS[root](self, names[1:])
         raise UntranslatableError("expression", f"`{'.'.join(names)}`")
 
-    def call(self, name: str) -> Spelled:
-        """Return what a status function says of what came before."""
+    def call(self, name: str, arguments: tuple[Tree, ...]) -> Spelled:
+        """Return what a function gives; a status function says how what came before ended."""
+        if (
+            name == "tojson"
+            and len(arguments) == 1
+            and arguments[0][0] == "path"
+            and len(arguments[0][1]) == 1
+        ):
+            return self._whole(arguments[0][1][0])
+        if name not in ("success", "failure", "always", "cancelled") or arguments:
+            return words.call(name, arguments, self)
         self.asked = True
         if name == "always":
             return TRUE
@@ -99,83 +112,60 @@ class PlaceNames:
             for job in self.job.behind():
                 met = both(met, job_ended(job, "success"))
             return met
-        failed = self._failed()
-        return failed if name == "failure" else negated(failed)
+        return self._failed() if name == "failure" else negated(self._failed())
 
     def _failed(self) -> Spelled:
-        jobs = [self.job] if self.step_level else self.job.behind()
-        counting = [job for job in jobs if self.step_level or not job.is_tolerant]
-        text = " or ".join(filter(None, (job.failed() for job in counting)))
-        return Spelled(text=text, kind="boolean", level=OR) if text else FALSE
+        if self.step_level:
+            return _any_failed(self.job)
+        found = FALSE
+        for job in self.job.behind():
+            found = found if job.is_tolerant else either(found, _any_failed(job))
+        return found
 
-    def compared(self, sign: str, first: Tree, second: Tree) -> Spelled | None:
-        """Return how a result is compared with a word; None for any other comparison."""
+    def compare(self, sign: str, first: Tree, second: Tree) -> Spelled:
+        """Return a comparison, in which a result has words of its own, and a secret is there or not."""
         for one, other in ((first, second), (second, first)):
-            if sign not in ("==", "!=") or one[0] != "path" or other[0] != "const":
-                continue
-            found = self._result(one[1], str(other[1])) or self._special(one[1], other[1])
-            if found is not None:
-                return found if sign == "==" else negated(found)
-        return None
+            if sign in ("==", "!=") and one[0] == "path" and other[0] == "const":
+                found = self._compared(one[1], other[1])
+                if found is not None:
+                    return found if sign == "==" else negated(found)
+        return words.compare(sign, first, second, self)
 
-    def _special(self, names: tuple[str, ...], value: object) -> Spelled | None:
-        """Return how an input of an event, which is text, or a secret is compared with a text; None for any other."""
+    def _compared(self, names: tuple[str, ...], value: object) -> Spelled | None:
+        """Return whether a result, an input of an event or a secret is a word; None for anything else."""
+        if len(names) == 3 and names[0] == "needs" and names[2] == "result":
+            return FALSE if self._is_no_need(names[1]) else job_ended(self._needed(names[1]), str(value))
+        if len(names) == 3 and names[0] == "steps" and names[2] in ("outcome", "conclusion"):
+            return self._step_ended(names[1], names[2], str(value))
         if names[:3] == ("github", "event", "inputs") and str(value) in ("true", "false"):
-            given = self.inputs(names[3:])
+            given = self.inputs(names[3:])  # all are texts there
             if given.kind == "boolean":
                 return given if value == "true" else negated(given)
-        secret = self._secret_behind(names)
-        if secret and value == "":
+        if value == "" and names[0] == "env" and len(names) == 2:
+            level = next((each for each in self.env if names[1] in each), {})
+            pieces = cut(text_of(level.get(names[1])))
+            if len(pieces) == 1 and not isinstance(pieces[0], str) and pieces[0][0] == "path":
+                names = pieces[0][1]
+        if value == "" and names[0] == "secrets" and len(names) == 2:
+            secret = self.workflow.secret_names.get(names[1], names[1])
             message = f"whether there is a secret {secret} is the parameter has_{secret}"
             self.workflow.found.todo("secret-there", message, self.node)
             self.workflow.param(f"has_{secret}", {"type": "boolean", "default": False})
-            return negated(Spelled(text=f"params.has_{secret}", kind="boolean"))
+            return negated(fact(f"params.has_{secret}", 6))
         return None
 
-    def _secret_behind(self, names: tuple[str, ...]) -> str:
-        """Return the name of the secret that a path reads, itself or as a variable; "" for any other."""
-        if names[0] == "env" and len(names) == 2:
-            level = next((each for each in self.env if names[1] in each), None)
-            try:
-                pieces = pieces_of(text_of(level[names[1]])) if level is not None else []
-            except NotAnExpressionError:
-                return ""
-            if len(pieces) != 1 or isinstance(pieces[0], str) or pieces[0][0] != "path":
-                return ""
-            names = pieces[0][1]
-        if names[0] != "secrets" or len(names) != 2:
-            return ""
-        return self.workflow.secret_names.get(names[1], names[1])
-
-    def _result(self, names: tuple[str, ...], word: str) -> Spelled | None:
-        if len(names) != 3:
-            return None
-        if names[0] == "needs" and names[2] == "result" and self._is_no_need(names[1]):
-            return FALSE
-        if names[0] == "needs" and names[2] == "result":
-            return job_ended(self._needed(names[1]), word)
-        if names[0] == "steps" and names[2] in ("outcome", "conclusion"):
-            return self._step_ended(names, word)
-        return None
-
-    def _step_ended(self, names: tuple[str, ...], word: str) -> Spelled:
-        step = self.job.ids.get(names[1].lower())
+    def _step_ended(self, name: str, field: str, word: str) -> Spelled:
+        step = self.job.ids.get(name.lower())
         if step is None:
-            return (
-                const(word == "success") if names[1].lower() in self.job.dropped else const(word == "skipped")
-            )
-        self.job.read.add(step.id)
-        is_tolerated = names[2] == "conclusion" and step.id in self.job.tolerated
-        status = step_path(step.id, "status")
-        words = {
+            return const(word == ("success" if name.lower() in self.job.dropped else "skipped"))
+        is_tolerated = field == "conclusion" and step.id in self.job.tolerated
+        found = {
             "success": "in ['completed', 'failed']" if is_tolerated else "== 'completed'",
-            "failure": "== 'failed'",
+            "failure": "" if is_tolerated else "== 'failed'",
             "skipped": "in ['skipped', 'blocked']",
             "cancelled": "== 'cancelled'",
-        }
-        if word not in words or (is_tolerated and word == "failure"):
-            return FALSE
-        return Spelled(text=f"{status} {words[word]}", kind="boolean", level=JOIN - 1)
+        }.get(word)
+        return fact(f"{step_path(step.id, 'status')} {found}") if found else FALSE
 
     def _is_no_need(self, name: str) -> bool:
         """Say whether a job of the workflow is none that the job needs itself: GitHub knows nothing of it there."""
@@ -188,9 +178,8 @@ class PlaceNames:
     def _needed(self, name: str) -> Job:
         job = self.workflow.jobs.get(name)
         if job is None or job not in self.job.needs:
-            raise UntranslatableError(
-                "expression", f"`needs.{name}`: the job does not need it, or it is not converted"
-            )
+            message = f"`needs.{name}`: the job does not need it, or it is not converted"
+            raise UntranslatableError("expression", message)
         return job
 
     def github(self, names: tuple[str, ...]) -> Spelled:
@@ -200,7 +189,7 @@ class PlaceNames:
             return Spelled(text=_RUN[name])
         if names == ("action_path",) and self.job.scope is not None:
             return const(self.job.scope.folder)
-        if len(names) == 1 and name == "job":
+        if names == ("job",):
             return const(self.job.name)
         if len(names) == 1 and name in _VARIABLES:
             otherwise = "'.'" if name == "workspace" else "''"
@@ -216,40 +205,38 @@ class PlaceNames:
         return self._given(f"github_{'_'.join(names)}", f"github.{'.'.join(names)}")
 
     def _given(self, name: str, there: str, kind: str = "string") -> Spelled:
-        param = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        self.workflow.found.todo(
-            "param", f"`{there}` is not known here; give it as `--param {param}=…`", self.node
-        )
+        param = axis_name(name)
+        message = f"`{there}` is not known here; give it as `--param {param}=…`"
+        self.workflow.found.todo("param", message, self.node)
         default: object = [] if kind == "array" else False if kind == "boolean" else ""
         self.workflow.param(param, {"type": kind, "default": default})
         return Spelled(text=f"params.{param}", kind="list" if kind == "array" else kind)
 
-    def whole(self, root: str) -> Spelled:
+    def _whole(self, root: str) -> Spelled:
         """Return a whole context as JSON text, with what of it is known here."""
         if root == "needs":
             parts = [
                 f'\'"{job.name}": {{"result": "\' ~ ({self.needs((job.name, "result")).text}) ~ \'"}}\''
                 for job in self.job.needs
             ]
-            inside = " ~ ', ' ~ ".join(parts) or "''"
-            return Spelled(text=f"'{{' ~ {inside} ~ '}}'", level=JOIN)
-        if root in ("github", "runner", "job", "steps", "env", "vars", "inputs", "matrix", "strategy"):
-            self.note(
-                "context", f"`toJSON({root})` is empty: what GitHub says of a whole context is not known here"
-            )
-            return const("{}")
-        raise UntranslatableError("expression", f"`{root}`")
+            return Spelled(text=" ~ ".join(["'{'", " ~ ', ' ~ ".join(parts) or "''", "'}'"]), level=JOIN)
+        if root not in _WHOLE:
+            raise UntranslatableError("expression", f"`{root}`")
+        message = f"`toJSON({root})` is empty: what GitHub says of a whole context is not known here"
+        self.note("context", message)
+        return const("{}")
 
     def inputs(self, names: tuple[str, ...]) -> Spelled:
         """Return what an input of the workflow is: a parameter."""
+        name = names[0].lower()
         if self.job.scope is not None:
-            return self.job.scope.given.get(names[0].lower(), const(""))
-        if len(names) == 1 and names[0].lower() in self.workflow.given:
-            return self.workflow.given[names[0].lower()]
-        if len(names) == 1 and names[0].lower() in self.workflow.inputs:
-            param = self.workflow.inputs[names[0].lower()]
+            return self.job.scope.given.get(name, const(""))
+        if len(names) == 1 and name in self.workflow.given:
+            return self.workflow.given[name]
+        if len(names) == 1 and name in self.workflow.inputs:
+            param = self.workflow.inputs[name]
             kind = str(self.workflow.plan.params[param].get("type", "string"))
-            return Spelled(text=f"params.{param}", kind="number" if kind in ("number", "integer") else kind)
+            return Spelled(text=f"params.{param}", kind=kind)
         return self._given("_".join(names), f"inputs.{'.'.join(names)}")
 
     def vars(self, names: tuple[str, ...]) -> Spelled:
@@ -259,62 +246,49 @@ class PlaceNames:
     def environment(self, names: tuple[str, ...]) -> Spelled:
         """Return what a variable is; one that is put together is put together here, too."""
         name = names[0]
-        if name in self.job.handed:
-            raise UntranslatableError(
-                "github-env", f"`env.{name}`, which an earlier script sets, stands where no shell reads it"
-            )
         if name in self.job.exported:
-            return Spelled(text=self.job.exported[name])
+            return Spelled(text=self.job.exported[name], level=CHOICE)
         for at, level in enumerate(self.env):
-            if name in level:
-                if not _OUTPUT.match(name) and "${{" not in text_of(level[name]):
-                    return const(text_of(level[name]))
-                inner, self.env = self.env, self.env[at + 1 :] if _reads(level[name], name) else self.env
-                try:
-                    return self._variable(name, text_of(level[name]))
-                finally:
-                    self.env = inner
+            if name not in level:
+                continue
+            text = text_of(level[name])
+            if "${{" not in text:
+                return Spelled(text=f"env.{name}") if _OUTPUT.match(name) else const(text)
+            reads_outer = re.search(rf"\$\{{\{{[^}}]*\benv\.{re.escape(name)}\b", text)
+            inner, self.env = self.env, self.env[at + 1 :] if reads_outer else self.env
+            try:
+                return self.put(name, text)
+            finally:
+                self.env = inner
         return Spelled(text=f"default(env.{name}, '')") if _OUTPUT.match(name) else const("")
 
-    def _variable(self, name: str, text: str) -> Spelled:
-        if "${{" not in text:
-            return Spelled(text=f"env.{name}")
+    def put(self, name: str, text: str) -> Spelled:
+        """Return a text with expressions as one expression; `name` is that of the variable or output."""
         self._nesting += 1
         if self._nesting > MAX_NESTING:
-            raise UntranslatableError("expression", f"`env.{name}` is put together from itself")
+            raise UntranslatableError("expression", f"`{name}` is put together from itself")
         try:
-            parts = [
-                const(piece) if isinstance(piece, str) else spell(piece, self) for piece in pieces_of(text)
-            ]
-        except NotAnExpressionError as error:
-            raise UntranslatableError("expression", f"`env.{name}`: {error}") from None
+            return put_together(
+                [const(piece) if isinstance(piece, str) else spell(piece, self) for piece in cut(text)]
+            )
         finally:
             self._nesting -= 1
-        if len(parts) == 1:
-            only = parts[0]
-            return (
-                only if only.kind == "string" else Spelled(text=f"{only.within(JOIN + 1)} ~ ''", level=JOIN)
-            )
-        return Spelled(text=" ~ ".join(part.within(JOIN + 1) for part in parts), level=JOIN)
 
     def matrix(self, names: tuple[str, ...]) -> Spelled:
         """Return what a name of the matrix is."""
         if self.job.row is not None:
-            return const(self.job.row.get("_".join(_UNFIT.sub("_", each) for each in names), ""))
+            return const(self.job.row.get("_".join(map(axis_name, names)), ""))
         if self.job.matrix is None:
-            raise UntranslatableError(
-                "matrix", f"`matrix.{'.'.join(names)}`: the job has no matrix that was kept"
-            )
+            message = f"`matrix.{'.'.join(names)}`: the job has no matrix that was kept"
+            raise UntranslatableError("matrix", message)
         return self.job.matrix.read(names)
 
     def strategy(self, names: tuple[str, ...]) -> Spelled:
         """Return what is known of the matrix as a whole."""
         matrix = self.job.matrix
-        if names == ("job-total",) and (matrix is None or matrix.instances):
+        if names == ("job-total",) and (matrix is None or matrix.instances) and self.job.row is None:
             return const(len(matrix.instances) if matrix is not None else 1)
-        if names == ("job-index",) and matrix is None and self.job.row is None:
-            return const(0)
-        if names == ("job-index",) and self.job.row is not None:
+        if names == ("job-index",) and matrix is None:
             return const(self.job.row_at)
         raise UntranslatableError("expression", f"`strategy.{'.'.join(names)}`")
 
@@ -326,10 +300,9 @@ class PlaceNames:
             return const(self.workflow.machine)
         if name == "workspace":
             return Spelled(text="default(env.RUNNER_WORKSPACE, '..')")
-        otherwise = {"arch": "X64", "temp": "/tmp", "tool_cache": "/tmp", "name": "local", "debug": ""}  # noqa: S108
-        if name not in otherwise:
+        if name not in _RUNNER:
             raise UntranslatableError("expression", f"`runner.{name}`")
-        return Spelled(text=f"default(env.RUNNER_{name.upper()}, {const(otherwise[name]).text})")
+        return Spelled(text=f"default(env.RUNNER_{name.upper()}, {const(_RUNNER[name]).text})")
 
     def needs(self, names: tuple[str, ...]) -> Spelled:
         """Return an output or the result of a job that is needed."""
@@ -337,127 +310,78 @@ class PlaceNames:
             return const("")
         job = self._needed(names[0])
         if len(names) == 2 and names[1] == "result":
-            parts = [f"'{word}' if {job_ended(job, word).text} else " for word in _RESULTS[:2]]
-            return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
+            return _word(job_ended(job, "success"), job_ended(job, "failure"))
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`needs.{'.'.join(names)}`")
-        if job.instances:
-            return self._of_instances(job, names[2])
         if job.matrix is not None:
-            self.workflow.troubled.add((self.workflow.found.file, job.name))
-            raise UntranslatableError(
-                "matrix-outputs", f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
-            )
+            message = f"`needs.{'.'.join(names)}`: of a matrix the last to end counts there"
+            raise UntranslatableError("matrix-outputs", message)
         if job.called:
-            return self._called_output(job.called[0], names[2])
-        node = job.outputs.get(names[2])
-        if node is None:
-            return const("")
-        return PlaceNames(self.workflow, job, node, (job.env, self.workflow.env))._variable(
-            names[2], text_of(node)
-        )
-
-    def _of_instances(self, job: Job, name: str) -> Spelled:
-        """Return an output of a job with a matrix: of the last of its instances that has one."""
-        self.note(
-            "matrix-outputs", "of a job with a matrix the output of the last instance in the file counts"
-        )
+            return _called_output(job.called[0], names[2])
+        if job.instances:
+            self.note(
+                "matrix-outputs", "of a job with a matrix the output of the last instance in the file counts"
+            )
         found = const("")
-        for each in job.instances:
-            node = each.outputs.get(name)
+        for each in job.instances or [job]:
+            node = each.outputs.get(names[2])
             if node is None:
                 continue
-            inner = PlaceNames(self.workflow, each, node, (each.env, self.workflow.env))
-            own = inner._variable(name, text_of(node))
-            text = own.within(CHOICE + 1)
-            found = own if found.value == "" and found.is_known else Spelled(
-                text=f"{text} if {text} != '' else {found.within(CHOICE + 1)}", level=CHOICE
-            )  # fmt: skip
+            own = PlaceNames(self.workflow, each, node, (each.env, self.workflow.env)).put(
+                names[2], text_of(node)
+            )
+            if found.is_known and not found.value:
+                found = own
+            else:
+                text = own.within(CHOICE + 1)
+                text = f"{text} if {text} != '' else {found.within(CHOICE + 1)}"
+                found = Spelled(text=text, level=CHOICE)
         return found
-
-    def _called_output(self, called: Workflow, name: str) -> Spelled:
-        """Return an output of a workflow that is called."""
-        on = called.root.get("on")
-        call = on.get("workflow_call") if on is not None and on.kind == MAPPING else None
-        outputs = called.reader.mapping(call.get("outputs") if call is not None else None, "`outputs`")
-        node = called.reader.mapping(outputs.get(name), "an output").get("value")
-        if node is None:
-            return const("")
-        last = Job("", called.root)
-        last.needs = list(called.jobs.values())
-        return PlaceNames(called, last, node)._variable(name, text_of(node))
 
     def steps(self, names: tuple[str, ...]) -> Spelled:
         """Return an output of an earlier step."""
         name = names[0].lower()
         if len(names) == 2 and names[1] in ("outcome", "conclusion"):
-            parts = [
-                f"'{word}' if {self._step_ended(('steps', *names), word).text} else " for word in _RESULTS[:2]
-            ]
-            return Spelled(text=f"{''.join(parts)}'skipped'", level=CHOICE)
+            return _word(*(self._step_ended(name, names[1], word) for word in ("success", "failure")))
         if len(names) != 3 or names[1] != "outputs":
             raise UntranslatableError("expression", f"`steps.{'.'.join(names)}`")
+        output, step = names[2], self.job.ids.get(name)
         if name in self.job.composites:
-            return self._composite_output(self.job.composites[name], names[2])
-        step = self.job.ids.get(name)
-        if step is None and (missing := self._of_none(name, names[2])) is not None:
-            return missing
+            action = self.job.composites[name]
+            node = action.outputs.get(output)
+            if node is None or node.kind != MAPPING:
+                return const("")
+            with inside(self.job, action):
+                return PlaceNames(self.workflow, self.job, node).put(output, text_of(node.get("value")))
         if step is None:
-            self.note("no-step", f"`steps.{'.'.join(names)}` is empty: no step before it has this id")
-            return const("")
-        return self._of_step(step, names)
-
-    def _of_step(self, step: DraftStep, names: tuple[str, ...]) -> Spelled:
-        """Return an output of a step of the plan."""
-        if set(ACTIONS).isdisjoint(step.keys) and _OUTPUT.match(names[2]):
-            declare_outputs(step, [names[2]])  # the author of the step has to write it
-            return Spelled(text=f"default({step_path(step.id, 'outputs')}.{names[2]}, '')")
-        if names[2] in step.offers:
-            step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{step.offers.pop(names[2])}\n"
-            step.renamed.add(names[2])
-        if "run" not in step.keys:
-            raise UntranslatableError(
-                "action-output", f"`steps.{'.'.join(names)}`: nothing here writes this output"
-            )
-        output = names[2].replace("-", "_") if names[2] in step.renamed else names[2]
+            if name not in self.job.dropped:
+                self.note("no-step", f"`steps.{'.'.join(names)}` is empty: no step before it has this id")
+            return const("false" if name in self.job.dropped and output == "cache-hit" else "")
+        if output in step.offers:
+            step.keys["run"] = f"{step.keys['run'].rstrip(chr(10))}\n{step.offers.pop(output)}\n"
+            step.renamed.add(output)
+        is_left = set(ACTIONS).isdisjoint(step.keys)  # the author of the step has to write it
+        if "run" not in step.keys and not (is_left and _OUTPUT.match(output)):
+            message = f"`steps.{'.'.join(names)}`: nothing here writes this output"
+            raise UntranslatableError("action-output", message)
+        output = output.replace("-", "_") if output in step.renamed else output
         if not _OUTPUT.match(output):
             raise UntranslatableError("output-name", f"an output of a plan cannot be called `{output}`")
         declare_outputs(step, [output])
         return Spelled(text=f"default({step_path(step.id, 'outputs')}.{output}, '')")
 
-    def _of_none(self, name: str, output: str) -> Spelled | None:
-        """Return an output of an action that becomes no step; None for one that is not known."""
-        return const("false" if output == "cache-hit" else "") if name in self.job.dropped else None
-
-    def _composite_output(self, action: Composite, name: str) -> Spelled:
-        """Return an output of an action that is made of steps."""
-        node = action.outputs.get(name)
-        if node is None or node.kind != MAPPING:
-            return const("")
-        with inside(self.job, action):
-            return PlaceNames(self.workflow, self.job, node)._variable(name, text_of(node.get("value")))
-
     def own_job(self, names: tuple[str, ...]) -> Spelled:
-        """Return how the job stands, or where a service of it listens."""
-        if names[0] == "services":
-            return self._port(names)
-        if names != ("status",):
-            raise UntranslatableError("expression", f"`job.{'.'.join(names)}`")
-        self.asked = True
-        failed = self._failed()
-        return Spelled(text=f"'failure' if {failed.text} else 'success'", level=CHOICE)
-
-    def _port(self, names: tuple[str, ...]) -> Spelled:
-        """Return the port of the host at which a service answers: a parameter, since nothing here assigns one."""
+        """Return how the job stands, or the port at which a service answers: a parameter, as nothing assigns one."""
+        if names == ("status",):
+            self.asked = True
+            return chosen(self._failed(), const("failure"), const("success"))
         services = self.job.node.get("services")
         of_services = services.value if services is not None and services.kind == MAPPING else {}
-        fits = len(names) == 4 and names[2] == "ports" and names[1] in of_services
+        fits = len(names) == 4 and names[::2] == ("services", "ports") and names[1] in of_services
         if not fits or not names[3].isdecimal() or not 0 < int(names[3]) < 65536:
             raise UntranslatableError("expression", f"`job.{'.'.join(names)}`")
-        name = re.sub(r"[^A-Za-z0-9_]", "_", f"{names[1]}_port")
-        port = int(names[3])
-        known = self.workflow.plan.params.get(name, {}).get("default", port)
-        if known != port:
+        name, port = axis_name(f"{names[1]}_port"), int(names[3])
+        if self.workflow.plan.params.get(name, {}).get("default", port) != port:
             name = f"{name}_{port}"
         message = f"nothing assigns ports here: `{names[1]}` has to answer at the port that `--param {name}=…` names"
         self.workflow.found.todo("service-port", message, self.node)
@@ -496,19 +420,14 @@ def inside(job: Job, action: Composite) -> Iterator[None]:
         job.scope, job.ids, job.dropped, job.composites = before
 
 
-def _reads(node: Node, name: str) -> bool:
-    """Say whether the value of a variable reads the variable of the same name of an outer level."""
-    return re.search(rf"\$\{{\{{[^}}]*\benv\.{re.escape(name)}\b", text_of(node)) is not None
-
-
 def given_value(node: Node | None, kind: str, names: PlaceNames) -> Spelled:
     """Return the value that is given for an input of a type; raises UntranslatableError."""
     text = text_of(node)
-    pieces = cut_text(text)
+    pieces = cut(text)
     if len(pieces) == 1 and not isinstance(pieces[0], str):
         return spell(pieces[0], names)
     if any(not isinstance(piece, str) for piece in pieces):
-        return names._variable("", text)
+        return names.put("", text)
     if kind == "boolean":
         return const(text.lower() == "true")
     if kind == "number":
@@ -517,26 +436,44 @@ def given_value(node: Node | None, kind: str, names: PlaceNames) -> Spelled:
     return const(text)
 
 
-def cut_text(text: str) -> list[Piece]:
-    """Return the pieces of a text; raises UntranslatableError where one is no expression."""
-    try:
-        return pieces_of(text)
-    except NotAnExpressionError as error:
-        raise UntranslatableError("expression", f"not an expression: {error}") from None
+def call_of(workflow: Workflow) -> Mapping[str, Node]:
+    """Return what a workflow says under `on.workflow_call`."""
+    on = workflow.root.get("on")
+    return workflow.reader.mapping(
+        on.get("workflow_call") if on is not None and on.kind == MAPPING else None, "`workflow_call`"
+    )
+
+
+def _called_output(called: Workflow, name: str) -> Spelled:
+    """Return an output of a workflow that is called."""
+    outputs = called.reader.mapping(call_of(called).get("outputs"), "`outputs`")
+    node = called.reader.mapping(outputs.get(name), "an output").get("value")
+    if node is None:
+        return const("")
+    last = Job("", called.root)
+    last.needs = list(called.jobs.values())
+    return PlaceNames(called, last, node).put(name, text_of(node))
+
+
+def _any_failed(job: Job) -> Spelled:
+    text = job.failed()
+    return fact(text, OR) if text else FALSE
+
+
+def _word(good: Spelled, bad: Spelled) -> Spelled:
+    return chosen(good, const("success"), chosen(bad, const("failure"), const("skipped")))
 
 
 def job_ended(job: Job, word: str) -> Spelled:
     """Return whether a job ended so, as the others see it: a tolerant one does not fail."""
-    failed = "" if job.is_tolerant else job.failed()
+    failed = FALSE if job.is_tolerant else _any_failed(job)
     tips = [] if job.is_tolerant else [step for step in job.tips if step.id in job.plain]
-    done = " and ".join(f"{step_path(step.id, 'status')} == 'completed'" for step in tips)
     if word == "failure":
-        return Spelled(text=failed, kind="boolean", level=OR) if failed else FALSE
+        return failed
     if word == "success":
-        if not done:
-            good = negated(Spelled(text=failed, kind="boolean", level=OR)) if failed else TRUE
-            return both(negated(job_ended(job, "skipped")), good) if job.anchor else good
-        return Spelled(text=done, kind="boolean", level=AND)
+        if tips:
+            return fact(" and ".join(f"{step_path(step.id, 'status')} == 'completed'" for step in tips), AND)
+        return both(negated(job_ended(job, "skipped")), negated(failed)) if job.anchor else negated(failed)
     if word != "skipped" or not (job.anchor or job.needs):  # nothing skips it
         return FALSE
     always = next((step.id for step in job.made if step.id in job.plain), "")
@@ -544,11 +481,8 @@ def job_ended(job: Job, word: str) -> Spelled:
         raise UntranslatableError(
             "result", f"whether {job.name} was skipped: each of its steps has a condition"
         )
-    path = step_path(job.anchor or always, "status")
-    skipped = Spelled(text=f"{path} in ['skipped', 'blocked']", kind="boolean", level=JOIN - 1)
-    if job.anchor or not failed:
-        return skipped
-    return both(skipped, negated(Spelled(text=failed, kind="boolean", level=OR)))
+    skipped = fact(f"{step_path(job.anchor or always, 'status')} in ['skipped', 'blocked']")
+    return skipped if job.anchor else both(skipped, negated(failed))
 
 
 def declare_outputs(step: DraftStep, names: list[str]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from planrun.convert.github.facts import Job, Workflow
+from planrun.convert.github.facts import Job, Workflow, axis_name
 from planrun.convert.github.jobs import JobConversion, lock_name
 from planrun.convert.github.machines import choose, leave_out
-from planrun.convert.github.names import PlaceNames
+from planrun.convert.github.names import PlaceNames, given_value
 from planrun.convert.github.steps import SHELLS
-from planrun.convert.github.texts import cut, secrets_of, template, with_preludes
-from planrun.convert.reader import UntranslatableError, data_of, is_nothing, text_of, truth_of
+from planrun.convert.github.texts import secrets_of, template, with_preludes
+from planrun.convert.github.words import cut
+from planrun.convert.reader import UntranslatableError, is_nothing, text_of, truth_of
 from planrun.plan.problems import did_you_mean
 from planrun.plan.yaml.node import MAPPING, Node
 
@@ -29,19 +30,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _TYPES = {"boolean": "boolean", "number": "number"}
 
 
-def convert_workflow(
-    root: Node,
-    found: Findings,
-    jobs: Collection[str] = (),
-    unfolded: frozenset[tuple[str, str]] = frozenset(),
-) -> DraftPlan:
-    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all.
-
-    `unfolded` are jobs with a matrix, by file and name, whose instances become steps of their own.
-    """
+def convert_workflow(root: Node, found: Findings, jobs: Collection[str] = ()) -> DraftPlan:
+    """Return the plan that a workflow becomes; `jobs` are the wanted ones with all that they need, none: all."""
     workflow = Workflow(root, found)
-    workflow.unfolded = unfolded
-    workflow.plan.troubled = workflow.troubled
     workflow.convert = convert_job
     members = workflow.reader.mapping(root, "a workflow")
     nodes = workflow.reader.mapping(root.get("jobs"), "`jobs`")
@@ -130,10 +121,7 @@ def _head(workflow: Workflow) -> None:
         found.differs("concurrency", message, root.key("concurrency"))
     _environment(workflow)
     workflow.usual_shell = SHELLS.get(workflow.shell, SHELLS[""])
-    plan.keys["defaults"] = {
-        "shell": workflow.usual_shell,
-        "timeout": "6h",
-    }  # 6 h where nothing is said there, too
+    plan.keys["defaults"] = {"shell": workflow.usual_shell, "timeout": "6h"}  # as there where nothing is said
     message = (
         "variables that look like credentials are not inherited, nor what starts shells; see `inherit_env`; "
         "the runner's own (CI, GITHUB_ACTIONS) are not set"
@@ -184,7 +172,7 @@ def _triggers(workflow: Workflow) -> None:
 
 def _input(workflow: Workflow, name: str, node: Node) -> None:
     members = workflow.reader.mapping(node, f"the input {name}")
-    param = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    param = axis_name(name)
     if not _NAME.match(param):
         workflow.found.todo(
             "input", f"`{name}` cannot be the name of a parameter: what reads it is left to you", node
@@ -199,23 +187,16 @@ def _input(workflow: Workflow, name: str, node: Node) -> None:
     if options:
         fragment["enum"] = list(dict.fromkeys(options))
     default = members.get("default")
-    value = None if default is None or is_nothing(default) else _default(default, kind)
-    if value is not None and "${{" not in str(value) and (not options or value in options):
+    names = PlaceNames(workflow, Job("", workflow.root), node)
+    is_plain = not is_nothing(default) and "${{" not in text_of(default)
+    value = given_value(default, kind, names).value if is_plain else None
+    if value is not None and (not options or value in options):
         fragment["default"] = value
     elif truth_of(members.get("required")):
         fragment["required"] = True
     else:
         fragment["default"] = {"boolean": False, "number": 0}.get(kind, options[0] if options else "")
     workflow.inputs[name.lower()] = workflow.param(param, fragment)
-
-
-def _default(node: Node, kind: str) -> Any:
-    if kind == "boolean":
-        return text_of(node).lower() == "true"
-    if kind == "number":
-        value = data_of(node)
-        return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
-    return text_of(node)
 
 
 def _all_jobs(workflow: Workflow) -> Iterator[Job]:
@@ -239,9 +220,8 @@ def _finish(workflow: Workflow) -> None:
         if not step.condition
         for name in step.keys.get("secrets", ())
     }
-    workflow.plan.optional |= workflow.plan.maybe | {
-        "GITHUB_TOKEN"
-    }  # always there on GitHub, and most scripts work without it
+    # The token is always there on GitHub, and most scripts work without it.
+    workflow.plan.optional |= {*workflow.plan.maybe, "GITHUB_TOKEN"}
     for step in workflow.plan.steps:
         if "run" not in step.keys:
             continue

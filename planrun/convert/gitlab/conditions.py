@@ -5,17 +5,40 @@ from __future__ import annotations
 import re
 
 from planrun.convert.draft import DraftStep, literal_text, quoted
+from planrun.convert.expressions import (
+    ATOM,
+    FALSE,
+    JOIN,
+    NOT,
+    Language,
+    NotAnExpressionError,
+    Spelled,
+    either,
+    fact,
+    negated,
+    parse,
+    spell,
+    truth,
+)
 from planrun.convert.reader import UntranslatableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from planrun.convert.expressions import Tree
+
     Lookup = Callable[[str], str]  # the expression that reads a variable
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<op>&&|\|\||==|!=|=~|!~|\(|\)|!)|\$\{?(?P<name>[A-Za-z_]\w*)\}?|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
-    r"""|(?P<null>null)\b|/(?P<regex>(?:[^/\\]|\\.)+)/(?P<flags>[a-z]*))"""
+GITLAB = Language(
+    token=re.compile(
+        r"""\s*(?:(?P<number>(?!))|(?P<text>"[^"]*"|'[^']*')|(?P<name>null\b)|\$\{?(?P<variable>[A-Za-z_]\w*)\}?"""
+        r"""|/(?P<pattern>(?:[^/\\]|\\.)+)/(?P<flags>[a-z]*)|(?P<sign>&&|\|\||==|!=|=~|!~|[()!]))"""
+    ),
+    binary={"||": (1, "or"), "&&": (2, "and"), **dict.fromkeys(("==", "!=", "=~", "!~"), (3, "compare"))},
+    negation=3,
+    constants={"null": None},
+    unquote=lambda text: text[1:-1],
 )
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_ :@,#%-]|\\[./+*?()\[\]{}|^$-])*")
 _CLASSES = (
@@ -109,124 +132,71 @@ class Patterns:
         return DraftStep(CHECK, run="\n".join(lines) + "\n", env=env, outputs=outputs)
 
 
-class _Parser:
-    """Reads one condition."""
+class _Names:
+    """What stands in a condition: variables, and tests of patterns."""
 
-    def __init__(self, text: str, lookup: Lookup, patterns: Patterns) -> None:
-        self.patterns = patterns
-        self.text = text
+    def __init__(self, lookup: Lookup, patterns: Patterns) -> None:
         self.lookup = lookup
-        self.tokens: list[re.Match[str]] = []
-        at = 0
-        while text[at:].strip():
-            match = _TOKEN.match(text, at)
-            if match is None or match.end() == at:
-                raise self.wrong()
-            self.tokens.append(match)
-            at = match.end()
-        self.at = 0
+        self.patterns = patterns
 
-    def wrong(self) -> UntranslatableError:
-        return UntranslatableError("condition", f"the condition `{self.text}` has no equivalent")
+    def path(self, names: tuple[str, ...]) -> Spelled:
+        """Return the value of a variable."""
+        return Spelled(text=self.lookup(names[0]))
 
-    def sign(self) -> str:
-        return (self.tokens[self.at]["op"] or "") if self.at < len(self.tokens) else ""
+    def call(self, name: str, _arguments: tuple[Tree, ...]) -> Spelled:
+        """Refuse a function: the language has none."""
+        raise UntranslatableError("condition", f"the function `{name}`")
 
-    def take(self) -> re.Match[str]:
-        if self.at >= len(self.tokens):
-            raise self.wrong()
-        self.at += 1
-        return self.tokens[self.at - 1]
+    def note(self, code: str, message: str) -> None:
+        """Report nothing: texts are compared as there."""
 
-    def either(self) -> str:
-        parts = [self.both()]
-        while self.sign() == "||":
-            self.take()
-            parts.append(self.both())
-        return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
-
-    def both(self) -> str:
-        parts = [self.one()]
-        while self.sign() == "&&":
-            self.take()
-            parts.append(self.one())
-        return parts[0] if len(parts) == 1 else f"({' and '.join(parts)})"
-
-    def one(self) -> str:
-        if self.sign() == "!":
-            self.take()
-            return f"not ({self.one()})"
-        if self.sign() == "(":
-            self.take()
-            found = self.either()
-            if self.sign() != ")":
-                raise self.wrong()
-            self.take()
-            return f"({found})"
-        first = self.operand(self.take())
-        sign = self.sign()
-        if sign not in ("==", "!=", "=~", "!~"):
-            return f"{first} != ''"
-        self.take()
-        second = self.take()
+    def compare(self, sign: str, first: Tree, second: Tree) -> Spelled:
+        """Return whether two texts are the same, or one has a pattern."""
+        left = spell(first, self)
         if sign in ("==", "!="):
-            return f"{first} {sign} {self.operand(second)}"
-        quoted_form = re.fullmatch(r"/(.+)/([a-z]*)", second["double"] or second["single"] or "")
-        if second["regex"] is None and quoted_form is None:
-            raise self.wrong()
-        pattern, flags = quoted_form.groups() if quoted_form else (second["regex"], second["flags"])
-        found = self.matched(first, pattern, flags)
-        return found if sign == "=~" else f"not ({found})"
+            return fact(f"{left.within(JOIN)} {sign} {spell(second, self).within(JOIN)}")
+        in_quotes = re.fullmatch(r"/(.+)/([a-z]*)", str(second[1])) if second[0] == "const" else None
+        if second[0] != "pattern" and in_quotes is None:
+            raise UntranslatableError("condition", "a pattern that a variable holds")
+        pattern, flags = in_quotes.groups() if in_quotes else second[1:]
+        found = self.matched(left.within(JOIN), pattern, flags)
+        return found if sign == "=~" else negated(found)
 
-    def operand(self, token: re.Match[str]) -> str:
-        if token["name"]:
-            return self.lookup(token["name"])
-        if token["null"]:
-            return "''"
-        text = token["double"] if token["double"] is not None else token["single"]
-        if text is None:
-            raise self.wrong()
-        return quoted(text)
-
-    def matched(self, value: str, pattern: str, flags: str) -> str:
+    def matched(self, value: str, pattern: str, flags: str) -> Spelled:
         """Return the test of a pattern that is plain text, perhaps anchored, or a choice of such."""
-        if flags:
-            return self.patterns.test(value, pattern, flags)
         group = re.fullmatch(r"(\^?)\(([^()]*)\)(\$?)", pattern)
         options = (
             [f"{group[1]}{each}{group[3]}" for each in group[2].split("|")] if group else pattern.split("|")
         )
-        try:
-            tests = [self.plain(value, each) for each in options]
-        except UntranslatableError:
-            return self.patterns.test(value, pattern, flags)
-        return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
+        found = FALSE
+        for option in options:
+            plain = _plain(value, option)
+            if plain is None or flags:
+                return fact(self.patterns.test(value, pattern, flags), ATOM)
+            found = either(found, plain)
+        return found
 
-    def plain(self, value: str, pattern: str) -> str:
-        starts, body = pattern.startswith("^"), pattern.removeprefix("^")
-        ends = body.endswith("$") and not body.endswith("\\$")
-        body = body.removesuffix("$") if ends else body
-        if body.endswith(".*") and not ends:
-            body = body.removesuffix(".*")
-        if body.startswith(".*") and not starts:
-            body = body.removeprefix(".*")
-        if not _LITERAL.fullmatch(body):
-            raise self.wrong()
-        text = quoted(re.sub(r"\\(.)", r"\1", body))
-        if starts and ends:
-            return f"{value} == {text}"
-        if starts or ends:
-            return f"{'startswith' if starts else 'endswith'}({value}, {text})"
-        return f"contains({value}, {text})"
+
+def _plain(value: str, pattern: str) -> Spelled | None:
+    """Return the test of a pattern that is plain text, perhaps anchored; None for any other."""
+    starts, body = pattern.startswith("^"), pattern.removeprefix("^")
+    ends = body.endswith("$") and not body.endswith("\\$")
+    body = body.removesuffix("$") if ends else body.removesuffix(".*")
+    body = body if starts else body.removeprefix(".*")
+    if not _LITERAL.fullmatch(body):
+        return None
+    text = quoted(re.sub(r"\\(.)", r"\1", body))
+    if starts and ends:
+        return fact(f"{value} == {text}")
+    return fact(f"{'startswith' if starts else 'endswith' if ends else 'contains'}({value}, {text})", ATOM)
 
 
 def condition_of(text: str, lookup: Lookup, patterns: Patterns) -> str:
     """Return a condition as an expression; raises UntranslatableError for one that has no equivalent."""
-    parser = _Parser(text, lookup, patterns)
-    found = parser.either()
-    if parser.at < len(parser.tokens):
-        raise parser.wrong()
-    return found
+    try:
+        return truth(parse(text, GITLAB), _Names(lookup, patterns)).within(NOT)
+    except NotAnExpressionError:
+        raise UntranslatableError("condition", f"the condition `{text}` has no equivalent") from None
 
 
 _SOURCES = {
