@@ -67,7 +67,7 @@ def test_steps_of_a_job_wait_for_each_other(made: Make) -> None:
         ('contains(fromJSON(\'["a", "b"]\'), github.ref)', "run.ref in ['a', 'b']"),
         ("github.actor == 'me'", "default(env.GITHUB_ACTOR, '') == 'me'"),
         ("runner.os == 'Linux'", None),
-        ("runner.os == 'LINUX' && 'a' != 'A' || github.ref == 'x'", "run.ref == 'x'"),
+        ("runner.os == 'LINUX' && 'a' == 'A' && github.ref == 'x'", "run.ref == 'x'"),
         ("'1' == 1 && '' == 0 && contains(fromJSON('[1, 2]'), '2')", None),
         ("format('{0}-{1}', github.ref, github.sha) == '1'", "run.ref ~ '-' ~ run.sha == '1'"),
     ],
