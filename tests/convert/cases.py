@@ -286,6 +286,7 @@ LEFT: dict[str, Case] = {
     "task: range": _task("vars: {L: m n}\ntasks:\n  default:\n    - 'show \"{{range $i, $e := splitList \" \" .L}}{{$i}}{{$e}};{{end}}\" {{range splitList \" \" .L}}<{{.}}>{{end | quote}}'\n".replace("{{end | quote}}", "{{end}}")),
     "task: defer": _task("tasks:\n  default: {cmds: [{defer: show d1}, show x, exit 4, show y]}\n"),
     "task: two that are deferred": _task("tasks:\n  default: {cmds: [{defer: 'false'}, {defer: show d1}, {defer: show d2}, show x]}\n"),
+    "just: an exported command": _just("set export\nv := `echo x`\na:\n  show $v\n"),
     "just: too few arguments": _just("a: b\n  show a\nb x:\n  show {{x}}\n", "a"),
     "just: a recipe that is there twice": _just("set allow-duplicate-recipes\na:\n  show a\na:\n  show mine\n", "a"),
     "task: a part that the environment decides": _task("tasks:\n  default: {cmds: ['show {{if .NO}}a{{else if .V}}b{{end}}']}\n"),
