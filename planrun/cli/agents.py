@@ -1,4 +1,4 @@
-"""`planrun agents` and `planrun modes`: the types of agents and the modes that a plan can name."""
+"""`planrun agents`, `modes` and `tools`: the types and modes of agents, and the tools, that a plan can name."""
 
 from __future__ import annotations
 

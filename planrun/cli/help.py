@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import click
-from click.shell_completion import CompletionItem
-
-from planrun.cli import verbs
 from planrun.cli.overview import OVERVIEW, TOPICS, group_help, topic
 from planrun.cli.verbs import GROUPS, SPELLED, modules, names
 from planrun.cliutil.printing import say
@@ -48,23 +44,3 @@ def topic_list() -> str:
     """Return what `planrun help` can be asked for."""
     rows = "\n".join([f"  {name.ljust(12)} {about}" for name, about in TOPICS.items()])
     return f"Usage: planrun help [VERB|GROUP|TOPIC]\n\nGroups: {', '.join(GROUPS)}\nTopics:\n{rows}"
-
-
-def _complete_topics(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-    offers = {name: verbs.summary(name) for name in verbs.modules()} | verbs.GROUPS | TOPICS
-    return [CompletionItem(name, help=about) for name, about in offers.items() if name.startswith(typed)]
-
-
-@click.command("help", short_help="Show the help of a verb, a group or a topic.")
-@click.argument("topic", nargs=-1, shell_complete=_complete_topics)
-def help_(topic: tuple[str, ...]) -> int:
-    """Show the help of a verb, the verbs of a group, or a topic: all, plan, exit-codes, environment.
-
-    \b
-    Examples:
-      planrun help
-      planrun help run
-      planrun help runs
-      planrun help exit-codes
-    """
-    return helped(list(topic))

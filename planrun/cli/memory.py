@@ -1,4 +1,4 @@
-"""`planrun memory`: the memory that the agents of a run share, and the plans that a project keeps."""
+"""`planrun memory` and `planrun learned`: what agents share and have learned, and the plans that a project keeps."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ TABLE = (
         "print the completion script for bash, zsh or fish",
         "cli.group:completion",
     ),
-    Verb("help", "[TOPIC]", "machine", "show the help of a verb, a group or a topic", "cli.help:help_"),
+    Verb("help", "[TOPIC]", "machine", "show the help of a verb, a group or a topic", "cli.helpverb:help_"),
 )
 """A verb with several uses has a row for each; all name the same module."""
 

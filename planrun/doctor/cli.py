@@ -24,16 +24,11 @@ from planrun import __version__
 from planrun.actions.containers import CHOSEN, NoEngine, engine_of
 from planrun.app.caching import max_size, own_store
 from planrun.app.inspect import known_runs, listing
-from planrun.app.servers import listed
-from planrun.cliutil.defaultplan import default_file
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_json
-from planrun.errors import PlanrunError
 from planrun.executors.mark import Marks
-from planrun.executors.sandbox.probe import BACKENDS, why_not
 from planrun.llm.credentials import NO_LIBRARY, AddressError, endpoint_of
 from planrun.model.record import Record
-from planrun.plan.load import load
 from planrun.records.lock import holder
 from planrun.records.reading import BROKEN
 from planrun.reports.ci import from_checkout, vendor
@@ -46,51 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Literal
 
-    Status = Literal["ok", "warning", "problem", "none"]
-
-
-def tried(environ: Mapping[str, str]) -> Iterator[tuple[Status, str, str]]:
-    """Yield status, finding and advice for each server of the plan in this folder; nothing for a plan without any.
-
-    A server that gets secrets or a network is not started: nobody may have reviewed the plan yet.
-    """
-    try:
-        file = default_file()
-        plan = load(file, cache=False) if file else None
-    except PlanrunError:  # `planrun validate` says what is wrong
-        plan = None
-    if plan is None or not plan.mcp:
-        return
-    held = [server for server in plan.mcp if server.needs or server.hosts]
-    for server in held:
-        yield (
-            "none",
-            f"{server.name} gets secrets or a network, and is not started here",
-            "planrun mcp list starts it",
-        )
-    names = tuple([server.name for server in plan.mcp if server not in held])
-    if not names:
-        return
-    try:
-        found = listed(plan, environ, names)
-    except PlanrunError as error:
-        first, _, hint = str(error).partition("\n")
-        yield "problem", first, hint.strip().removeprefix("hint: ") or "planrun cannot run its agents"
-        return
-    for each in found:
-        if each.fault:
-            yield (
-                "problem",
-                f"{each.server.name} does not start: {each.fault}",
-                "correct its `command` in the plan",
-            )
-        elif each.differing:
-            todo = "read planrun mcp list, then planrun mcp pin"
-            yield "problem", f"{each.server.name} is not what was reviewed: {each.differing[0]}", todo
-        else:
-            yield "ok", f"{each.server.name} starts, {len(each.tools)} tools", ""
-
-
 LIBRARIES = ("click", "PyYAML", "jsonschema", "pydantic", "Jinja2", "junit-xml")
 """The libraries that planrun requires; anthropic is needed only to ask a model."""
 LEAST_SPACE = 1 << 30
@@ -99,7 +49,6 @@ LEAST_FILES = 1024
 """Open files: each running step takes a few, and a run with many steps at once needs more than 256."""
 SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0), or --policy COMMIT:PATH and review find no base"
 _PATIENCE = 10.0  # seconds for one program
-
 # What an engine answers only when it could start a container: Podman has no server to ask.
 _DOCKER = ("version", "--format", "{{.Server.Version}}")
 _PODMAN = ("info", "--format", "{{.Version.Version}}")
@@ -358,6 +307,8 @@ def _containers(environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _sandbox(_environ: Mapping[str, str]) -> Iterator[Check]:
+    from planrun.executors.sandbox.probe import BACKENDS, why_not  # starts sandboxed processes
+
     missing = {backend: why_not(backend) for backend in BACKENDS}
     working = [backend for backend, why in missing.items() if not why]
     if not working:
@@ -371,6 +322,7 @@ def _sandbox(_environ: Mapping[str, str]) -> Iterator[Check]:
 
 
 def _mcp(environ: Mapping[str, str]) -> Iterator[Check]:
+    from planrun.doctor.servers import tried  # starts the servers of a plan
 
     for status, found, todo in tried(environ):
         yield Check(name="MCP server", status=status, found=found, todo=todo)

@@ -1,4 +1,4 @@
-"""A plan's text in its canonical layout, compared with what it was before anybody may write it."""
+"""Format a plan: quotes, blank lines and order, then compare the result with the original before it is written."""
 
 from __future__ import annotations
 

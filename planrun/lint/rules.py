@@ -1,4 +1,4 @@
-"""Advice about the permissions of a step, its attempts, post-checks and time."""
+"""Advice about the permissions of a step, its attempts, post-checks, time, and habits from other CI systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys a place accepts: those that name one object below its address on every backend."""
+"""The keys that a place accepts, each naming one object below its address on every backend, and what it finds."""
 
 from __future__ import annotations
 

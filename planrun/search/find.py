@@ -1,4 +1,4 @@
-"""The entrance: search a plan for a problem within limits, whatever the algorithm."""
+"""Search a plan for a problem within limits, by A*, beam search or Monte Carlo tree search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge the `ledger.json` of shards into one: every step once, from the shard that it belongs to, and one verdict.
+"""Merge the records of shards: one `ledger.json`, one JUnit file and one page, with every step once and one verdict.
 
 What is merged comes from other machines and is checked first: it must be the same plan, the same split, and each shard
 once. A shard that is missing makes the verdict `failed`.

@@ -7,12 +7,10 @@ It is meant for the summary of a CI job and for comments: all text of the plan i
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
-from planrun.app.inspect import read_run
 from planrun.approval.digest import gaps
 from planrun.approval.preview import digest_preview, plan_data, totals
 from planrun.approval.rules import LEVELS
@@ -21,17 +19,14 @@ from planrun.cliutil.completion import complete_plans
 from planrun.cliutil.defaultplan import given
 from planrun.cliutil.failure import printable
 from planrun.cliutil.printing import say, say_bytes, say_json, table
-from planrun.errors import InvalidInput
 from planrun.model.groups import number_of, unknown, waited_for
 from planrun.model.plan import Edge
 from planrun.plan.load import load
-from planrun.plan.problems import name_hint
 from planrun.reports import describe, drawing
 from planrun.reports.describe import FAILURE_MEANS, edge, longest_path, risk_cell, worst
 from planrun.reports.escape import code, fitting, inline, line, size
 from planrun.reports.policies import totals_line
 from planrun.settings import current_folder
-from planrun.sha256 import sha256
 from planrun.values import duration
 from planrun.values import show as value_text
 
@@ -42,32 +37,6 @@ if TYPE_CHECKING:
 
     from planrun.approval.preview import DigestPreview, PolicyPreview, StepPreview
     from planrun.model.plan import Param, Plan, Step
-
-
-def patch_of(run: str, step: str) -> bytes:
-    """Return the last patch that a step of a run made; raises InvalidInput."""
-    found = read_run(run)
-    state = found.state
-    if step not in state.steps:
-        hint = name_hint(step, state.steps, "steps")
-        raise InvalidInput(f'no step "{step}" in the run {found.run}' + (f"; {hint}" if hint else ""))
-    made: list[dict[str, Any]] = [
-        attempt.ended.patch for attempt in state.steps[step].attempts if attempt.ended and attempt.ended.patch
-    ]
-    if not made:
-        raise InvalidInput(
-            f'the step "{step}" of the run {found.run} has no patch: only agents on a copy make one'
-        )
-    path = os.path.join(found.rundir, made[-1]["path"])
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InvalidInput(f"cannot read the patch {path}: {error.strerror}") from None
-    if str(sha256(data).hexdigest()) != made[-1]["sha256"]:
-        raise InvalidInput(f"the patch {path} is not the one that the ledger names: its SHA-256 differs")
-    return data
-
 
 BUDGET = 900 * 1024  # bytes; GitHub shows nothing of a step summary above 1 MiB
 ICONS = {"read-only": "⚪", "low": "🟢", "medium": "🟡", "high": "🔴"}
@@ -267,6 +236,7 @@ def _patch(run: str | None, step: str | None) -> int:
     """Print the patch of an agent byte for byte, but on a terminal without what could steer it."""
     if run is None or step is None:
         raise click.UsageError("--patch needs a run and a step: planrun show RUN STEP --patch")
+    from planrun.show.patch import patch_of  # few runs have agents
 
     data = patch_of(run, step)
     if sys.stdout.isatty():

@@ -10,10 +10,10 @@ from tests.house.measure import FIGURES, ROOT, Module, circles, imported_twice, 
 
 CEILINGS = {
     "lines": 140_000,
-    "files": 717,
+    "files": 725,
     "functions over 60 lines": 5,
     "tiny helpers used once": 669,
-    "imports in functions": 408,
+    "imports in functions": 420,
     "names imported twice": 58,
     "second blocks of types": 20,
     "circles of modules": 5,
