@@ -47,7 +47,8 @@ def document(
     yield from [section for section in own if section.leads]
     if commands := next_commands(state):
         yield Section(heading="Next", code="\n".join(commands), language="sh")
-    if rows := [*warnings(state), *(load("causes").rows(state) if state.settled else ())]:
+    is_cut = state.settled and any(step.status != "completed" for step in state.counted())
+    if rows := [*warnings(state), *(load("causes").rows(state) if is_cut else ())]:
         yield Section(heading="Notes", lines=lined(rows))
     if form != "html":  # which has a timeline of them
         yield _steps(state)

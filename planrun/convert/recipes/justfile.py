@@ -245,7 +245,7 @@ class Justfile:
             names = texts if self.settings.get("export") == "true" else self.exported
             env = {name: template_of(self.evaluator.name(name), f"the variable {name}") for name in names}
             if any("${{ steps." in value for value in env.values()):
-                raise UntranslatableError("export", "the output of a command is exported")  # noqa: TRY301
+                raise UntranslatableError("export", "the output of a command is exported")
             for name in texts:
                 if any(kind == "back" for kind, _ in texts[name]):
                     self.evaluator.name(name)
