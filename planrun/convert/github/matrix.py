@@ -189,6 +189,7 @@ class _Reading:
         value = spelled.value if spelled is not None else data_of(node)
         if isinstance(value, float) and spelled is None and _number(value) != node.value:
             message = f"`{node.value}` without quotes is the number {_number(value)} there"
+            message = f"{message}, and is written so into the plan"
             self.found.differs("number", message, node)
         return value
 
