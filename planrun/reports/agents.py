@@ -5,7 +5,7 @@ from __future__ import annotations
 from planrun.model import events as ev
 from planrun.reports import facts
 from planrun.reports.escape import line
-from planrun.reports.sections import Section, table
+from planrun.reports.parts import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

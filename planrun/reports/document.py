@@ -10,9 +10,8 @@ from planrun.model.groups import waited_for
 from planrun.reports import facts
 from planrun.reports.escape import TAIL_BYTES, tail
 from planrun.reports.facts import seconds
-from planrun.reports.parts import load, parts_of, rows_of
+from planrun.reports.parts import BELOW, Section, lined, load, parts_of, rows_of, table
 from planrun.reports.policies import ALLOWED_BY_DEFAULT, decision, in_force, risk_of, risk_totals, totals_line
-from planrun.reports.sections import BELOW, Section, lined, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.sections import Form, Kind
+    from planrun.reports.parts import Form, Kind
 
 LOG_BYTES = 4 * 1024 * 1024
 """Of the logs of all failures together."""
@@ -47,7 +46,7 @@ def document(
     yield from [section for section in own if section.leads]
     if commands := next_commands(state):
         yield Section(heading="Next", code="\n".join(commands), language="sh")
-    if rows := [*warnings(state), *(load("causes").rows(state) if state.settled else ())]:
+    if rows := [*warnings(state), *_causes(state)]:
         yield Section(heading="Notes", lines=lined(rows))
     if form != "html":  # which has a timeline of them
         yield _steps(state)
@@ -56,6 +55,14 @@ def document(
     yield from [section for section in own if not section.leads]
     yield from _policies(state)
     yield provenance(state, head)
+
+
+def _causes(state: RunState) -> Iterable[str]:
+    """Return why steps did not run; a run in which all did needs no look."""
+    if not state.settled or all(step.status in ("completed", "failed") for step in state.steps.values()):
+        return ()
+    rows: Iterable[str] = load("causes").rows(state)
+    return rows
 
 
 def failures(state: RunState) -> list[StepState]:

@@ -6,7 +6,7 @@ from planrun.model import graph
 from planrun.model.groups import drawn
 from planrun.reports.escape import line
 from planrun.reports.facts import ICONS
-from planrun.reports.sections import Section
+from planrun.reports.parts import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from planrun.model.sandbox import described
 from planrun.reports import facts
 from planrun.reports.escape import line
 from planrun.reports.facts import names, seconds
-from planrun.reports.sections import Section, lined, table
+from planrun.reports.parts import Section, lined, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planrun.reports.escape import line
 from planrun.reports.facts import epoch, seconds
-from planrun.reports.sections import Section, table
+from planrun.reports.parts import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 
+from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.policies import any_gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal, TypedDict
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.elements import Dialect, Suite
-    from planrun.reports.sections import Section
 
+    Kind = Literal["text", "code", "number", "step"]
+    Form = Literal["text", "markdown", "html"]
     Rows = Callable[[RunState], Iterable[str]]
     RowsKey = Literal["warnings", "opening", "ending", "closing"]
 
@@ -52,6 +54,55 @@ if TYPE_CHECKING:
         # ledger.json.
         ledger: Mapping[str, Callable[[RunState], Any]]  # values of keys that are empty in other runs
         usage_by_step: Callable[[RunState], dict[str, dict[str, float]]]
+
+
+BELOW = "below"
+"""In place of a status: a line that belongs to the one above it."""
+
+
+class Section(Record):
+    """A heading and what stands below it, in this order; a part that is empty is not shown.
+
+    `lines`: status, BELOW or "", and a text. Cells of `rows` may have several lines; those of a `step` column are ids,
+    which become links. `forms`: the formats that show it, empty for all. `leads`: it stands above the steps.
+    """
+
+    heading: str
+    mark: str = ""  # the status whose icon stands before the heading
+    step: str = ""  # the step that it is about
+    text: str = ""
+    is_error: bool = False  # `text` is a line by which a program named its error
+    facts: Sequence[tuple[str, str, Kind]] = ()
+    lines: Sequence[tuple[str, str]] = ()
+    code: str = ""
+    language: Literal["text", "sh", "mermaid"] = "text"
+    columns: Sequence[tuple[str, Kind]] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    note: str = ""
+    sections: Sequence[Section] = ()
+    forms: tuple[Form, ...] = ()
+    leads: bool = False
+
+
+def table(
+    heading: str,
+    columns: Sequence[tuple[str, Kind]],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    note: str = "",
+    forms: tuple[Form, ...] = (),
+) -> Section:
+    """Return a section with a table, without the columns that say nothing: all their cells are empty or 0."""
+    kept = [at for at in range(len(columns)) if any(row[at] not in ("", "0") for row in rows)]
+    if len(kept) < len(columns):
+        columns = [columns[at] for at in kept]
+        rows = [tuple([row[at] for at in kept]) for row in rows]
+    return Section(heading=heading, columns=columns, rows=rows, note=note, forms=forms)
+
+
+def lined(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return texts as lines of a section."""
+    return [("", text) for text in texts]
 
 
 # Which runs have a part, and where it is. Every form shows its parts in this order.

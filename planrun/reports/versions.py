@@ -8,7 +8,7 @@ from __future__ import annotations
 from planrun.model.planning import lineage
 from planrun.reports import facts
 from planrun.reports.escape import line
-from planrun.reports.sections import BELOW, Section
+from planrun.reports.parts import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

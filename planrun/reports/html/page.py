@@ -21,7 +21,7 @@ from planrun.reports.html.picture import Drawing, picture, shown_kinds
 from planrun.reports.html.searches import of_run, trees
 from planrun.reports.html.steps import Pages, shown_patch
 from planrun.reports.html.timeline import LEAST_WIDTH, timeline
-from planrun.reports.sections import Section
+from planrun.reports.parts import Section
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
