@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from planrun.model import events as ev
 from planrun.reports import facts
+from planrun.reports.document import Section, table
 from planrun.reports.escape import line
-from planrun.reports.sections import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from planrun.model.agents import AgentState, ToolState
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.document import Part
 
 STATS = (
     "prompt_tokens",

@@ -6,9 +6,9 @@ import os
 
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout, vendor
+from planrun.reports.document import part, parts_of
 from planrun.reports.errorlines import failure
 from planrun.reports.escape import line
-from planrun.reports.parts import part, parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from shlex import quote
 
 from planrun.model.record import Record
 from planrun.reports import causes, facts
+from planrun.reports.document import load, parts_of, rows_of
 from planrun.reports.elements import forgiven
 from planrun.reports.errorlines import error_line, hint
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import icon
-from planrun.reports.parts import load, parts_of, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from planrun.model.collaboration import live
 from planrun.reports import facts
+from planrun.reports.document import table
 from planrun.reports.escape import line
-from planrun.reports.sections import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from planrun.model.events import AgentNoted
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
-    from planrun.reports.sections import Section
+    from planrun.reports.document import Part, Section
 
 _MOST_ROWS = 100  # of delegations in a report
 

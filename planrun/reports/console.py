@@ -17,9 +17,9 @@ from planrun.model.progress import PATCH
 from planrun.reports import facts
 from planrun.reports import facts as units
 from planrun.reports.ci import look_of, near, style, vendor
+from planrun.reports.document import load, part, parts_of, rows_of
 from planrun.reports.escape import line, tail
 from planrun.reports.facts import icon, is_plain
-from planrun.reports.parts import load, part, parts_of, rows_of
 from planrun.reports.policies import in_short, waits_for
 from planrun.reports.progress import Tally, jobs_of
 from planrun.reports.screen import Screen

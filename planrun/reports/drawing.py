@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from planrun.model import graph
 from planrun.model.groups import drawn
+from planrun.reports.document import Section
 from planrun.reports.escape import line
 from planrun.reports.facts import ICONS
-from planrun.reports.sections import Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.document import Part
 
 WIDEST = 60  # characters before a step in a tree of text
 _GOES_ON = {"": "", "├─ ": "│  ", "└─ ": "   "}

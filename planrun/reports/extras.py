@@ -6,9 +6,9 @@ from planrun.model.jsontext import dumps
 from planrun.model.rollback import owed_cleanup, owes, owes_rollback, status, undoable
 from planrun.model.sandbox import described
 from planrun.reports import facts
+from planrun.reports.document import Section, lined, table
 from planrun.reports.escape import line
 from planrun.reports.facts import names, seconds
-from planrun.reports.sections import Section, lined, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planrun.model.events import RoundStarted
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.document import Part
 
 MAX_SHOWN = 1000  # characters of a value
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from planrun.reports.document import Section, table
 from planrun.reports.escape import line
 from planrun.reports.facts import epoch, seconds
-from planrun.reports.sections import Section, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.document import Part
 
     Bar = tuple[str, str, float, float]  # name, status, Unix times of its begin and its end
 

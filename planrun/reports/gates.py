@@ -10,10 +10,10 @@ from shlex import quote
 from planrun.model.events import GateAnswered, GateOpened
 from planrun.model.jsontext import dumps
 from planrun.model.progress import Gate
+from planrun.reports.document import BELOW, Section
 from planrun.reports.escape import line
 from planrun.reports.facts import has_secret_in_plan, is_waiting
 from planrun.reports.policies import VERDICTS, asked, grounds, name_of, waits_for
-from planrun.reports.sections import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from planrun.model.events import Event
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
-    from planrun.reports.sections import Kind
+    from planrun.reports.document import Kind, Part
 
 _MOST_STEPS = 50  # of a plan, whose commands are shown with its gate
 APPROVAL_FILE = "approval.json"

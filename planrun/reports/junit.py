@@ -15,6 +15,7 @@ import os
 
 from planrun.reports import facts
 from planrun.reports.ci import from_checkout
+from planrun.reports.document import load, parts_of
 from planrun.reports.elements import (
     DIALECTS,
     ORDER,
@@ -29,7 +30,6 @@ from planrun.reports.elements import (
     verdict,
 )
 from planrun.reports.escape import TAIL_BYTES, excerpt, line, tail
-from planrun.reports.parts import load, parts_of
 from planrun.reports.policies import in_force
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ Keys are only ever added. What planrun cannot know yet is null, zero or empty, n
 from __future__ import annotations
 
 from planrun.model.jsontext import dumps, members, number, quote, well_formed
-from planrun.reports.parts import parts_of
+from planrun.reports.document import parts_of
 from planrun.reports.policies import ALLOWED_BY_DEFAULT, decision, policy_of, risk_of, risk_totals
 
 TYPE_CHECKING = False

@@ -7,10 +7,9 @@ is counted, not shown.
 from __future__ import annotations
 
 from planrun.reports import facts
-from planrun.reports.document import LOG_BYTES, document, provenance
+from planrun.reports.document import BELOW, LOG_BYTES, document, provenance
 from planrun.reports.escape import code, fence, inline, plain
 from planrun.reports.facts import ICONS
-from planrun.reports.sections import BELOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planrun.model.state import RunState
-    from planrun.reports.sections import Kind, Section
+    from planrun.reports.document import Kind, Section
 
 SUMMARY_BYTES = 900 * 1024  # GitHub shows nothing of a step summary above 1 MiB
 _CLOSING_BYTES = 200  # kept for the end of a folded section, and for the line that counts what was left out

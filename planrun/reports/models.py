@@ -7,9 +7,9 @@ from planrun.model.events import BudgetCrossed, ModelAnswered, ModelRepeated, Pl
 from planrun.model.planning import amount
 from planrun.reports import facts
 from planrun.reports import facts as units
+from planrun.reports.document import table
 from planrun.reports.escape import line
 from planrun.reports.facts import amount_of, limits_of
-from planrun.reports.sections import table
 from planrun.reports.versions import outcome_words
 
 TYPE_CHECKING = False
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from planrun.model.events import BudgetCrossed
     from planrun.model.planning import Call, Planning
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
-    from planrun.reports.sections import Kind, Section
+    from planrun.reports.document import Kind, Part, Section
 
 KINDS = (*TOKENS, "unconfirmed_tokens", "usd")
 """What is added up; unconfirmed: tokens reserved for calls whose usage is not known."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
+    from planrun.reports.document import Part
     from planrun.reports.elements import Dialect
-    from planrun.reports.parts import Part
 
 PASSED_BYTES = (
     8 << 20

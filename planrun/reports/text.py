@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from planrun.reports import facts
-from planrun.reports.document import document
+from planrun.reports.document import BELOW, document
 from planrun.reports.escape import line, plain
 from planrun.reports.facts import ICONS
-from planrun.reports.sections import BELOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from planrun.model.state import RunState
-    from planrun.reports.sections import Section
+    from planrun.reports.document import Section
 
 _WIDEST = 40  # characters to which the cells of a column are filled up
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from planrun.model.planning import lineage
 from planrun.reports import facts
+from planrun.reports.document import BELOW, Section
 from planrun.reports.escape import line
-from planrun.reports.sections import BELOW, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planrun.model.events import PlanningEnded, RunResumed, RunStarted
     from planrun.model.plan import Plan, Step
     from planrun.model.state import RunState
-    from planrun.reports.parts import Part
+    from planrun.reports.document import Part
 
     Cause = RunStarted | RunResumed | PlanningEnded
 

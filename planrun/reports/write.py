@@ -12,11 +12,11 @@ import os
 from planrun.errors import InvalidInput, RecordsLost
 from planrun.folders import write_atomically
 from planrun.model.record import Record
+from planrun.reports.document import load
 from planrun.reports.elements import DIALECTS
 from planrun.reports.junit import write_junit
 from planrun.reports.ledgerjson import write_ledger
 from planrun.reports.markdown import write_markdown
-from planrun.reports.parts import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

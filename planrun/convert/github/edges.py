@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     Edges = dict[str, str]
 
 
-def link(
-    workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]
-) -> None:
+def link(workflow: Workflow, job: Job, own: Condition, services: list[DraftStep]) -> None:
     """Give the steps of a job their edges and conditions; `own` is the result of the job's `if`."""
     job.asks = own.asks
     entry: Edges = {}

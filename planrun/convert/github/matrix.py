@@ -60,9 +60,7 @@ def known_truth(node: Node | None, job: Job, workflow: Workflow) -> bool | None:
     return "true" in found if len(found) == 1 or "true" not in found else None
 
 
-def matrix_of(
-    workflow: Workflow, job: Job, strategy: Node, names: Names
-) -> Matrix | None:
+def matrix_of(workflow: Workflow, job: Job, strategy: Node, names: Names) -> Matrix | None:
     """Return the matrix of a job, less what is for other systems; raises UntranslatableError."""
     node = strategy.get("matrix")
     if node is None:

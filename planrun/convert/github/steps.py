@@ -219,9 +219,7 @@ class StepMaking:
             own = slug(text_of(node.get("uses")).partition("@")[0].rpartition("/")[2])
         return f"{self.prefix}{own or position}"
 
-    def _fill(
-        self, step: DraftStep, node: Node, names: PlaceNames
-    ) -> None:
+    def _fill(self, step: DraftStep, node: Node, names: PlaceNames) -> None:
         """Give a step its script and surroundings; raises UntranslatableError."""
         text = without_set_output(text_of(node.get("run")))
         if starts_server(text) and not self._is_last(node):

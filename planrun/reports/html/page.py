@@ -12,7 +12,7 @@ import jinja2
 
 from planrun.model.record import Record
 from planrun.reports import facts
-from planrun.reports.document import document
+from planrun.reports.document import Section, document
 from planrun.reports.escape import line, plain
 from planrun.reports.gates import choices, open_gates, shown
 from planrun.reports.html.comparison import differences
@@ -21,7 +21,6 @@ from planrun.reports.html.picture import Drawing, picture, shown_kinds
 from planrun.reports.html.searches import of_run, trees
 from planrun.reports.html.steps import Pages, shown_patch
 from planrun.reports.html.timeline import LEAST_WIDTH, timeline
-from planrun.reports.sections import Section
 from planrun.sha256 import sha256
 
 TYPE_CHECKING = False

@@ -5,11 +5,10 @@ from __future__ import annotations
 from planrun.model.record import Record
 from planrun.reports import facts
 from planrun.reports.closing import place, reason
-from planrun.reports.document import needs_of
+from planrun.reports.document import load, needs_of
 from planrun.reports.elements import forgiven
 from planrun.reports.escape import excerpt, line
 from planrun.reports.facts import seconds
-from planrun.reports.parts import load
 from planrun.reports.policies import decision, risk_of
 
 TYPE_CHECKING = False
