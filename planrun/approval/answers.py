@@ -288,7 +288,12 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
     try:
         data = read_source(file)
     except InvalidPlan as error:
-        raise InvalidInput(f"{file}: {_of_file(error.problems[0].message)}") from None
+        of_file = (
+            error.problems[0]
+            .message.replace("the plan", "the decisions")
+            .replace("a plan", "a file of decisions")
+        )
+        raise InvalidInput(f"{file}: {of_file}") from None
     root, problems = parse(data, file)
     if root is None or root.kind != MAPPING:
         # The messages are about a plan.
@@ -305,7 +310,11 @@ def _read_file(plan: Plan, file: str) -> dict[str, Answer]:
         except ValueError as error:
             code = "E202" if name not in asking(plan) else "E222"
             at = root.key(name) if code == "E202" else node
-            problems.append(_problem(code, str(error), file, at))
+            message = str(error)
+            problem = Problem(
+                code=code, message=message, file=file, line=at.line, col=at.col, end_col=at.end_col
+            )
+            problems.append(problem)
     if problems:
         raise InvalidPlan(in_order(problems), {file: data})
     return result
@@ -321,12 +330,3 @@ def _of_node(step: Step, node: Node) -> Any:
             raise ValueError(f'the answer of "{step.id}" is an option or a list of them')
         return answer_of_value(step, [item.value for item in node.value])
     return answer_of_value(step, to_data(node))
-
-
-def _problem(code: str, message: str, file: str, node: Node) -> Problem:
-    return Problem(code=code, message=message, file=file, line=node.line, col=node.col, end_col=node.end_col)
-
-
-def _of_file(message: str) -> str:
-    """Return a message about an unreadable plan, worded for this file."""
-    return message.replace("the plan", "the decisions").replace("a plan", "a file of decisions")

@@ -115,7 +115,16 @@ def commands_in(path: str, text: str) -> tuple[list[str], list[str]]:
     unsaid = [name] if name and files_read_by(name) is None else []
     is_play = ending in (".yml", ".yaml") and ("hosts:" in text or "tasks" in folder or "handlers" in folder)
     if ending not in _DATA:
-        _take_calls(text, named, unsaid)
+        for call in _CALL.finditer(text):
+            given = call[4].strip()
+            if call[3][-1:] not in ('"', "'", "`") or given[:1] in ("", "{", "$", "%"):
+                if given.startswith("sys.executable"):
+                    line = text[call.start(4) :].partition("\n")[0].removeprefix("sys.executable")
+                    named.append(f"python3 {' '.join(_WORD.findall(line))}")
+                elif not given.startswith(")"):
+                    unsaid.append(" ".join(call[0].split())[:_LONGEST])
+            elif not (call[1] or call[2]) and not call[0].startswith("exec("):
+                named.append(given)
     if is_play or ending in _LOOSE_ENDS or base == "rakefile":
         named += [next(filter(None, groups)) for groups in _LOOSE.findall(text) if any(groups)]
         unsaid += [found[0].strip()[:_LONGEST] for found in _LOADED.finditer(text)]
@@ -157,16 +166,3 @@ def _scripts(text: str) -> list[str]:
     values = [value for table in tables if isinstance(table, dict) for value in table.values()]
     flat = [each for value in values for each in (value if isinstance(value, list) else [value])]
     return [each for each in flat if isinstance(each, str)]
-
-
-def _take_calls(text: str, named: list[str], unsaid: list[str]) -> None:
-    for call in _CALL.finditer(text):
-        given = call[4].strip()
-        if call[3][-1:] not in ('"', "'", "`") or given[:1] in ("", "{", "$", "%"):
-            if given.startswith("sys.executable"):
-                line = text[call.start(4) :].partition("\n")[0].removeprefix("sys.executable")
-                named.append(f"python3 {' '.join(_WORD.findall(line))}")
-            elif not given.startswith(")"):
-                unsaid.append(" ".join(call[0].split())[:_LONGEST])
-        elif not (call[1] or call[2]) and not call[0].startswith("exec("):
-            named.append(given)

@@ -166,7 +166,18 @@ class ControlSocket(Listener):
     def _handle(self, client: Connection, line: bytes, state: RunState) -> list[GateAnswered]:
         try:
             self.refuse(client)
-            answers = events_of(_parse(line), state, self._clock.stamp())
+            try:
+                data = json.loads(line)
+                verb = data.pop("verb")
+                steps, skip = (tuple(map(_text, data.pop(name, ()))) for name in ("steps", "skip"))
+                rest: dict[str, Any] = {
+                    name: _text(value) for name, value in data.items() if name in ("by", "reason", "digest")
+                }
+            except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+                raise InvalidInput("not a reply") from None
+            if verb not in ("approve", "reject", "decide"):
+                raise InvalidInput("not a reply")
+            answers = events_of(Reply(verb=verb, steps=steps, skip=skip, **rest), state, self._clock.stamp())
             if self._refuse_secrets:
                 self._refuse_secrets({event.step: event.answer for event in answers})
         except PlanrunError as error:
@@ -223,7 +234,10 @@ def notify(rundir: str, reply: Reply) -> tuple[GateAnswered, ...]:
     Raises ControlSocketUnavailable when no process listens, InvalidInput and Denied when the run refuses.
     """
     size = os.path.getsize(_ledger(rundir))
-    response = _exchange(rundir, reply)
+    fields = vars(reply).items()
+    response = exchange(
+        rundir, {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
+    )
     if "error" in response:
         kind = Denied if response.get("exit_code") == Denied.exit_code else InvalidInput
         raise kind(str(response["error"]))
@@ -244,13 +258,6 @@ def remove(rundir: str, name: str = NAME) -> None:
         os.unlink(os.path.join(rundir, name))
     except OSError:
         return
-
-
-def _exchange(rundir: str, reply: Reply) -> dict[str, Any]:
-    fields = vars(reply).items()
-    return exchange(
-        rundir, {name: list(value) if isinstance(value, tuple) else value for name, value in fields}
-    )
 
 
 def exchange(rundir: str, asked: Mapping[str, Any], name: str = NAME) -> dict[str, Any]:
@@ -301,22 +308,6 @@ def _paths(rundir: str, name: str) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{name}"
     finally:
         os.close(folder)
-
-
-def _parse(line: bytes) -> Reply:
-    """Return the reply on a line; raises InvalidInput for anything else."""
-    try:
-        data = json.loads(line)
-        verb = data.pop("verb")
-        steps, skip = (tuple(map(_text, data.pop(name, ()))) for name in ("steps", "skip"))
-        rest: dict[str, Any] = {
-            name: _text(value) for name, value in data.items() if name in ("by", "reason", "digest")
-        }
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        raise InvalidInput("not a reply") from None
-    if verb not in ("approve", "reject", "decide"):
-        raise InvalidInput("not a reply")
-    return Reply(verb=verb, steps=steps, skip=skip, **rest)
 
 
 def _text(value: Any) -> str:

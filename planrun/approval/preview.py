@@ -13,7 +13,6 @@ from planrun.approval.policies import facts_of, layers_of, recorded
 from planrun.approval.rules import Decision, decide, decisions, in_force, matches
 from planrun.errors import EvaluationError
 from planrun.expressions.render import render_script, render_text
-from planrun.model.plan import Group
 from planrun.model.record import Record
 from planrun.plan.compile.risks import Risks, commands_of, readable
 from planrun.plan.keys.params import parse_params
@@ -144,7 +143,16 @@ class PolicyPreview:
 
     def _told(self, step: Step, risk: Risk | None) -> StepPreview:
         if step.kind == "group":
-            return self._of_group(step, step.grouping)
+            group = step.grouping
+            if group.template is not None:
+                of = group.template.but(id=step.id, group="", edges=step.edges)
+                return self._told(of, self._risk(of)).but(step=step)
+            return StepPreview(
+                step=step,
+                decision=Decision(answer="allow", rule="group", reason="it starts nothing"),
+                decisions=(),
+                rules=(),
+            )
         known = self._known(step)
         fields: dict[str, Any] = {
             "risk": known.risk,
@@ -166,18 +174,6 @@ class PolicyPreview:
             decisions=tuple(decisions(facts, self.layers)),
             rules=tuple(_rule_checks(facts, self.layers)),
             risk=risk,
-        )
-
-    def _of_group(self, step: Step, group: Group) -> StepPreview:
-        """Return the decision about a group: none for known members, else that of its template as written."""
-        if group.template is not None:
-            of = group.template.but(id=step.id, group="", edges=step.edges)
-            return self._told(of, self._risk(of)).but(step=step)
-        return StepPreview(
-            step=step,
-            decision=Decision(answer="allow", rule="group", reason="it starts nothing"),
-            decisions=(),
-            rules=(),
         )
 
     def _known(self, step: Step) -> Step:

@@ -148,7 +148,13 @@ class Prompt:
             self._drop()
             return []
         if self._question is None:
-            self._next(state)
+            waiting = self._open(state)
+            if waiting and self._clock.monotonic() >= self._not_before:
+                opened = waiting[0]
+                commands = self._subject.commands(opened.step) if opened.kind == "approval" else ""
+                self._question = Question(opened, state, commands)
+                self._board.say(self._question.lines())
+                self._show(state)
         elif self._terminal.continued:  # the shell wrote below the question
             self._board.entered()
             self._show(state)
@@ -160,15 +166,6 @@ class Prompt:
             self._quit()
             return []
         return self._act(self._question, text.removesuffix("\n"), state)
-
-    def _next(self, state: RunState) -> None:
-        waiting = self._open(state)
-        if waiting and self._clock.monotonic() >= self._not_before:
-            opened = waiting[0]
-            commands = self._subject.commands(opened.step) if opened.kind == "approval" else ""
-            self._question = Question(opened, state, commands)
-            self._board.say(self._question.lines())
-            self._show(state)
 
     def _show(self, state: RunState) -> None:
         """Show the prompt of the current question; only what is typed from now on answers it."""

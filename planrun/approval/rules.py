@@ -108,7 +108,14 @@ def in_text(pattern: str, text: str) -> bool:
 
     Quotes count for nothing here, so that it is found in `bash -c '…'`, behind `eval`, and in what another shell reads.
     """
-    lines, commands = _parted(text)
+    if text not in _PARTED:
+        plain = _plain(text)
+        pieces = [(piece, piece.split()) for piece in plain.translate(_PARTING).split("\n")]
+        _PARTED.clear()
+        _FOUND.clear()
+        _TRIES[0] = 0
+        _PARTED[text] = ([one_blank(line) for line in plain.split("\n")], [one for one in pieces if one[1]])
+    lines, commands = _PARTED[text]
     found = _FOUND.get(pattern)
     if found is None:
         found = _FOUND[pattern] = _in_parts(one_blank(pattern), lines, commands)
@@ -125,18 +132,6 @@ def _in_parts(pattern: str, lines: list[str], commands: list[tuple[str, list[str
             if _TRIES[0] > _MOST_TRIES or in_command(pattern, words):
                 return True
     return False
-
-
-def _parted(text: str) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the lines of a text and what may be commands in it, without quotes; for the text before at once."""
-    if text not in _PARTED:
-        plain = _plain(text)
-        pieces = [(piece, piece.split()) for piece in plain.translate(_PARTING).split("\n")]
-        _PARTED.clear()
-        _FOUND.clear()
-        _TRIES[0] = 0
-        _PARTED[text] = ([one_blank(line) for line in plain.split("\n")], [one for one in pieces if one[1]])
-    return _PARTED[text]
 
 
 def _plain(text: str) -> str:
@@ -278,7 +273,12 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     key = "auto_approve" if written else "llm_auto_approve"
     source = "option" if option and written else name
     rule_id = f"{source}:{key}"
-    where = _level_place(policy, place, source)
+    if source == "option":
+        where = " by --auto-approve"
+    elif source == "default":
+        where = ", since the plan has no policy"
+    else:
+        where = f" ({place}{policy.line})" if policy.line else f" ({place.rstrip(':')})"
     if LEVELS.index(facts.risk) <= LEVELS.index(level):
         if facts.step.secrets and facts.step.origin in ("expanded", "replanned") and name != "ceiling":
             reason = f"a model wrote it or what comes before it, and it gets {', '.join(facts.step.secrets)}"
@@ -289,14 +289,6 @@ def _of_policy(facts: Facts, policy: Policy, place: str, name: str, option: str 
     reason = f"its risk is {facts.risk}{because}, and {key} is {level}{where}"
     answer = "ask" if written or name != "ceiling" else "deny"
     return Decision(answer=answer, rule=rule_id, reason=reason)
-
-
-def _level_place(policy: Policy, place: str, source: str) -> str:
-    if source == "option":
-        return " by --auto-approve"
-    if source == "default":
-        return ", since the plan has no policy"
-    return f" ({place}{policy.line})" if policy.line else f" ({place.rstrip(':')})"
 
 
 def _reason_text(rule: Rule, facts: Facts, place: str) -> str:

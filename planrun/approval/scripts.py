@@ -26,7 +26,7 @@ from planrun.sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from planrun.approval.digest import Listing
@@ -318,7 +318,11 @@ class _Search:
             due = sorted(found - self.seen.keys())
 
     def _is_searched(self, path: str, data: bytes) -> bool:
-        if b"\0" in data[:_TEXT] or (path.lower().endswith(_DOCUMENTS) and not _has_options(path, data)):
+        # A document covers nothing; a list with options does, such as `-r more.txt` for pip.
+        if b"\0" in data[:_TEXT] or (
+            path.lower().endswith(_DOCUMENTS)
+            and not (path.endswith(".txt") and (data[:1] == b"-" or b"\n-" in data))
+        ):
             return False
         self.text += len(data)
         if self.text > MOST_TEXT:
@@ -368,11 +372,6 @@ class _Search:
         """Whether a path is a file with content."""
         state = self._listing.state(path)
         return state[:1] == (1,) and state[3] > 0
-
-
-def _has_options(path: str, data: bytes) -> bool:
-    """Whether a list has lines that are options, as those of pip: `-r more.txt`."""
-    return path.endswith(".txt") and (data[:1] == b"-" or b"\n-" in data)
 
 
 def _is_record(data: bytes) -> bool:
@@ -453,16 +452,14 @@ def _looked_at(step: Step, params: Mapping[str, Any], workspace: str) -> _Look:
         recipe, later = Recipe(argv=(*shell, *words), env={}, workdir=_filled(step.workdir or "")), True
     found = runs(step, recipe, workspace)
     if step.action.is_script and not reads_bash(recipe.argv[:-1]):
-        found = _of_another_shell(recipe.argv)
+        argv = recipe.argv
+        name = os.path.basename(argv[0])
+        if name in _LIKE_BASH:
+            found = runs_of(argv[-1]).but(scripts=())
+        else:
+            found = Runs() if files_read_by(name) is not None else Runs(strangers=(name,))
     later = later and bool(found.unsaid)
     return _Look(argv=recipe.argv, runs=found.but(unsaid=()) if later else found, later=later)
-
-
-def _of_another_shell(argv: Sequence[str]) -> Runs:
-    name = os.path.basename(argv[0])
-    if name in _LIKE_BASH:
-        return runs_of(argv[-1]).but(scripts=())
-    return Runs() if files_read_by(name) is not None else Runs(strangers=(name,))
 
 
 def _filled(text: Text) -> str:

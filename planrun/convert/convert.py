@@ -101,7 +101,14 @@ def convert(order: Order) -> Converted:
         found.refuse("too-large", getattr(why, "message", "the file is nested too deeply"), root)
         draft = DraftPlan()
     text = _text(draft, found, root)
-    _check_accepted(order, found)
+    names = found.acceptable
+    for wanted in order.accepted:
+        if wanted not in EVERYTHING and not any(fnmatchcase(name, wanted) for name in names):
+            told = f"refused are {', '.join(names)}" if names else "nothing is refused"
+            hint = did_you_mean(wanted, names) or told
+            raise InvalidInput(
+                f"--accept {wanted}: nothing is refused under this name in {order.file}; {hint}"
+            )
     count = len(draft.steps) + len(draft.cleanup) if text else 0
     return Converted(source=source, findings=found.listed, text=text, steps=count)
 
@@ -190,15 +197,3 @@ def _step_at(rows: Sequence[str], line: int, steps: Sequence[DraftStep]) -> Draf
     start = rows.index("steps:") if "steps:" in rows else len(rows)
     count = sum(1 for row in rows[start:line] if row.startswith("  - id: "))
     return steps[count - 1] if 0 < count <= len(steps) else None
-
-
-def _check_accepted(order: Order, found: Findings) -> None:
-    """Raise InvalidInput for a name to accept under which nothing is refused."""
-    names = found.acceptable
-    for wanted in order.accepted:
-        if wanted not in EVERYTHING and not any(fnmatchcase(name, wanted) for name in names):
-            told = f"refused are {', '.join(names)}" if names else "nothing is refused"
-            hint = did_you_mean(wanted, names) or told
-            raise InvalidInput(
-                f"--accept {wanted}: nothing is refused under this name in {order.file}; {hint}"
-            )

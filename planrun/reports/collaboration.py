@@ -12,8 +12,7 @@ from planrun.reports.escape import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
 
     from planrun.model.events import AgentNoted
     from planrun.model.state import RunState
@@ -31,7 +30,15 @@ def event_line(event: AgentNoted, _state: RunState) -> tuple[str, str]:
     """Return the status whose icon fits, and one clean line; "" for what people need not see at once."""
     change = event.change
     if event.kind == "delegation":
-        return _delegated(change)
+        if change["op"] == "begin":
+            score = facts.amount_of(change["score"])
+            return "running", line(
+                f"{change['from']} delegates to {change['to']} ({change['id']}, score {score}): {change['reason']}"
+            )
+        status = "completed" if change["result"] == "completed" else "partial"
+        return status, line(
+            f"delegation {change['id']}: {change['result']} in {facts.seconds(change['seconds'])}"
+        )
     if event.kind == "message" and change["op"] == "send":
         return "running", line(
             f"{change['from']} asks {change['to_role']} ({change['id']}): {change['type']}"
@@ -41,18 +48,6 @@ def event_line(event: AgentNoted, _state: RunState) -> tuple[str, str]:
     if event.kind == "reflection" and change["op"] == "reflect" and change["category"] != "unknown":
         return "partial", line(f"{event.agent}: {change['tool']} failed: {change['category']}")
     return "", ""
-
-
-def _delegated(change: Mapping[str, Any]) -> tuple[str, str]:
-    if change["op"] == "begin":
-        score = facts.amount_of(change["score"])
-        return "running", line(
-            f"{change['from']} delegates to {change['to']} ({change['id']}, score {score}): {change['reason']}"
-        )
-    status = "completed" if change["result"] == "completed" else "partial"
-    return status, line(
-        f"delegation {change['id']}: {change['result']} in {facts.seconds(change['seconds'])}"
-    )
 
 
 def _counts(state: RunState) -> Iterator[tuple[str, str]]:

@@ -65,7 +65,7 @@ def _tree(steps: tuple[Step, ...]) -> Iterator[str]:
     kinds = {(edge.on, step.id): edge.kind for step in steps for edge in step.edges}
     before = graph.waits(steps)
     after = graph.reverse(before)
-    labels = {step.id: _named(step) for step in steps}
+    labels = {step.id: f"{step.id}: {line(step.title)}" if step.title else step.id for step in steps}
     opened: set[str] = set()
     roots = [name for name in before if not before[name]]
     for root in roots:  # grows: what would stand too far to the right begins again at the left
@@ -91,10 +91,6 @@ def _tree(steps: tuple[Step, ...]) -> Iterator[str]:
             last = len(after[name]) - 1
             for place, child in reversed(list(enumerate(after[name]))):
                 stack.append((child, name, below, "└─ " if place == last else "├─ "))
-
-
-def _named(step: Step) -> str:
-    return f"{step.id}: {line(step.title)}" if step.title else step.id
 
 
 def _edges(plan: Plan) -> Iterator[tuple[str, str, str]]:

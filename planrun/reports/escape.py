@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
     `\r\n` and `\r` become `\n`; tab and newline stay; every other control character becomes U+FFFD.
     """
-    if _is_harmless(text):
+    if text.isascii() and text.isprintable() and "::" not in text and "##" not in text:
         return text
     from planrun.model import commands  # ordinary text needs none of it
 
@@ -71,10 +71,6 @@ def line(text: str, limit: int = 1000) -> str:
 
         text = commands.broken(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _is_harmless(text: str) -> bool:
-    return text.isascii() and text.isprintable() and "::" not in text and "##" not in text
 
 
 # What follows `&#8203;` (a zero-width space) no longer forms a word with what stands before it: that is what

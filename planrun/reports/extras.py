@@ -113,7 +113,9 @@ def _secret_warnings(state: RunState) -> Iterator[str]:
 def rollback_rows(state: RunState) -> Iterator[str]:
     """Yield a line for each step that was or should be undone, then what is pending and how to finish it."""
     for undo in state.undoing.values():
-        step = _undo_label(state, undo)
+        number = undo.step.id.removeprefix(f"undo:{undo.step.undoes}").lstrip(":") or "1"
+        rollback = state.steps[undo.step.undoes].step.rollback
+        step = f"{undo.step.undoes}, action {number}" if rollback and rollback.more else undo.step.undoes
         if undo.status == "completed":
             yield f"{step}: undone ({facts.details(undo)})"
         elif undo.ended:
@@ -121,13 +123,6 @@ def rollback_rows(state: RunState) -> Iterator[str]:
     if status(state) == "failed":
         yield "rollback_failed: not everything was undone"
     yield from pending_rows(state)
-
-
-def _undo_label(state: RunState, undo: StepState) -> str:
-    """Return which step it undoes and, of several actions, its number in the plan."""
-    number = undo.step.id.removeprefix(f"undo:{undo.step.undoes}").lstrip(":") or "1"
-    rollback = state.steps[undo.step.undoes].step.rollback
-    return f"{undo.step.undoes}, action {number}" if rollback and rollback.more else undo.step.undoes
 
 
 def pending_rows(state: RunState) -> Iterator[str]:

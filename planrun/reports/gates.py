@@ -128,7 +128,9 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
         return answers
     there = _word(state.plan.file) + (f" --step {step}" if opened.step else "") + _given(state)
     answers = [f"planrun approve {here}", f"planrun reject {here}"]
-    if _is_from_a_model(state):
+    ended = state.planning.ended if state.planning else ()
+    is_from_a_model = any(event.plan.get("version") == state.plan.version for event in ended if event.plan)
+    if is_from_a_model:
         return answers  # no file that could be named has this version of the plan
     return [
         *answers,
@@ -137,18 +139,13 @@ def commands(state: RunState, opened: GateOpened) -> list[str]:
     ]
 
 
-def _is_from_a_model(state: RunState) -> bool:
-    ended = state.planning.ended if state.planning else ()
-    return any(event.plan.get("version") == state.plan.version for event in ended if event.plan)
-
-
 def _given(state: RunState) -> str:
     """Return the options for parameters that are not their defaults: without them another digest is approved."""
     options = ""
     for param in state.plan.params:
         value = state.params.get(param.name)
         if value is not None and value != param.schema.get("default"):
-            options += f" -p {_word(f'{param.name}={_spelled(value)}')}"
+            options += f" -p {_word(f'{param.name}={(value if isinstance(value, str) else dumps(value))}')}"
     return options
 
 
@@ -178,13 +175,6 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join([shown(item) for item in value])
     return line(dumps(value), 200)
-
-
-def _spelled(value: Any) -> str:
-    """Return the value of a parameter as `--param` takes it."""
-    if isinstance(value, str):
-        return value
-    return dumps(value)
 
 
 def as_data(state: RunState, step: str, gate: Gate) -> dict[str, Any]:

@@ -46,7 +46,11 @@ def _portions(text: bytes, columns: int, most: int) -> Iterator[tuple[list[bytes
     lines: list[bytes] = []
     count = 0
     for each in text.removesuffix(b"\n").split(b"\n") if text else ():
-        line = _without_tabs(each) if b"\t" in each else each
+        line = (
+            (each.replace(b"\t", b"    ") if b"\x1b" in each or not each.isascii() else each.expandtabs(8))
+            if b"\t" in each
+            else each
+        )
         rows = rows_of(line.decode("utf-8", "replace"), columns)
         if lines and count + rows > most:
             yield lines, count
@@ -55,13 +59,6 @@ def _portions(text: bytes, columns: int, most: int) -> Iterator[tuple[list[bytes
         count += rows
     if lines:
         yield lines, count
-
-
-def _without_tabs(line: bytes) -> bytes:
-    """Return a line with blanks for tabs, which do not wrap: where they stop is known of plain ASCII only."""
-    if b"\x1b" in line or not line.isascii():
-        return line.replace(b"\t", b"    ")
-    return line.expandtabs(8)
 
 
 def _replaced(old: int, new: int, place: Place, data: bytes) -> bytes:

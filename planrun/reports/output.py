@@ -131,7 +131,10 @@ class Lines:
     def _row(self, row: str) -> str:
         if row[-1:] == "\r" and row[:-1].isprintable() and row[:-1].strip():
             row = row[:-1]  # an end of a line as Windows has it
-        if row.isprintable() and not (self._inert and _has_marks(row)):
+        if row.isprintable() and not (
+            self._inert
+            and ("::" in row or "##" in row if row.isascii() else row.count(":") > 1 or row.count("#") > 1)
+        ):
             return row
         row = resolved(row)
         text = without_controls(row).replace("\n", " ")
@@ -159,13 +162,6 @@ def _may_command(block: bytes, marks: bytes) -> bool:
     return begins or _holds(marks, _BLANKS)
 
 
-def _has_marks(row: str) -> bool:
-    """Whether a line has the colons or hashes of a command, perhaps with characters between that are not shown."""
-    if row.isascii():
-        return "::" in row or "##" in row
-    return row.count(":") > 1 or row.count("#") > 1
-
-
 def _holds(data: bytes, sequences: Mapping[bytes, Sequence[bytes]]) -> bool:
     """Whether one of these is in the data; nearly always the search for how they begin is all it takes."""
     return any(
@@ -187,13 +183,9 @@ def _last_state(rest: bytes) -> bytes:
         return rest
     states = rest.split(b"\r")
     last = len(states) - 1
-    while last and not _is_visible(states[last].decode("utf-8", "replace")):
+    while last and not without_controls(states[last].decode("utf-8", "replace")).strip():
         last -= 1
     return b"\r".join(states[last:])
-
-
-def _is_visible(state: str) -> bool:
-    return bool(without_controls(state).strip())
 
 
 def _cut(rest: bytes) -> int:

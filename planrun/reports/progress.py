@@ -148,7 +148,9 @@ class Tally:
         """Estimated seconds until the end; None where no durations are known."""
         if self.done == self.total:
             return 0.0
-        self._read_progress(now)
+        if self._estimates.reported is not None and (self._read_at is None or now - self._read_at >= AGE):
+            self._read_at = now
+            self.reported = self._estimates.reported(self.running)
         mean = self.average()
         if mean is None and (self._unknown or any(name not in self._expected for name in self.running)):
             if not self._expected:
@@ -167,12 +169,6 @@ class Tally:
         """Whether there is an expectation for each step that is left, from earlier runs or from itself."""
         reported = {name for name, (share, _) in self.reported.items() if share >= RELIABLE_SHARE}
         return not self._unknown and all(name in self._expected or name in reported for name in self.running)
-
-    def _read_progress(self, now: float) -> None:
-        """Read once in AGE seconds the progress that running steps report."""
-        if self._estimates.reported is not None and (self._read_at is None or now - self._read_at >= AGE):
-            self._read_at = now
-            self.reported = self._estimates.reported(self.running)
 
     def called(self, name: str) -> str:
         """A step with the progress that it reports: `build 42% linking`."""

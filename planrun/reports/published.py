@@ -37,9 +37,23 @@ def publish(system: str, state: RunState, rundir: str, paths: Mapping[str, str])
     if system == "gitlab":
         yield from _dotenv(state, paths)
     elif system == "azure":
-        yield from _azure(state, paths)
+        # Azure Pipelines.
+        for name, value in variables(state).items():
+            if len(value.encode("utf-8", "replace")) > MESSAGE_BYTES:
+                yield _warning(name, f"it has more than {MESSAGE_BYTES} bytes")
+            else:
+                yield f"##vso[task.setvariable variable={vso(name)};isOutput=true]{vso(value)}\n"
+        if "markdown" in paths:
+            yield f"##vso[task.uploadsummary]{vso(os.path.abspath(paths['markdown']))}\n"
     elif system == "teamcity":
-        yield from _teamcity(state, paths)
+        # TeamCity.
+        for name, value in variables(state).items():
+            if len(value.encode("utf-8", "replace")) > MESSAGE_BYTES:
+                yield _warning(name, f"it has more than {MESSAGE_BYTES} bytes")
+            else:
+                yield service_message("setParameter", name=name, value=value)
+        if "junit" in paths:
+            yield service_message("importData", type="junit", path=os.path.abspath(paths["junit"]))
     elif system == "buildkite":
         yield from _buildkite(state, rundir)
 
@@ -71,7 +85,12 @@ def _dotenv(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
     for dotted, value in variables(state).items():
         name = "".join([char if char.isascii() and char.isalnum() else "_" for char in dotted.upper()])
         row = f"{name}={value}\n"
-        why = _why_not(value)
+        if not value.isprintable():
+            why = "a dotenv report cannot carry line breaks and control characters"
+        elif any(char.isspace() for char in value):
+            why = "a dotenv report cannot carry blanks"
+        else:
+            why = "a dotenv report cannot carry quotes" if "'" in value or '"' in value else ""
         if not why and len(rows) == DOTENV_VARIABLES:
             why = f"GitLab takes {DOTENV_VARIABLES} variables of a job"
         if not why and size + len(row.encode("utf-8", "replace")) > DOTENV_BYTES:
@@ -85,41 +104,6 @@ def _dotenv(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
         size += len(row.encode("utf-8", "replace"))
     if paths:
         write_texts(os.path.dirname(next(iter(paths.values()))) or ".", {DOTENV: "".join(rows)})
-
-
-def _why_not(value: str) -> str:
-    """Return why a dotenv report cannot carry a value; "" where it can."""
-    if not value.isprintable():
-        return "a dotenv report cannot carry line breaks and control characters"
-    if any(char.isspace() for char in value):
-        return "a dotenv report cannot carry blanks"
-    return "a dotenv report cannot carry quotes" if "'" in value or '"' in value else ""
-
-
-# Azure Pipelines.
-
-
-def _azure(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
-    for name, value in variables(state).items():
-        if len(value.encode("utf-8", "replace")) > MESSAGE_BYTES:
-            yield _warning(name, f"it has more than {MESSAGE_BYTES} bytes")
-        else:
-            yield f"##vso[task.setvariable variable={vso(name)};isOutput=true]{vso(value)}\n"
-    if "markdown" in paths:
-        yield f"##vso[task.uploadsummary]{vso(os.path.abspath(paths['markdown']))}\n"
-
-
-# TeamCity.
-
-
-def _teamcity(state: RunState, paths: Mapping[str, str]) -> Iterator[str]:
-    for name, value in variables(state).items():
-        if len(value.encode("utf-8", "replace")) > MESSAGE_BYTES:
-            yield _warning(name, f"it has more than {MESSAGE_BYTES} bytes")
-        else:
-            yield service_message("setParameter", name=name, value=value)
-    if "junit" in paths:
-        yield service_message("importData", type="junit", path=os.path.abspath(paths["junit"]))
 
 
 # Buildkite.

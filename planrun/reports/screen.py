@@ -165,7 +165,14 @@ class Screen:
             return
         encoding = getattr(stream, "encoding", None) or "utf-8"
         try:
-            fd = _descriptor(stream)
+            try:
+                fd = stream.fileno()
+            except (
+                OSError,
+                ValueError,
+                AttributeError,
+            ):  # a buffer in memory; a closed stream, which write() reports
+                fd = -1
             if fd < 0:
                 text = data.decode("utf-8", "replace")
                 stream.write(text.encode(encoding, "replace").decode(encoding))
@@ -175,7 +182,16 @@ class Screen:
             if encoding.lower() not in ("utf-8", "utf8"):
                 data = data.decode("utf-8", "replace").encode(encoding, "replace")
             if fd not in self._descriptors:
-                self._descriptors[fd] = _unblocked(fd)
+                # It is opened anew: other programs share the flags of this one. A socket, or the terminal of another
+                # user, cannot be.
+                try:
+                    if S_ISREG(os.fstat(fd).st_mode):
+                        self._descriptors[fd] = fd
+                    else:
+                        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+                        self._descriptors[fd] = os.open(f"/proc/self/fd/{fd}", flags)
+                except OSError:
+                    self._descriptors[fd] = fd
             self._write(self._descriptors[fd], data)
         except (OSError, ValueError):  # closed, or no reader: EPIPE
             self._stop(stream)
@@ -226,18 +242,6 @@ class Screen:
             return
 
 
-def _descriptor(stream: TextIO) -> int:
-    """Return the descriptor below a stream, -1 where there is none."""
-    try:
-        return stream.fileno()
-    except (
-        OSError,
-        ValueError,
-        AttributeError,
-    ):  # a buffer in memory; a closed stream, which write() reports
-        return -1
-
-
 def _are_one(stream: TextIO | None, out: TextIO) -> bool:
     """Return whether two streams are the same terminal, pipe or file."""
     if stream is None or stream is out:
@@ -250,17 +254,3 @@ def _are_one(stream: TextIO | None, out: TextIO) -> bool:
 
 def _always() -> bool:
     return True
-
-
-def _unblocked(fd: int) -> int:
-    """Return a descriptor of the same pipe or terminal on which writes do not block; the same one for a file.
-
-    It is opened anew: other programs share the flags of this one. A socket, or the terminal of another user, cannot be.
-    """
-    try:
-        if S_ISREG(os.fstat(fd).st_mode):
-            return fd
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        return os.open(f"/proc/self/fd/{fd}", flags)
-    except OSError:
-        return fd

@@ -59,7 +59,15 @@ class EventStream:
         if self._broken:
             return
         try:
-            self._note(event, state)
+            if isinstance(event, ev.PlanningStarted | ev.PlanningEnded):
+                self._planning = isinstance(event, ev.PlanningStarted)
+            if isinstance(event, _STEP_EVENTS):
+                self._step(event, state)
+            else:
+                fields = {name: value for name, value in vars(event).items() if name != "at"}
+                kind = _STREAMED.get(type(event)) or ev.NAMES[type(event)]
+                self._put(kind, event.at, state, activity=self._activity, **fields)
+            self._progress(event.at, state)
         except Exception:  # noqa: BLE001 - a reader of events must not end a run
             self._broken = True
 
@@ -113,17 +121,6 @@ class EventStream:
             activity="executing_plan",
         )
         self._progress(opening.at if opening else "", state)
-
-    def _note(self, event: Event, state: RunState) -> None:
-        if isinstance(event, ev.PlanningStarted | ev.PlanningEnded):
-            self._planning = isinstance(event, ev.PlanningStarted)
-        if isinstance(event, _STEP_EVENTS):
-            self._step(event, state)
-        else:
-            fields = {name: value for name, value in vars(event).items() if name != "at"}
-            kind = _STREAMED.get(type(event)) or ev.NAMES[type(event)]
-            self._put(kind, event.at, state, activity=self._activity, **fields)
-        self._progress(event.at, state)
 
     @property
     def _activity(self) -> str:

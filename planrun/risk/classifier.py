@@ -215,7 +215,14 @@ def of_any(text: str, setting: Setting) -> Risk:
     history = History()
     for found in scope.found:
         finding = commands.of_found(found, scope.ground, history)
-        parts.append((_excerpt(text, found), finding))
+        simple = found.simple
+        words = [
+            *simple.words,
+            *(word for _, word in simple.assignments),
+            *(word for _, _, word, _ in simple.redirects),
+        ]
+        excerpt = _cut(text[simple.start : max((word.end for word in words), default=simple.start)])
+        parts.append((excerpt, finding))
         if not found.simple.subject and found.simple.words:
             listed.append(_command(found, finding))
     is_bare = not scope.marks and all(map(_is_bare, scope.found))
@@ -244,16 +251,6 @@ def _command(found: Found, finding: Finding) -> Command:
         reason=finding.reason,
         effects=finding.effects,
     )
-
-
-def _excerpt(text: str, found: Found) -> str:
-    simple = found.simple
-    words = [
-        *simple.words,
-        *(word for _, word in simple.assignments),
-        *(word for _, _, word, _ in simple.redirects),
-    ]
-    return _cut(text[simple.start : max((word.end for word in words), default=simple.start)])
 
 
 def _cut(text: str) -> str:

@@ -75,7 +75,8 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
     findings += [_redirection(redirect, site) for redirect in variant.redirects]
     if variant.words:
         findings.append(of_words(variant.words, site, builtins=True))
-        is_fed = _is_fed(variant)
+        words = [*variant.words, *(target for _, _, target, _ in variant.redirects)]
+        is_fed = any(PRINTED in (arg.value or "") for arg in words)
         if is_fed:  # what it writes came with the text
             site.trace.fresh += site.trace.writes
             site.trace.streams = bool(UNPACKERS.intersection(site.trace.programs))
@@ -83,11 +84,6 @@ def _of_variant(subject: str, variant: Variant, site: Site) -> Finding:
         if applies or (is_fed and _PATCHING.intersection(site.trace.programs)):
             findings.append(_PATCH)
     return together(findings)
-
-
-def _is_fed(variant: Variant) -> bool:
-    words = [*variant.words, *(target for _, _, target, _ in variant.redirects)]
-    return any(PRINTED in (arg.value or "") for arg in words)
 
 
 def _of_subject(subject: str, arg: Arg) -> Finding:
@@ -126,7 +122,9 @@ def _redirection(redirect: tuple[int | None, str, Arg, Arg | None], site: Site) 
         return high(target.trouble or "a redirection to or from a file that is not known")
     path = target.value
     if op in (">&", "<&") and (path.isdigit() or path == "-"):
-        return _descriptor(fd, op, path)
+        if op == ">&" and fd in (None, 1, 2) and path in ("1", "2"):
+            return _NOTHING
+        return high(f"{op}{path}: a descriptor that is not covered")
     if path.startswith(("/dev/tcp", "/dev/udp")):
         return high(f"{path}: opens a connection", "network")
     if op == "<":
@@ -135,12 +133,6 @@ def _redirection(redirect: tuple[int | None, str, Arg, Arg | None], site: Site) 
     if op in _WRITES or (op == ">&" and fd is None):
         return _written(path, site, appends=op in (">>", "&>>"))
     return high(f"`{op}`: a redirection that is not covered")
-
-
-def _descriptor(fd: int | None, op: str, path: str) -> Finding:
-    if op == ">&" and fd in (None, 1, 2) and path in ("1", "2"):
-        return _NOTHING
-    return high(f"{op}{path}: a descriptor that is not covered")
 
 
 def _data(arg: Arg) -> Finding:

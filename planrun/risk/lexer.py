@@ -285,7 +285,10 @@ class _Lexer(Expansions):
         elif char == "`":
             self._backtick()
         elif char == "#" and self.frame.start < 0:
-            self._comment()
+            stop = self.text.find("\n", self.at, self.frame.end)
+            start, self.at = self.at, self.frame.end if stop < 0 else stop
+            if QUOTED_HOLE in self.text[start : self.at]:
+                raise NotUnderstood("a quoted value put into a comment", start)
         elif char in "*?[":
             self._glob(char)
         else:
@@ -305,7 +308,9 @@ class _Lexer(Expansions):
     def _sign(self, char: str) -> None:
         first = self.frame.start < 0
         if char in HOLES:
-            self._hole(char)
+            if char == QUOTED_HOLE and any(frame.closer == "`" for frame in self.frames):
+                raise NotUnderstood("a quoted value put in between backticks", self.at)
+            self._add(("hole", char, False))
         elif char in "#~" and self.frame.parts and all(kind == "hole" for kind, _, _ in self.frame.parts):
             raise NotUnderstood("a sign whose meaning depends on the value before it", self.at)
         elif char == "~" and first and self._after() in "/ \t\n;&|()<>":
@@ -315,17 +320,6 @@ class _Lexer(Expansions):
         else:
             self._grow(char)
         self.at += 1
-
-    def _hole(self, char: str) -> None:
-        if char == QUOTED_HOLE and any(frame.closer == "`" for frame in self.frames):
-            raise NotUnderstood("a quoted value put in between backticks", self.at)
-        self._add(("hole", char, False))
-
-    def _comment(self) -> None:
-        stop = self.text.find("\n", self.at, self.frame.end)
-        start, self.at = self.at, self.frame.end if stop < 0 else stop
-        if QUOTED_HOLE in self.text[start : self.at]:
-            raise NotUnderstood("a quoted value put into a comment", start)
 
     def _single(self) -> None:
         close = self.text.find("'", self.at + 1, self.frame.end)
@@ -406,7 +400,17 @@ class _Lexer(Expansions):
         if char == "\n":
             frame.tokens.append(("op", "\n", at, at + 1))
             self.at += 1
-            self._here_documents()
+            # Here-documents
+            if self.frame is not self.frames[0]:
+                if self.documents:
+                    raise NotUnderstood("a here-document that begins inside a substitution", self.at)
+            else:
+                documents, self.documents = self.documents, []
+                for redirect, delimiter, quoted in documents:
+                    start, stop = self._body(delimiter, tabs=redirect.op == "<<-")
+                    redirect.here = (
+                        _literal(self.text, start, stop) if quoted else _body_parts(self.text, start, stop)
+                    )
             return
         operator = next(op for op in _OPERATORS if text.startswith(op, at))
         if at + len(operator) > frame.end:
@@ -442,20 +446,6 @@ class _Lexer(Expansions):
         if operator in ("<<", "<<-"):
             frame.delimiter = redirect
         self.at += len(operator)
-
-    # Here-documents
-
-    def _here_documents(self) -> None:
-        if self.frame is not self.frames[0]:
-            if self.documents:
-                raise NotUnderstood("a here-document that begins inside a substitution", self.at)
-            return
-        documents, self.documents = self.documents, []
-        for redirect, delimiter, quoted in documents:
-            start, stop = self._body(delimiter, tabs=redirect.op == "<<-")
-            redirect.here = (
-                _literal(self.text, start, stop) if quoted else _body_parts(self.text, start, stop)
-            )
 
     def _body(self, delimiter: str, *, tabs: bool) -> tuple[int, int]:
         start = at = self.at

@@ -55,16 +55,6 @@ def _joined(base: list[str], path: str) -> str | None:
     return "/".join(parts)
 
 
-def _absolute(path: str) -> str:
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
-
-
 def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
@@ -74,7 +64,13 @@ def locate(path: str, cwd: str | None, ground: Ground) -> tuple[str, str]:
     if HOME in path:
         return "outside", path.replace(HOME, "~")
     if path.startswith("/"):
-        whole = _absolute(path)
+        parts: list[str] = []
+        for part in path.split("/"):
+            if part == "..":
+                del parts[-1:]
+            elif part not in ("", "."):
+                parts.append(part)
+        whole = "/" + "/".join(parts)
         if any(_below(whole, place) for place in ground.places):  # which may be in the workspace
             return "place", whole
         if ground.workspace and _below(whole, ground.workspace):
@@ -105,11 +101,6 @@ def reading(path: str, cwd: str | None, ground: Ground) -> str:
         and not any(_below(place, each) for each in _SYSTEM_FOLDERS)
     ):
         return _outside(path, cwd, "read")
-    return _hidden_glob(path)
-
-
-def _hidden_glob(path: str) -> str:
-    """Say that a pattern may match what must not be read: names of secrets, or anything below .git."""
     parts = path.split("/")
     for at, part in enumerate(parts):
         if _GLOBS & set(part) and (may_be_secret(part) or ".git" in parts[:at]):

@@ -95,7 +95,10 @@ def _fill(arg: Arg, parts: Sequence[Part], names: Mapping[str, str]) -> None:
             known.append(found or "")
         else:
             certain = False
-            _unknown(arg, kind, value, quoted=quoted)
+            if kind == "strange":
+                arg.trouble = arg.trouble or value
+            elif kind == "command" and not quoted:
+                arg.trouble = arg.trouble or "a substitution without quotes, which may be several words"
     arg.value = "".join(known) if certain else None
 
 
@@ -110,13 +113,6 @@ def _variable(arg: Arg, name: str, names: Mapping[str, str], *, quoted: bool) ->
     elif not quoted:
         arg.trouble = arg.trouble or f"${name}: an unknown value, which may be several words"
     return None
-
-
-def _unknown(arg: Arg, kind: str, value: str, *, quoted: bool) -> None:
-    if kind == "strange":
-        arg.trouble = arg.trouble or value
-    elif kind == "command" and not quoted:
-        arg.trouble = arg.trouble or "a substitution without quotes, which may be several words"
 
 
 def _braces(parts: Sequence[Part]) -> str:

@@ -125,7 +125,10 @@ class _Net:
                 ends = sorted([places[other] for other in self.right.get(node, ())])
                 total += sum([seen - _sum(tree, end + 1) for end in ends])
                 for end in ends:
-                    _count(tree, end + 1)
+                    at = end + 1
+                    while at < len(tree):
+                        tree[at] += 1
+                        at += at & -at
                 seen += len(ends)
         return total
 
@@ -145,12 +148,11 @@ class _Net:
         for node in layer:
             beside = [*self.left.get(node, ()), *self.right.get(node, ())]
             wanted.append(sum([rows[other] for other in beside]) / len(beside) if beside else rows[node])
-        gaps = [self._gap(first, second) for first, second in pairwise(layer)]
+        gaps = [
+            0.5 if first in self.dummies and second in self.dummies else 1.0
+            for first, second in pairwise(layer)
+        ]
         rows.update(zip(layer, _apart(wanted, gaps), strict=True))
-
-    def _gap(self, first: Node, second: Node) -> float:
-        """Return how many rows apart two neighbours are at least: lines need less space than boxes."""
-        return 0.5 if first in self.dummies and second in self.dummies else 1.0
 
 
 def _apart(wanted: Sequence[float], gaps: Sequence[float]) -> list[float]:
@@ -177,9 +179,3 @@ def _sum(tree: Sequence[int], end: int) -> int:
         total += tree[end]
         end -= end & -end
     return total
-
-
-def _count(tree: list[int], at: int) -> None:
-    while at < len(tree):
-        tree[at] += 1
-        at += at & -at

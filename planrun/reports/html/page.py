@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from planrun.model.progress import StepState
     from planrun.model.state import RunState
     from planrun.reports.html.comparison import Baseline
-    from planrun.reports.html.searches import Tree
     from planrun.reports.html.timeline import Line, Scale, Timeline
 
 _HEADING = 24.0  # pixels above a tree
@@ -140,17 +139,19 @@ def write_svg(records: Iterable[Mapping[str, Any]], out: BinaryIO) -> None:
         y += tree.drawing.height + _HEADING
     context = {
         "trees": [*zip(tops, found, strict=True)],
-        "width": max([width for tree in found for width in _widths(tree)], default=0.0),
+        "width": max(
+            [
+                width
+                for tree in found
+                for width in (tree.drawing.width, 16 + 7 * len(f"{tree.title}: {tree.found}"))
+            ],
+            default=0.0,
+        ),
         "height": y,
         "colours": COLOURS,
         "heading": _HEADING,
     }
     _write("searches.svg.j2", context, out)
-
-
-def _widths(tree: Tree) -> tuple[float, float]:
-    """Return the widths of a picture and of the line above it."""
-    return tree.drawing.width, 16 + 7 * len(f"{tree.title}: {tree.found}")
 
 
 def write_other(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
@@ -164,13 +165,7 @@ def write_other(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
 
 
 def _write(name: str, context: Mapping[str, Any], out: BinaryIO) -> None:
-    stream = _environment().get_template(name).stream(context)
-    stream.enable_buffering(_BUFFER)
-    out.writelines(part.encode("utf-8", "replace") for part in stream)
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -179,6 +174,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    stream = environment.get_template(name).stream(context)
+    stream.enable_buffering(_BUFFER)
+    out.writelines(part.encode("utf-8", "replace") for part in stream)
 
 
 def _finalize(value: Any) -> Any:

@@ -123,7 +123,11 @@ class Pages:
             author = "the plan; chosen or moved by a search" if step.step.origin == "searched" else "a model"
             yield "Written by", f"{author} ({step.step.origin})"
         if not self.is_large or step.status != "completed":
-            yield from self._about(step)
+            if step.step.line:
+                yield "Plan", place(self.state, step)
+            if risk := risk_of(step):
+                why = line(step.step.risk_reason) if self.scripts else ""  # it quotes the command
+                yield "Risk", f"{risk} ({why})" if why else risk
         if decided := decision(step):
             yield (
                 "Policy",
@@ -134,13 +138,6 @@ class Pages:
         yield from [("Criterion", line(text)) for text in step.step.criteria]
         for name, value in list(step.outputs.items())[:50]:
             yield f"Output {line(str(name), 100)}", load("extras").shown_value(value)
-
-    def _about(self, step: StepState) -> Iterator[tuple[str, str]]:
-        if step.step.line:
-            yield "Plan", place(self.state, step)
-        if risk := risk_of(step):
-            why = line(step.step.risk_reason) if self.scripts else ""  # it quotes the command
-            yield "Risk", f"{risk} ({why})" if why else risk
 
     def _attempts(self, step: StepState) -> tuple[Attempt, ...]:
         return tuple([self._attempt(step, attempt) for attempt in step.attempts])
