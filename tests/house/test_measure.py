@@ -9,13 +9,13 @@ import pytest
 from tests.house.measure import FIGURES, ROOT, Module, circles, imported_twice, modules, tiny_helpers
 
 CEILINGS = {
-    "lines": 140_000,
-    "files": 725,
-    "functions over 60 lines": 5,
-    "tiny helpers used once": 669,
-    "imports in functions": 420,
-    "names imported twice": 58,
-    "second blocks of types": 20,
+    "lines": 137_800,
+    "files": 719,
+    "functions over 60 lines": 4,
+    "tiny helpers used once": 558,
+    "imports in functions": 416,
+    "names imported twice": 48,
+    "second blocks of types": 15,
     "circles of modules": 5,
 }
 """The goals are 110,000 lines, 480 files, 300 helpers, 250 imports, and none of the others."""
