@@ -148,7 +148,7 @@ def test_an_agent_that_uses_all_its_turns_fails(planrun: Command) -> None:
 @pytest.mark.shows("V-37", "V-67")
 def test_a_budget_is_reserved_before_and_settled_after_each_call(planrun: Command) -> None:
     """Levels of 80, 95 and 100 per cent are events; what does not fit any more fails the step."""
-    big = Tokens(input=2000, output=2700)
+    big = Tokens(input=1500, output=2700)
     model = turns(use(("list_dir", {}), usage=big), use(("list_dir", {}), usage=big), finish())
     done = run(planrun, agent(max_tokens=10_000, type="explore"), model)
     assert done.returncode == 1

@@ -57,8 +57,9 @@ def test_the_forms_of_a_report(tmp_path: Path) -> None:
     story.move("4", "skipped", "replaced_by_replan")
     rows = markdown(story.end(1), tmp_path).splitlines()
     assert rows[0] == '# ✗ Plan v1: "Release" [Failed]'
-    assert rows[2] == "**failed (exit code 1), 1m57s, 4 steps: 2 successful, 1 failed, 1 skipped**"
-    assert rows[4] == "## Failures"
+    assert rows[2] == "## Execution Summary"
+    assert rows[4] == "**failed (exit code 1), 1m57s, 4 steps: 2 successful, 1 failed, 1 skipped**"
+    assert rows[6] == "## Failures"
     assert [row for row in rows if row.startswith("- ") and "Step" in row] == [
         "- ✓ Step 1: Build (12.3s, 1.2K tokens)",
         "- ✓ Step 2: Count (1m15s)",
