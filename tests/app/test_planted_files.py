@@ -64,7 +64,7 @@ def test_a_planted_driver_waits_for_a_person(workspace: Path) -> None:
     git(workspace, "config", "diff.odd.textconv", "touch ../canary; cat")
     code, said, step = execute(workspace, "git diff")
     assert (code, step["status"]) == (5, "waiting")
-    assert "its risk is medium (diff.odd.textconv in .git/config has git run a program)" in said
+    assert "risk medium (diff.odd.textconv in .git/config has git run a program)" in said
     assert not (workspace.parent / "canary").exists()
 
 

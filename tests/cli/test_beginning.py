@@ -90,7 +90,7 @@ def test_a_new_plan_asks_before_what_is_riskier_than_medium(planrun: Command) ->
     )
     done = planrun("execute", "plan.yml")
     assert done.returncode == 5, done.stderr
-    assert "auto_approve is medium" in done.stderr
+    assert "limit medium, plan.yml:5" in done.stderr
 
 
 def test_init_never_overwrites(say: Callable[..., Said], tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_a_goal_becomes_a_plan_that_validates_previews_and_runs(
     rounds = 0
     while ran.returncode == 5 and rounds < 5:
         assert not any((tmp_path / name).exists() for name in wanted["left"][-1:])
-        waiting = re.findall(r"^  (\S+) waits for", ran.stdout + ran.stderr, re.MULTILINE)
+        waiting = re.findall(r"^  (\S+) needs (?:approval|an answer)", ran.stdout + ran.stderr, re.MULTILINE)
         ran = planrun(tmp_path, env, "approve", "last", *waiting, "--by", "somebody", "--resume")
         rounds += 1
     assert ran.returncode == 0, ran.stdout + ran.stderr

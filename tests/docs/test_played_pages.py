@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planrun.executors.sandbox.probe import find
-from tests.docs.pages import DOCS, text_of
+from tests.docs.pages import DOCS, ROOT, text_of
 from tests.docs.playing import Reader, played, steady
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ def test_no_page_hides_a_file_or_a_session() -> None:
 
 
 def test_the_index_names_every_page() -> None:
-    """docs/README.md leads to each page below docs/."""
+    """docs/README.md leads to each page below docs/, ARCHITECTURE.md to the decisions."""
     text = (DOCS / "README.md").read_text("utf-8")
     listed = set(re.findall(r"\]\(([\w/-]+\.md)\)", text))
+    listed |= set(
+        re.findall(r"\]\(docs/(decisions/[\w-]+\.md)\)", (ROOT / "ARCHITECTURE.md").read_text("utf-8"))
+    )
     assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
