@@ -50,7 +50,7 @@ SHOWS = re.compile(r"^# shows: (.+)$", re.MULTILINE)
 # What differs from run to run, and what stands for it in a golden file.
 CHANGING = (
     (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"), "RUN"),
-    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z| UTC)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "HASH"),
     (re.compile(r"(?<=digest )(`?)[0-9a-f]{12}\b"), r"\1HASH"),
     (re.compile(r'(?<=time=")[\d.]+'), "0"),

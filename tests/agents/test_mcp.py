@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planrun.model.agenttools import MAX_RESULT
 from planrun.model.mcp import Server, drift, tools_of
 from tests.agents.worlds import ended, events, finish, ledger, repository, results
 from tests.fakes.messages import FakeMessages, use
@@ -103,7 +104,7 @@ def test_an_agent_calls_tools_of_a_server(planrun: Command) -> None:
     assert "add must add" in text
     assert [each.splitlines()[1] for each in (one, two)] == ["1", "2"]
     assert "Error executing tool fail" in failed
-    assert len(huge) < 100_000
+    assert len(huge) < MAX_RESULT + 300  # with the marks around it
     assert "left out" in huge
     assert "name" in wrong
     found = effects(planrun)

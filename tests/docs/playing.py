@@ -40,7 +40,7 @@ VOLATILE = (
     (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
     (r"\ba-[0-9a-f]{16}\b", "APPROVAL"),
     (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b|\b(?=[a-f]*\d)[0-9a-f]{7}\b", "HASH"),
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(?:Z| UTC)?", "TIME"),
     (r"(?<![\d.])(\d+(\.\d+)?(s|ms)|\d+m\d\ds)\b", "SECONDS"),
     (r" +SECONDS\b", " SECONDS"),
 )

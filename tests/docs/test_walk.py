@@ -21,7 +21,7 @@ VOLATILE = (
     (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
     (r"\ba-[0-9a-f]{16}\b", "APPROVAL"),
     (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{12}\b", "HASH"),
-    (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:Z| UTC)", "TIME"),
     (r"\b(\d+(\.\d+)?s|\d+m\d\ds)\b", "SECONDS"),
     (r"\b\d+ at a time\b", "N at a time"),
 )
