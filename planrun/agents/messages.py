@@ -191,10 +191,6 @@ class Post:
         """Return who waits for whom: agents by the agents that wait; "" where nobody answers yet."""
         return {row["from"]: row["to"] for row in self._open()}
 
-    def next_limit(self) -> str:
-        """Return when the time of the next message is over; "" when none waits."""
-        return min([row["until"] for row in self._open()], default="")
-
     def rows(self) -> list[dict[str, Any]]:
         """Return every message as plain data, as it stands in ledger.json."""
         return self._rows.rows()

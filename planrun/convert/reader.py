@@ -61,14 +61,13 @@ class Findings:
         self.file = file
         self.accepted = frozenset("*" if name in EVERYTHING else name for name in accepted)
         self._found: dict[tuple[str, str], Finding] = {}
-        self._unresolved = [0]
         self._left = [MAX_EXPANDED]
         self.files: dict[str, Node | None] = {}  # other files that were read, by their paths
 
     def of(self, file: str) -> Findings:
         """Return a view for another file that belongs to the conversion: its findings stand beside these."""
         other = Findings(file, self.accepted)
-        other._found, other._unresolved, other.files = self._found, self._unresolved, self.files
+        other._found, other.files = self._found, self.files
         other._left = self._left
         return other
 
@@ -81,24 +80,17 @@ class Findings:
                 f"{place}its variables or lists expand to too much; --job converts a part of the file"
             )
 
-    @property
-    def unresolved(self) -> int:
-        """How often a step was left or something refused, in all files of the conversion, repeated ones included."""
-        return self._unresolved[0]
-
     def differs(self, code: str, message: str, node: Node) -> None:
         """Note that something was converted and means something slightly else."""
         self._add("differs", code, message, node)
 
     def todo(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what is left to a person; returns the text of the comment that the plan gets at that place."""
-        self._unresolved[0] += bool(step)
         self._add("todo", code, message, node, step=step)
         return f"todo: {message}"
 
     def refuse(self, code: str, message: str, node: Node, step: str = "") -> str:
         """Note what cannot be kept; returns the text of the comment in case that it is accepted."""
-        self._unresolved[0] += 1
         self._add("refused", code, message, node, step=step)
         return f"not kept: {message}"
 

@@ -146,14 +146,6 @@ def cost_of(actions: Iterable[Action]) -> float:
     return sum(action.expected for action in actions)
 
 
-def success_of(actions: Iterable[Action]) -> float:
-    """Return the probability that each succeeds at the first attempt."""
-    found = 1.0
-    for action in actions:
-        found *= action.success
-    return found
-
-
 def waits(actions: Sequence[Action]) -> list[tuple[int, ...]]:
     """Return for each action of a plan the earlier ones that it waits for, none of which another of them implies.
 
