@@ -100,7 +100,7 @@ def test_a_run_is_exported_with_its_plan_use_and_progress(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["plan"]["name"], told["plan"]["version"]) == ("shop", 2)
-    assert told["usage"]["input_tokens"] > 0
+    assert told["usage"]["input_tokens"] + told["usage"]["cache_write_tokens"] > 0
     assert [call["replayed"] for call in told["llm"]["calls"]] == [True]
     assert {"total", "completed", "failed"} <= set(told["summary"])
     assert len(told["steps"]) == told["summary"]["total"]

@@ -22,4 +22,4 @@ def test_drawn_workflows_run_the_steps_that_github_runs(tmp_path: Path, seed: in
 def test_a_planted_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that look only at what they name are noticed."""
     monkeypatch.setattr(workflows, "PLANTED", True)
-    assert workflows.tried(1, 15, tmp_path)[1]
+    assert workflows.tried(2, 15, tmp_path)[1]

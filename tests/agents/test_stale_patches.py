@@ -29,6 +29,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "verify": {},  # a key of the step beside `agent`
 }
 APPLY = ("never", "ask", "auto")
+PAIRS = [(APPLY[number % len(APPLY)], change) for number, change in enumerate(CHANGES)]
+"""Each change with one way to apply: what a step was is compared before anybody looks at how it is applied."""
 
 
 def writing(name: str) -> Any:
@@ -57,8 +59,7 @@ def offered(planrun: Command) -> list[str]:
     return [each["path"] for each in (ended(planrun.folder).get("patch") or {}).get("files", ())]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("apply", APPLY)
+@pytest.mark.parametrize(("apply", "change"), PAIRS)
 def test_the_patch_of_another_step_is_discarded(planrun: Command, apply: str, change: str) -> None:
     """The agent changed: a model works anew, and only its patch is offered, applied or kept."""
     folder = repository(planrun.folder)
@@ -154,8 +155,7 @@ def test_a_changed_patch_is_not_applied(planrun: Command) -> None:
     assert not (folder / "old.txt").exists()
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("apply", APPLY)
+@pytest.mark.parametrize(("apply", "change"), PAIRS)
 def test_a_killed_conversation_does_not_go_on_for_another_step(
     planrun: Command, apply: str, change: str
 ) -> None:
