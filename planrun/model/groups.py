@@ -158,7 +158,7 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
     """Return status, reason and message that a group ends with, all members of which have ended.
 
     One failure makes it failed, whether that is tolerated within it or not, unless it is another plan, in which
-    tolerated failures are that plan's own matter. Without members it is skipped(empty).
+    tolerated failures are that plan's own matter, or a member is blocked, which nothing tolerates. Without members it is skipped(empty).
     """
     members = [state.steps[name] for name in group.grouping.members]
     if not members:
@@ -169,6 +169,8 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
     }
     if group.grouping.form == "uses":
         of["failed"] = [each for each in of["failed"] if state.tolerated_within(each.step.id) is None]
+    elif of["blocked"] and all(state.tolerated_within(each.step.id) for each in of["failed"]):
+        of["failed"] = []  # what is tolerated does not hide what a failure above the group blocked
     for status, reason in (("failed", "members"), ("cancelled", "members"), ("blocked", "upstream")):
         if of[status]:
             names = ", ".join([each.step.id for each in of[status][:5]])
