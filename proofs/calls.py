@@ -73,20 +73,20 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "errors by status alone": ("breaks", "outcomes.py", "_BY_TYPE.get(kind) or _BY_STATUS", "_BY_STATUS"),
     "the last attempt counts": (
         "breaks",
-        "serve.py",
+        "call.py",
         "self._before, self._is_estimate = usage, is_estimate",
         "self._is_estimate = is_estimate",
     ),
     "what broke off is free": (
         "breaks",
-        "serve.py",
-        'told["output_tokens"] = max(told.get("output_tokens", 0), heard)',
-        'told["output_tokens"] = 0',
+        "call.py",
+        'counts["output_tokens"] = max(counts.get("output_tokens", 0), received)',
+        'counts["output_tokens"] = 0',
     ),
-    "estimates are called exact": ("breaks", "serve.py", "self._is_estimate or not known", "False"),
+    "estimates are called exact": ("breaks", "call.py", "self._is_estimate or not known", "False"),
     "no word of what is left out": (
         "features",
-        "call.py",
+        "caller.py",
         '*[f"without:{each}" for each in lacking]',
         "*[]",
     ),
@@ -95,10 +95,10 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "malformed without end": (
         "content",
         "outcomes.py",
-        "message=told, repeat=1)",
-        "message=told, repeat=None)",
+        "message=text, repeat=1)",
+        "message=text, repeat=None)",
     ),
-    "paid for without end": ("chains", "call.py", "if not call.tally.may_cost_more:", "if not call:"),
+    "paid for without end": ("chains", "caller.py", "if not call.tally.may_cost_more:", "if not call:"),
     "no deadline": ("silence", "serve.py", 'call.cut("late", f"the', 'print("late", f"the'),
 }
 """Faults to plant into a copy of the process: which rows show it, file, text, other text."""
