@@ -158,7 +158,8 @@ def gather(state: RunState, group: Step) -> tuple[str, str, str]:
     """Return status, reason and message that a group ends with, all members of which have ended.
 
     One failure makes it failed, whether that is tolerated within it or not, unless it is another plan, in which
-    tolerated failures are that plan's own matter, or a member is blocked, which nothing tolerates. Without members it is skipped(empty).
+    tolerated failures are that plan's own matter, or a member is blocked, which nothing tolerates. Without members
+    it is skipped(empty).
     """
     members = [state.steps[name] for name in group.grouping.members]
     if not members:
