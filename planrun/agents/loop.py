@@ -100,7 +100,7 @@ class AgentRun:
         self._ending: Ending | None = None  # it has finished, and its patch is made
         self._purse: Purse | None = None
         self._copying = False
-        self._partial: Callable[[Callable[[Outcome], Outcome]], bool] | None = None  # ends it as failed
+        self._partial: tuple[Outcome, str, tuple[str, ...]] | None = None  # how it ends once its work is kept
 
     # What it has.
 
@@ -458,7 +458,8 @@ class AgentRun:
             self.team.child.job_ended(job, outcome)
         elif job.step == f"{self.step.id}:partial":
             assert self._partial is not None
-            self._partial(self._kept if outcome.status == "completed" else lambda failed: failed)
+            failed, summary, evidence = self._partial
+            self._end(self._kept(failed) if outcome.status == "completed" else failed, summary, evidence)
         elif job.step == f"{self.step.id}:copy":
             self._copying = False
             if outcome.status != "completed" and not self.is_stopping:
@@ -487,7 +488,10 @@ class AgentRun:
         return verdict
 
     def _is_check(self, call: dict[str, Any]) -> bool:
-        """Whether a call runs a reviewed `verify` command of the step, and no file that it names was changed."""
+        """Whether a call runs a reviewed `verify` command of the step, and no file that it names was changed.
+
+        It runs in the same copy when the agent has finished, so this grants nothing that the step does not have.
+        """
         if call["name"] != "bash":
             return False
         text = call["input"]["command"].strip()
@@ -538,7 +542,7 @@ class AgentRun:
             and outcome.reason not in _NO_WORK
         ):
             self.servers.close()
-            self._partial = lambda kept: self._end(kept(outcome), summary, evidence)
+            self._partial = (outcome, summary, evidence)
             self._start_own("partial", "copies.patch", self._partial_args(), self.context.place.workspace)
             return False
         return self._end(outcome, summary, evidence)
