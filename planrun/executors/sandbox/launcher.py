@@ -28,28 +28,39 @@ _PROXYING_MAIN = (
 )
 
 
+def _spawned(main: str, root: str) -> tuple[_socket.socket, int]:
+    """Start a process of planrun's own in a session of its own; return the socket to it and its id. Raises OSError."""
+    ours, theirs = _socket.socketpair()
+    null = os.open(os.devnull, os.O_RDWR)
+    ignored = [number for number in _signal.valid_signals() if _signal.getsignal(number) == _signal.SIG_IGN]
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            (sys.executable, "-I", "-S", "-c", main, root),
+            {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
+                *[(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)],
+            ],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=ignored,
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        os.close(null)
+        theirs.close()
+    return ours, pid
+
+
 class Proxy:
     """A process with one listening socket for each running step; it ends when stop() is called or this process ends."""
 
     def __init__(self, root: str) -> None:
-        ours, theirs = _socket.socketpair()
-        self._socket = ours
+        self._socket, self._pid = _spawned(_PROXYING_MAIN, root)
         self._number = 0
-        null = os.open(os.devnull, os.O_RDWR)
-        try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                (sys.executable, "-I", "-S", "-c", _PROXYING_MAIN, root),
-                {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
-                    *[(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)],
-                ],
-                setsid=True,
-            )
-        finally:
-            os.close(null)
-            theirs.close()
 
     def open(self, listener: int, hosts: tuple[str, ...]) -> int:
         """Serve a listening socket, which is closed here, for these hosts; return the number to close it with."""
@@ -348,33 +359,10 @@ class Starter:
     """
 
     def __init__(self, setup: dict[str, Any]) -> None:
-        ours, theirs = _socket.socketpair()
-        self._socket = ours
-        null = os.open(os.devnull, os.O_RDWR)
         try:
-            self._pid = os.posix_spawn(
-                sys.executable,
-                (sys.executable, "-I", "-S", "-c", _MAIN, _ROOT),
-                {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
-                    (os.POSIX_SPAWN_DUP2, null, 0),
-                    (os.POSIX_SPAWN_DUP2, null, 1),
-                    (os.POSIX_SPAWN_DUP2, null, 2),
-                ],
-                setsid=True,
-                setsigmask=(),
-                setsigdef=[
-                    number
-                    for number in _signal.valid_signals()
-                    if _signal.getsignal(number) == _signal.SIG_IGN
-                ],
-            )
+            self._socket, self._pid = _spawned(_MAIN, _ROOT)
         except OSError as error:
             raise StartFailed(error.errno or 0, f"the starter for sandboxes: {error.strerror}") from None
-        finally:
-            os.close(null)
-            theirs.close()
         try:
             self.start(setup, ())
         except StartFailed:
